@@ -1,0 +1,1 @@
+"""Token mechanisms: each compiles to one `Channel`; `apply.py` is the hot loop."""

@@ -1,0 +1,109 @@
+"""`Channel`, P(output | input) over a vocabulary: what every token mechanism compiles to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from clinveil.errors import InputError
+
+SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A sparse row-stochastic matrix; sampling, exact privacy figures and all attacks work off this one object.
+
+    Rows are inputs: row w for word w, and row `len(words)` for every word that the channel does not know. Columns are
+    outputs. A row is empty (the token is dropped) or sums to 1.
+
+    Attributes:
+        words: the vocabulary, lookup forms.
+        indptr: (n_words + 2,) int64; indices: (n_entries,) int32; probabilities: (n_entries,) float64 in (0, 1].
+        eligible: (n_words,) bool, words that may come out (the rare-word floor).
+        mechanism, parameters: what made it, for the manifest.
+        kept: words that the user asked to leave as they are (`--keep-words`).
+
+    Raises:
+        InputError: a row that does not sum to 1, an output that is not eligible and not a kept word.
+    """
+
+    words: Sequence[str] = field(repr=False)
+    indptr: NDArray[np.int64] = field(repr=False)
+    indices: NDArray[np.int32] = field(repr=False)
+    probabilities: NDArray[np.float64] = field(repr=False)
+    eligible: NDArray[np.bool_] = field(repr=False)
+    mechanism: str = "neighbours"
+    parameters: Mapping[str, Any] = MappingProxyType({})
+    kept: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __post_init__(self) -> None:
+        n_words = len(self.words)
+        if self.indptr.shape != (n_words + 2,) or self.indices.shape != self.probabilities.shape:
+            raise InputError(f"a channel of {n_words} words needs {n_words + 1} rows")
+        if self.probabilities.size and not (self.probabilities > 0).all():
+            raise InputError("a channel holds a probability that is not positive")
+        sums = self._row_sums()
+        filled = np.diff(self.indptr) > 0
+        if not np.allclose(sums[filled], 1.0, atol=SUM_TOLERANCE, rtol=0):
+            raise InputError("a channel row does not sum to 1")
+        outputs = np.unique(self.indices)
+        forbidden = outputs[~self.eligible[outputs]]
+        if any(self.words[i] not in self.kept for i in forbidden):
+            raise InputError("a word below the rare-word floor is an output of the channel")
+
+    def _row_sums(self) -> NDArray[np.float64]:
+        running = np.concatenate([[0.0], np.cumsum(self.probabilities)])
+        return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Row of each word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    @property
+    def unknown(self) -> int:
+        """The row of words that the channel does not know."""
+        return len(self.words)
+
+    @property
+    def maps_to_itself(self) -> bool:
+        """Whether some word that was not asked to be kept can come out unchanged."""
+        rows = np.repeat(np.arange(len(self.words) + 1), np.diff(self.indptr))
+        selves = np.unique(self.indices[rows == self.indices])
+        return any(self.words[i] not in self.kept for i in selves)
+
+    def row(self, word: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Outputs and probabilities of one row."""
+        place = slice(self.indptr[word], self.indptr[word + 1])
+        return self.indices[place], self.probabilities[place]
+
+    def matrix(self) -> csr_matrix:
+        """The channel as a SciPy CSR matrix, shape (n_words + 1, n_words)."""
+        shape = (len(self.words) + 1, len(self.words))
+        return csr_matrix((self.probabilities, self.indices, self.indptr), shape=shape)
+
+    def keeping(self, words: Iterable[str]) -> Channel:
+        """The same channel, but for these words (lookup forms), which it leaves as they are."""
+        kept = frozenset(words) & self.ids.keys()
+        rows = [
+            (np.array([i], dtype=np.int32), np.ones(1))
+            if i < len(self.words) and self.words[i] in kept
+            else self.row(i)
+            for i in range(len(self.words) + 1)
+        ]
+        lengths = [len(ids) for ids, _ in rows]
+        return replace(
+            self,
+            indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            indices=np.concatenate([ids for ids, _ in rows]).astype(np.int32),
+            probabilities=np.concatenate([p for _, p in rows]),
+            kept=self.kept | kept,
+        )

@@ -1,0 +1,94 @@
+"""`clinveil`: the list of commands, and how a failure becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from importlib import import_module
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from clinveil.errors import ClinveilError
+
+# name: (file of cli/, what it does). The help page needs no more than this.
+COMMANDS = {
+    "demo": "Make a demo corpus, release it, and print where the report lies.",
+    "generate": "Write an invented corpus of consultation notes with its truth.",
+    "inspect": "Say what a set of notes holds and what a release of it would cost; writes nothing.",
+    "deidentify": "Find PHI in notes and remove, replace or tag it.",
+    "embed": "Train word vectors on notes.",
+    "obfuscate": "Replace every token of notes by a random near neighbour.",
+    "release": "The main job: notes in; protected notes, checks and a report out.",
+    "verify": "Check a release's hashes, schema and manifest; needs no secret.",
+    "report": "Write the report of a finished run again.",
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command's file only when that command is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All command names, in the order of a user's day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of one name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        if "--help" in sys.argv[1:2] or len(sys.argv) < 2:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name], short_help=COMMANDS[cmd_name])
+        return typer.main.get_command(import_module(f"clinveil.cli.{cmd_name}").app)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Make free-text clinical notes shareable, and measure how safe and how useful the result is.",
+)
+
+
+@app.callback()
+def _root(version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True)) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(installed("clinveil"))
+        raise typer.Exit
+
+
+def run() -> NoReturn:
+    """The console script: run the command, and exit with the code that the design names."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; every failure becomes one line on stderr."""
+    try:
+        result = typer.main.get_command(app).main(arguments, prog_name="clinveil", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except ClinveilError as error:
+        return _say(str(error), error.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        return _say("interrupted", 130)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            return _say("no space is left on the disk (free some, and run the same command again)", 5)
+        return _say(f"the system refused a file operation: {error.strerror}", 1)
+    except Exception as error:  # noqa: BLE001  its message may hold note text, so only its place is shown
+        if hasattr(error, "format_message"):  # the command-line parser's own: a wrong flag
+            return _say(" ".join(error.format_message().split()), 2)
+        frames = traceback.extract_tb(error.__traceback__)
+        place = next((f for f in reversed(frames) if "clinveil" in f.filename), frames[-1])
+        at = f"{place.filename.rpartition('clinveil')[2].lstrip('/')}:{place.lineno}"
+        return _say(f"internal error: {type(error).__name__} at {at}; please report it, without any note text", 1)
+
+
+def _say(line: str, code: int) -> int:
+    typer.echo(f"clinveil: {line}", err=True)
+    return code

@@ -1,0 +1,149 @@
+"""`Finding`, one measured number, and the file that findings are written to.
+
+A privacy attack and a utility test have the same shape: they take what was released, what is secret and an explicit
+random generator, and return findings. They differ only in which direction is good.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, TypeVar
+
+from numpy.random import Generator
+
+from clinveil.errors import InputError
+
+SCHEMA = "clinveil.findings/1"
+Better = Literal["lower", "higher"]
+Detail = Mapping[str, float | int | str | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One measured number, with its interval, chance and control.
+
+    Attributes:
+        measure: `room.name`, for example `attack.names`.
+        value: the number; None where it could not be had, with `detail["why"]`.
+        low, high: a 95 % interval unless `detail["interval"]` says otherwise.
+        n: how many things were counted (tokens, notes, patients, pairs: `detail["unit"]`).
+        chance: what guessing scores on this case, computed for it.
+        control: what the same measure scores where nothing is to be found (or as the detail says).
+        better: the direction that is good.
+        source: the paper and its table or equation, or the section of the documentation.
+        detail: numbers and labels only; never note text, a word of a note, a path or an id.
+
+    Raises:
+        InputError: NaN or infinity anywhere, a null number without `detail["why"]`, or an interval upside down.
+    """
+
+    measure: str
+    value: float | None
+    n: int
+    better: Better | None = None
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+    control: float | None = None
+    source: str = ""
+    detail: Detail = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if "." not in self.measure:
+            raise InputError(f"a measure is named room.name, not {self.measure!r}")
+        object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
+        for name in ("value", "low", "high", "chance", "control"):
+            number = getattr(self, name)
+            if number is not None:
+                object.__setattr__(self, name, float(number))
+        numbers = [self.value, self.low, self.high, self.chance, self.control]
+        numbers += [v for v in self.detail.values() if isinstance(v, float)]
+        if any(v is not None and not math.isfinite(v) for v in numbers):
+            raise InputError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
+        if self.value is None and "why" not in self.detail:
+            raise InputError(f"{self.measure}: a null value needs detail['why']")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise InputError(f"{self.measure}: the interval is upside down")
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary."""
+        return {**{k: getattr(self, k) for k in _ORDER}, "detail": dict(self.detail)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Finding:
+        """The finding of a dictionary made by `as_dict`; unknown keys are refused by the constructor."""
+        return cls(**data)
+
+
+_ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
+
+
+def _plain(value: Any) -> float | int | str | bool | None:
+    """NumPy scalars to Python's own; anything that is not a scalar is refused."""
+    value = value.item() if hasattr(value, "item") else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError("a finding's detail holds numbers and labels only")
+
+
+Released = TypeVar("Released", contravariant=True)
+Secret = TypeVar("Secret", contravariant=True)
+
+
+class Measure(Protocol[Released, Secret]):
+    """An attack or a utility test: (released, secret, rng) -> findings."""
+
+    @property
+    def name(self) -> str:
+        """`room.name`."""
+        ...
+
+    def __call__(self, released: Released, secret: Secret, rng: Generator) -> Sequence[Finding]:
+        """Measure, and return at least one finding."""
+        ...
+
+
+def document(command: str, findings: Iterable[Finding], *, seed: int | None) -> dict[str, Any]:
+    """The whole findings document (`clinveil.findings/1`) as a dictionary."""
+    return {
+        "schema": SCHEMA,
+        "version": version("clinveil"),
+        "command": command,
+        "seed": seed,
+        "findings": [f.as_dict() for f in findings],
+    }
+
+
+def write_findings(target: str | Path, command: str, findings: Iterable[Finding], *, seed: int | None) -> None:
+    """Write the findings document to a file (0600, whole or not at all), or to stdout for `-`."""
+    text = json.dumps(document(command, findings, seed=seed), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if str(target) == "-":
+        sys.stdout.write(text)
+        return
+    path = Path(target)
+    part = path.with_name(path.name + ".part")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    part.replace(path)
+
+
+def read_findings(path: Path) -> list[Finding]:
+    """The findings of a file. Raises InputError if the file is not a findings document."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise InputError(f"its schema is not {SCHEMA}", where=path.name)
+        return [Finding.from_dict(item) for item in data["findings"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("not a findings file", where=path.name, remedy="make it with --json") from None
+
+
+__all__ = ["SCHEMA", "Better", "Finding", "Measure", "document", "read_findings", "write_findings"]

@@ -1,0 +1,60 @@
+"""Mapping on this machine: in line, in threads (for code that releases the GIL), in spawned processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Map(Protocol):
+    """Apply a function to items; results come in the order of the items, and few items are read ahead."""
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
+        """Yield function(item) for each item, in order."""
+        ...
+
+
+def serial(function: Callable[[T], R], items: Iterable[T], /) -> Iterator[R]:
+    """The plain map."""
+    return map(function, items)
+
+
+def threads(workers: int) -> Map:
+    """A map over threads; right for functions that release the GIL (numba's nogil, pyarrow)."""
+    return _pooled(lambda: ThreadPoolExecutor(workers), workers)
+
+
+def processes(workers: int) -> Map:
+    """A map over spawned processes (a child forked after faiss, torch or numba hangs)."""
+    if workers == 1:
+        return serial
+    context = multiprocessing.get_context("spawn")
+    return _pooled(lambda: ProcessPoolExecutor(workers, mp_context=context), workers)
+
+
+def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int) -> Map:
+    if workers == 1:
+        return serial
+
+    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        with pool() as executor:
+            window: deque[Future[Any]] = deque()
+            try:
+                for item in items:
+                    window.append(executor.submit(function, item))
+                    if len(window) > 2 * workers:
+                        yield window.popleft().result()
+                while window:
+                    yield window.popleft().result()
+            finally:
+                for future in window:
+                    future.cancel()
+
+    return run

@@ -1,0 +1,145 @@
+"""The settings of every command: one Pydantic model is the config file, the flags and the record of the run.
+
+Each group below is the part that one room needs; a command's settings inherit the groups that it uses. A field's
+description is its `--help` text; `short` its one-letter flag. TOML files hold the same names, flat.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from clinveil.errors import UsageError
+
+S = TypeVar("S", bound="Settings")
+
+
+class NeighbourRange(BaseModel):
+    """How many neighbours a word is drawn from: a fixed N (low = high) or N drawn from low..high (paper A: 3-14)."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    low: int = Field(ge=1, le=1000)
+    high: int = Field(ge=1, le=1000)
+
+    @classmethod
+    def parse(cls, value: Any) -> Any:
+        """`5` or `3-14`."""
+        if isinstance(value, str | int):
+            match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", str(value))
+            if not match:
+                raise ValueError("write N as 5 or 3-14")
+            low = int(match[1])
+            high = int(match[2] or low)
+            if high < low:
+                raise ValueError("the range's end lies before its start")
+            return {"low": low, "high": high}
+        return value
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
+
+
+def flag(default: Any, help: str, *, short: str = "", **constraints: Any) -> Any:
+    """A field that is also a command-line flag; `short` is its one-letter form."""
+    return Field(default, description=help, json_schema_extra={"short": short} if short else None, **constraints)
+
+
+class Settings(BaseModel):
+    """What all settings share: unknown names are refused, values never show in errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
+
+
+class RunSettings(Settings):
+    """How a command runs; none of these changes what comes out, but for the seed."""
+
+    workers: int = flag(2, "How many workers; the output is the same for any number.", ge=1, le=1024)
+    seed: int | None = flag(None, "A public seed, for tests and studies: what it makes is not for release.", ge=0)
+    quiet: bool = flag(False, "No progress on stderr.", short="-q")
+    force: bool = flag(False, "Replace an existing OUT (the old one is kept aside until success).")
+
+
+class NotesSettings(Settings):
+    """How notes are read."""
+
+    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).")
+    id: str | None = flag(None, "Column of the note id, unique (guessed).")
+    patient: str | None = flag(None, "Column of the patient id (guessed; without one each note is its own patient).")
+    label: tuple[str, ...] = flag((), "Column to keep and to measure utility on; repeatable.")
+    keep: tuple[str, ...] = flag((), "Column to pass through unchanged; repeatable. All others are dropped.")
+    preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column preset of a known source.")
+    encoding: str = flag("utf-8", "Character encoding of text files.")
+
+
+class PhiSettings(Settings):
+    """What is done with the identifiers that the detectors find."""
+
+    patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones, …")
+    mode: Literal["remove", "replace", "tag"] = flag("replace", "Remove PHI, replace it by surrogates, or tag it.")
+
+
+class VectorSettings(Settings):
+    """How word vectors are trained (gensim's names and meanings)."""
+
+    algorithm: Literal["cbow", "skipgram", "fasttext"] = flag("cbow", "Training algorithm.")
+    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
+    window: int = flag(5, "Context words on either side.", ge=1, le=100)
+    negative: int = flag(5, "Negative samples for each positive one.", ge=1, le=100)
+    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
+    epochs: int = flag(5, "Passes over the notes.", ge=1, le=1000)
+
+
+class ChannelSettings(Settings):
+    """How tokens are replaced (paper A, Algorithm 1, and what was added to it)."""
+
+    n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
+    n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")
+    memo: Literal["occurrence", "note", "patient"] = flag(
+        "occurrence", "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper)."
+    )
+    layout: Literal["plain", "keep"] = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
+    numbers: Literal["drop", "mask"] = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
+    unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
+    min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
+    keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
+    allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
+
+    @field_validator("n")
+    @classmethod
+    def _at_least_two(cls, value: NeighbourRange) -> NeighbourRange:
+        if value.low < 2:
+            raise ValueError("one neighbour would make the replacement a fixed code; use 2 or more")
+        return value
+
+
+class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, ChannelSettings):
+    """Everything that `clinveil release` can be told; the manifest records it."""
+
+    memo: Literal["occurrence", "note", "patient"] = flag(
+        "patient", "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws)."
+    )
+    phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
+
+
+def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = None) -> S:
+    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake."""
+    values: dict[str, Any] = {}
+    if config is not None:
+        try:
+            values = tomllib.loads(config.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise UsageError("cannot be read as TOML", where=config.name) from None
+    values |= {name: value for name, value in flags.items() if value is not None}
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        name = ".".join(str(part) for part in first["loc"]).replace("_", "-")
+        raise UsageError(f"--{name}: {first['msg'].removeprefix('Value error, ')}") from None

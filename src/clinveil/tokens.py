@@ -1,0 +1,115 @@
+"""The total, lossless tokenizer: every character of a note belongs to exactly one token of one class.
+
+WORD     letters and marks, with default-ignorable characters (zero-width, soft hyphen) inside belonging to it
+NUMBER   digits and other numerals of any script
+SPACE    white space
+PUNCT    punctuation and symbols
+OTHER    the rest: controls, private use, unassigned; never written out
+
+A border between letter and digit splits (`q4h` is q, 4, h), and so does an apostrophe (`patient's` is patient, s).
+Words, numbers and runs of white space are tokens; each PUNCT and OTHER character is a token of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(IntEnum):
+    """The class of a token. IGNORABLE is a class of characters only, never of a token."""
+
+    OTHER = 0
+    WORD = 1
+    NUMBER = 2
+    SPACE = 3
+    PUNCT = 4
+    IGNORABLE = 5
+
+
+# Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, which unicodedata does not carry.
+_IGNORABLE = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+_MAJOR = {"L": Kind.WORD, "M": Kind.WORD, "N": Kind.NUMBER, "Z": Kind.SPACE, "P": Kind.PUNCT, "S": Kind.PUNCT}
+
+
+@cache
+def character_classes() -> NDArray[np.uint8]:
+    """The `Kind` of every code point, shape (0x110000,)."""
+    table = np.zeros(sys.maxunicode + 1, dtype=np.uint8)
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        kind = _MAJOR.get(unicodedata.category(character)[0])
+        if kind is not None:
+            table[code] = kind
+        elif character.isspace():
+            table[code] = Kind.SPACE
+    for first, last in _IGNORABLE:
+        table[first : last + 1] = Kind.IGNORABLE
+    table.setflags(write=False)
+    return table
+
+
+class Token(NamedTuple):
+    """A half-open place in a text and its class; it does not hold the text."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+_ASCII_WORD = re.compile("[a-z]+")
+_JOINED = (Kind.WORD, Kind.NUMBER, Kind.SPACE)
+
+
+def tokenize(text: str) -> Iterator[Token]:
+    """The tokens of a text, in order and without gaps; offsets in code points."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    kinds = character_classes()[codes].tolist()
+    start, current = 0, None
+    for position, kind in enumerate(kinds):
+        if kind == Kind.IGNORABLE:
+            kind = Kind.WORD if current == Kind.WORD else Kind.OTHER
+        if position and not (kind == current and kind in _JOINED):
+            yield Token(start, position, Kind(current or 0))
+            start = position
+        current = kind
+    if kinds:
+        yield Token(start, len(kinds), Kind(current or 0))
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens as strings; joined they are the text."""
+    return [text[t.start : t.end] for t in tokenize(text)]
+
+
+@lru_cache(maxsize=1 << 16)
+def lookup_form(word: str) -> str:
+    """The form under which a word is looked up: NFKC, ignorables stripped, case folded, word characters only.
+
+    It may be empty (a word of nothing but ignorables or stray marks); then the word is unknown.
+    """
+    if word.isascii():
+        return word.lower()
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+    classes = character_classes()
+    return "".join(c for c in folded if classes[ord(c)] == Kind.WORD)
+
+
+def words(text: str) -> list[str]:
+    """The lookup forms of the WORD tokens of a text, in order; what vectors are trained on."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    forms = (lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD)
+    return [form for form in forms if form]

@@ -1,0 +1,1 @@
+"""Word vectors: training, files, and the neighbour table made from them."""

@@ -1,0 +1,103 @@
+"""`Vectors` and `Neighbours`, the two tables that channels and attacks work from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.errors import InputError
+
+Meta = Mapping[str, Any]
+_EMPTY: Meta = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Words with counts, patients and a float32 matrix; most frequent first, ties by the word itself.
+
+    Attributes:
+        words: lookup forms, distinct.
+        matrix: (n_words, dim) float32, finite.
+        counts: (n_words,) int64 occurrences in the training notes, or None for imported vectors.
+        patients: (n_words,) int64 patients in whose training notes the word occurs, or None.
+        n_patients: patients of the training notes, or None.
+        meta: algorithm, settings, and `determinism` ("bitwise" or "statistical").
+
+    Raises:
+        InputError: shapes that do not agree, a word twice, NaN or infinity in the matrix.
+    """
+
+    words: Sequence[str] = field(repr=False)
+    matrix: NDArray[np.float32] = field(repr=False)
+    counts: NDArray[np.int64] | None = field(default=None, repr=False)
+    patients: NDArray[np.int64] | None = field(default=None, repr=False)
+    n_patients: int | None = None
+    meta: Meta = _EMPTY
+
+    def __post_init__(self) -> None:
+        n_words = len(self.words)
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != n_words:
+            raise InputError(f"{n_words} words, but a matrix of shape {self.matrix.shape}")
+        for column in (self.counts, self.patients):
+            if column is not None and column.shape != (n_words,):
+                raise InputError(f"{n_words} words, but {column.shape} counts")
+        if len(self.ids) != n_words:
+            raise InputError(f"{n_words - len(self.ids)} words stand twice in the vectors")
+        if not np.isfinite(self.matrix).all():
+            bad = int((~np.isfinite(self.matrix).all(axis=1)).sum())
+            raise InputError(f"{bad} vectors hold NaN or infinity")
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Row of each word."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return int(self.matrix.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest words of every word by cosine: nearest first, never oneself, only among the eligible ones.
+
+    Attributes:
+        ids: (n_words, k) int32 rows of the vectors.
+        similarities: (n_words, k) float32 cosines, descending.
+        eligible: (n_words,) bool, which words may be a neighbour at all (the rare-word floor).
+        recall: share of the true nearest that the table holds, weighted by token counts; 1.0 where exact.
+        meta: how it was made, and for approximate tables the recall by frequency band.
+    """
+
+    ids: NDArray[np.int32] = field(repr=False)
+    similarities: NDArray[np.float32] = field(repr=False)
+    eligible: NDArray[np.bool_] = field(repr=False)
+    recall: float = 1.0
+    meta: Meta = _EMPTY
+
+    def __post_init__(self) -> None:
+        n_words = self.eligible.shape[0]
+        if self.ids.shape != self.similarities.shape or self.ids.shape[0] != n_words:
+            raise InputError(f"a table of {self.ids.shape} for {n_words} words")
+        if self.ids.size and (self.ids.min() < 0 or self.ids.max() >= n_words):
+            raise InputError("a neighbour that is no word")
+        if (self.ids == np.arange(n_words, dtype=np.int32)[:, None]).any():
+            raise InputError("a word is its own neighbour")
+
+    @property
+    def k(self) -> int:
+        """Neighbours a word."""
+        return int(self.ids.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
