@@ -102,9 +102,11 @@ def lookup_form(word: str) -> str:
     """
     if word.isascii():
         return word.lower()
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
     classes = character_classes()
-    return "".join(c for c in folded if classes[ord(c)] == Kind.WORD)
+    # Ignorables go first: between a letter and its accent they would keep the two from composing.
+    bare = "".join(c for c in word if classes[ord(c)] != Kind.IGNORABLE)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).casefold())
+    return unicodedata.normalize("NFKC", "".join(c for c in folded if classes[ord(c)] == Kind.WORD))
 
 
 def words(text: str) -> list[str]:
