@@ -1,0 +1,149 @@
+"""Confidence intervals: for shares, for means over runs, and for anything that is counted by patient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from clinveil.errors import InputError
+
+LEVEL = 0.95
+DRAWS = 1000
+
+
+class Interval(NamedTuple):
+    """The two ends of a confidence interval."""
+
+    low: float
+    high: float
+
+
+def _counts(k: int, n: int) -> None:
+    if not 0 <= k <= n or n < 1:
+        raise InputError(f"{k} of {n} is no share")
+
+
+def _level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"a confidence level lies between 0 and 1, not at {level}")
+
+
+def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
+    """The score interval of a share k/n.
+
+    Raises InputError for k outside [0, n] or n < 1.
+    Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001, Stat. Sci. 16:101.
+    """
+    _counts(k, n)
+    _level(level)
+    z = float(special.ndtri((1 + level) / 2))
+    share, shrink = k / n, 1 + z * z / n
+    centre = (share + z * z / (2 * n)) / shrink
+    half = z / shrink * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
+    # At the ends the sum is exact in theory and an ulp off in floats.
+    return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
+
+
+def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
+    """The exact (conservative) interval of a share k/n, from the beta distribution.
+
+    Raises InputError for k outside [0, n] or n < 1.
+    Source: Clopper & Pearson 1934, Biometrika 26:404.
+    """
+    _counts(k, n)
+    _level(level)
+    tail = (1 - level) / 2
+    low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail))
+    return Interval(low, high)
+
+
+def rule_of_three(n: int, level: float = LEVEL) -> float:
+    """The one-sided upper bound of a share of which n trials showed nothing: 1 - (1-level)^(1/n), about 3/n.
+
+    Raises InputError for n < 1.
+    Source: Hanley & Lippman-Hand 1983, JAMA 249:1743.
+    """
+    _counts(0, n)
+    _level(level)
+    return float(-np.expm1(np.log1p(-level) / n))
+
+
+def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
+    """The interval of a mean of independent runs (seeds, folds), by Student's t.
+
+    Raises InputError for fewer than two values.
+    Source: Student 1908, Biometrika 6:1.
+    """
+    runs = np.asarray(values, dtype=np.float64)
+    _level(level)
+    if runs.ndim != 1 or runs.size < 2:
+        raise InputError(f"an interval of a mean needs at least two runs, got {runs.size}")
+    half = float(special.stdtrit(runs.size - 1, (1 + level) / 2) * runs.std(ddof=1) / np.sqrt(runs.size))
+    return Interval(float(runs.mean()) - half, float(runs.mean()) + half)
+
+
+def bootstrap_weights(
+    n_clusters: int,
+    statistic: Callable[[NDArray[np.int64]], float],
+    rng: Generator,
+    *,
+    draws: int = DRAWS,
+    level: float = LEVEL,
+) -> Interval:
+    """The percentile interval of a statistic when whole clusters (patients) are drawn with replacement.
+
+    Args:
+        n_clusters: how many patients there are.
+        statistic: from weights, shape (n_clusters,), how often each patient was drawn, to a number; NaN where a draw
+            has no such number (it is left out).
+
+    Raises:
+        InputError: no cluster, or no draw that gave a number.
+    Source: Efron 1979, Ann. Stat. 7:1; of clusters: Davison & Hinkley 1997, section 3.8.
+    """
+    _level(level)
+    if n_clusters < 1 or draws < 1:
+        raise InputError(f"a bootstrap needs patients and draws, got {n_clusters} and {draws}")
+    values = np.array([statistic(_multiplicity(n_clusters, rng)) for _ in range(draws)], dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        raise InputError("no draw of the bootstrap gave a number")
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def _multiplicity(n_clusters: int, rng: Generator) -> NDArray[np.int64]:
+    return np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
+
+
+def bootstrap_clusters(
+    values: NDArray[Any],
+    statistic: Callable[[NDArray[Any]], float],
+    rng: Generator,
+    *,
+    draws: int = DRAWS,
+    level: float = LEVEL,
+) -> Interval:
+    """The percentile interval of a statistic of what each patient gave, patients drawn with replacement.
+
+    Args:
+        values: shape (n_patients, ...), for example each patient's hits and tokens.
+        statistic: from an array of the same shape to a number, for example `ratio`.
+
+    Raises and source: as `bootstrap_weights`.
+    """
+    return bootstrap_weights(
+        len(values), lambda weights: statistic(np.repeat(values, weights, axis=0)), rng, draws=draws, level=level
+    )
+
+
+def ratio(values: NDArray[Any]) -> float:
+    """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is nought."""
+    top, bottom = values[:, 0].sum(), values[:, 1].sum()
+    return float(top / bottom) if bottom else float("nan")
