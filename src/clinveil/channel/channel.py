@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ class Channel:
     probabilities: NDArray[np.float64] = field(repr=False)
     eligible: NDArray[np.bool_] = field(repr=False)
     mechanism: str = "neighbours"
-    parameters: Mapping[str, Any] = MappingProxyType({})
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
 
     def __post_init__(self) -> None:

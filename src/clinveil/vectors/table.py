@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from clinveil.errors import InputError
 
 Meta = Mapping[str, Any]
-_EMPTY: Meta = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Vectors:
     counts: NDArray[np.int64] | None = field(default=None, repr=False)
     patients: NDArray[np.int64] | None = field(default=None, repr=False)
     n_patients: int | None = None
-    meta: Meta = _EMPTY
+    meta: Meta = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -83,7 +81,7 @@ class Neighbours:
     similarities: NDArray[np.float32] = field(repr=False)
     eligible: NDArray[np.bool_] = field(repr=False)
     recall: float = 1.0
-    meta: Meta = _EMPTY
+    meta: Meta = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_words = self.eligible.shape[0]

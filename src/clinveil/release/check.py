@@ -1,0 +1,116 @@
+"""Read the release back and hold it against what went in: an independent look, not the hot loop's own word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from clinveil.channel.channel import Channel
+from clinveil.corpus.corpus import NOTE_ID, TEXT
+from clinveil.tokens import Kind, lookup_form, tokenize, words
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """What the released notes hold, counted by reading them again.
+
+    Attributes:
+        notes: released notes. words: released words.
+        compared: released words whose source word is known. self_replaced: those equal to it, kept words aside.
+        kept: words left as they are on request.
+        foreign: released words that are no word of the channel. below_floor: words that too few patients used.
+        stray: released characters that no policy allows (digits, other scripts' punctuation, controls).
+        unmatched: released notes that no source note leads to, and source notes that lead to none.
+        unaligned: notes whose words could not be laid beside their source's.
+    """
+
+    notes: int
+    words: int
+    compared: int
+    self_replaced: int
+    kept: int
+    foreign: int
+    below_floor: int
+    stray: int
+    unmatched: int
+    unaligned: int
+
+
+def check_output(
+    entered: Iterable[pa.RecordBatch],
+    crosswalk: Iterable[pa.RecordBatch],
+    released: Iterable[pa.RecordBatch],
+    channel: Channel,
+) -> OutputCheck:
+    """Compare released notes with the notes that entered the channel, row by row; all three are in source order.
+
+    Args:
+        entered: the notes as they entered, under source ids; some of them may not have been written.
+        crosswalk: one row for each written note: source ids and released ids.
+        released: the notes of the release, under released ids.
+        channel: what they went through.
+    """
+    count: Counter[str] = Counter()
+    allowed = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
+    sources, outputs = rows(entered), rows(released)
+    for source_id, released_id in _pairs(crosswalk):
+        source = next((text for i, text in sources if i == source_id), None)
+        there = next(outputs, None)
+        if source is None or there is None or there[0] != released_id:
+            count["unmatched"] += 1
+        else:
+            _note(count, source, there[1], channel, allowed)
+    count["unmatched"] += sum(1 for _ in outputs)
+    return OutputCheck(**{name: count[name] for name in OutputCheck.__dataclass_fields__})
+
+
+def _pairs(crosswalk: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
+    for batch in crosswalk:
+        yield from zip(batch.column("source_note_id").to_pylist(), batch.column("note_id").to_pylist(), strict=True)
+
+
+def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """(note id, text) of every row; a null text is empty."""
+    for batch in batches:
+        ids, texts = batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist()
+        yield from zip(ids, ("" if t is None else t for t in texts), strict=True)
+
+
+def _note(count: Counter[str], source: str, text: str, channel: Channel, allowed: set[str]) -> None:
+    outputs = words(text)
+    count["notes"] += 1
+    count["words"] += len(outputs)
+    for word in outputs:
+        if word not in allowed:
+            count["foreign" if word not in channel.ids else "below_floor"] += 1
+    count["stray"] += _stray(text)
+    inputs = source_words(source)
+    if len(inputs) != len(outputs):
+        count["unaligned"] += 1
+        return
+    count["compared"] += len(outputs)
+    for before, after in zip(inputs, outputs, strict=True):
+        if before == after:
+            count["kept" if before in channel.kept else "self_replaced"] += 1
+
+
+def source_words(text: str) -> list[str]:
+    """The lookup form of every WORD token, empty ones too: one for each place where a word is released."""
+    if text.isascii():
+        return words(text)
+    return [lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD]
+
+
+_SAFE = {
+    ord(c): None for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n\r!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+}
+
+
+def _stray(text: str) -> int:
+    rest = text.translate(_SAFE)
+    return sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0

@@ -1,0 +1,90 @@
+"""`clinveil verify`: does a release folder hold what its manifest says? Needs no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clinveil.corpus.open import open_corpus
+from clinveil.errors import ClinveilError, InputError
+from clinveil.release.manifest import NAME, SCHEMA, SUMS, canonical, released_files
+from clinveil.settings import NotesSettings
+
+NEEDED = ("README.md", NAME, "report.html", SUMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was verified: what, whether it held, and a word on it."""
+
+    what: str
+    passed: bool
+    said: str = ""
+
+
+def verify(folder: Path) -> list[Check]:
+    """All checks of a release folder. Raises InputError where there is nothing to check."""
+    if not folder.is_dir():
+        raise InputError("is no release folder", where=folder.name, remedy="name OUT/release")
+    missing = [name for name in NEEDED if not (folder / name).is_file()]
+    if missing:
+        return [Check("all files are there", False, "missing: " + ", ".join(missing))]
+    manifest = _manifest(folder / NAME)
+    if manifest is None:
+        return [Check("the manifest can be read", False, f"it is not {SCHEMA}")]
+    return [Check("all files are there", True), *_sums(folder), *_manifest_checks(folder, manifest)]
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return document if document["schema"] == SCHEMA else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _sums(folder: Path) -> Iterator[Check]:
+    listed = {}
+    for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        listed[name] = digest
+    found = released_files(folder)
+    extra, gone = sorted(found.keys() - listed.keys()), sorted(listed.keys() - found.keys())
+    changed = sorted(n for n in found.keys() & listed.keys() if found[n] != listed[n])
+    yield Check("every file is listed, and every listed file is there", not extra and not gone, _names(extra + gone))
+    yield Check("the hashes agree", not changed, _names(changed))
+
+
+def _manifest_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
+    seal = hashlib.sha256(canonical(manifest).encode()).hexdigest()
+    yield Check("the manifest is as it was sealed", seal == manifest.get("self_sha256"))
+    found = released_files(folder)
+    named: dict[str, str] = manifest["files"]
+    yield Check("the manifest names the released notes", all(found.get(n) == d for n, d in named.items()))
+    gates = manifest["gates"]
+    yield Check("all gates passed", bool(gates) and all(g["passed"] for g in gates), f"{len(gates)} gates")
+    yield Check("no test seed", not manifest["test_seed"])
+    yield _rows(folder, manifest)
+
+
+def _rows(folder: Path, manifest: dict[str, Any]) -> Check:
+    what = "the notes have the columns and the rows that the manifest says"
+    notes = manifest["notes"]
+    try:
+        rows = 0
+        settings = NotesSettings(text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none")
+        for batch in open_corpus(
+            folder / notes["file"], settings.model_copy(update={"keep": tuple(notes["keep"])})
+        ).batches():
+            rows += batch.num_rows
+    except ClinveilError as error:
+        return Check(what, False, error.what)
+    return Check(what, rows == notes["rows"], f"{rows:,} rows")
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")

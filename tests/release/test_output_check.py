@@ -1,0 +1,86 @@
+"""The independent look at the release counts every breach that is planted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clinveil.channel.channel import Channel
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.release.check import check_output, source_words
+from clinveil.release.identity import CROSSWALK
+
+WORDS = ("pain", "ache", "fever", "okafor")
+
+
+def channel():
+    """pain -> ache, ache -> pain, fever -> ache, okafor -> pain; okafor is below the floor."""
+    return Channel(
+        WORDS,
+        np.array([0, 1, 2, 3, 4, 5]),
+        np.array([1, 0, 1, 0, 0], dtype=np.int32),
+        np.ones(5),
+        np.array([True, True, True, False]),
+    )
+
+
+def check(source, released, *, kept=()):
+    crosswalk = pa.record_batch(
+        [
+            [f"s{i}" for i in range(len(source))],
+            ["p"] * len(source),
+            [f"r{i}" for i in range(len(source))],
+            ["q"] * len(source),
+        ],
+        schema=CROSSWALK,
+    )
+    return check_output(
+        memory_corpus([(f"s{i}", "p", t) for i, t in enumerate(source)]).batches(),
+        [crosswalk],
+        memory_corpus([(f"r{i}", "q", t) for i, t in enumerate(released)]).batches(),
+        channel().keeping(kept),
+    )
+
+
+def test_a_clean_release():
+    result = check(["Pain, fever 38", ""], ["ache ache", ""])
+    assert (result.notes, result.words, result.compared) == (2, 2, 2)
+    assert not any([result.self_replaced, result.foreign, result.below_floor, result.stray, result.unmatched])
+
+
+@pytest.mark.parametrize(
+    ("source", "released", "field"),
+    [
+        ("pain fever", "pain ache", "self_replaced"),
+        ("pain zyzzyva", "ache zyzzyva", "foreign"),
+        ("pain okafor", "ache okafor", "below_floor"),
+        ("pain 38", "ache 38", "stray"),
+        ("pain", "ache \u2014", "stray"),
+        ("pain ache", "ache", "unaligned"),
+    ],
+)
+def test_each_breach_is_counted(source, released, field):
+    assert getattr(check([source], [released]), field) > 0
+
+
+def test_kept_words_are_counted_apart():
+    result = check(["pain fever"], ["pain ache"], kept=["pain"])
+    assert (result.kept, result.self_replaced) == (1, 0)
+
+
+def test_lost_extra_and_swapped_notes_are_unmatched():
+    assert check(["pain", "pain"], ["ache"]).unmatched == 1
+    assert check(["pain"], ["ache", "ache"]).unmatched == 1
+
+
+def test_a_source_note_that_was_not_written_is_stepped_over():
+    source = memory_corpus([("s9", "p", "fever"), ("s0", "p", "pain")]).batches()
+    crosswalk = pa.record_batch([["s0"], ["p"], ["r0"], ["q"]], schema=CROSSWALK)
+    released = memory_corpus([("r0", "q", "ache")]).batches()
+    result = check_output(source, [crosswalk], released, channel())
+    assert (result.notes, result.unmatched) == (1, 0)
+
+
+def test_source_words_keep_a_place_for_a_word_of_nothing():
+    assert source_words("Jos\u0065\u0301 \u0301 x") == ["josé", "\u0301", "x"]

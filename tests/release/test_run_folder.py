@@ -1,0 +1,126 @@
+"""The folder of a run: two trees, a lock, resumption, and nothing lost."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from clinveil.errors import GateError, InputError, UsageError
+from clinveil.release.folder import fingerprint, run_folder
+from clinveil.settings import ReleaseSettings
+
+PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
+
+
+@pytest.fixture
+def notes(tmp_path):
+    path = tmp_path / "notes.csv"
+    path.write_text("id,text\n1,a\n")
+    return path
+
+
+def interrupted(out, notes, settings=PLAIN):
+    with pytest.raises(KeyboardInterrupt), run_folder(out, notes, settings) as folder:
+        key = folder.key(settings.seed)
+        (folder.work / "scratch.txt").write_text("text")
+        (folder.vault / "vectors").mkdir()
+        raise KeyboardInterrupt
+    return key
+
+
+def finished(out, notes, settings=PLAIN):
+    with run_folder(out, notes, settings) as folder:
+        folder.release.mkdir()
+        folder.finish("finished")
+
+
+def test_the_vault_is_private_and_scratch_is_gone(tmp_path, notes):
+    out = tmp_path / "out"
+    finished(out, notes)
+    assert stat.S_IMODE((out / "vault").stat().st_mode) == 0o700
+    assert not (out / "vault" / "work").exists()
+    assert not (out / "vault" / "staging").exists()
+
+
+def test_an_interrupted_run_resumes_with_its_key_and_without_its_scratch(tmp_path, notes):
+    out = tmp_path / "out"
+    key = interrupted(out, notes)
+    assert not (out / "vault" / "work").exists()
+    with run_folder(out, notes, PLAIN.model_copy(update={"workers": 7})) as folder:
+        assert folder.key(None) == key
+        assert (folder.vault / "vectors").is_dir()
+
+
+def test_other_settings_or_other_notes_do_not_resume(tmp_path, notes):
+    out = tmp_path / "out"
+    interrupted(out, notes)
+    with pytest.raises(UsageError, match="other notes or settings"), run_folder(out, notes, ReleaseSettings(n=5)):
+        pass
+    notes.write_text("id,text\n1,b\n")
+    with pytest.raises(UsageError, match="other notes or settings"), run_folder(out, notes, PLAIN):
+        pass
+
+
+def test_a_finished_run_is_kept_without_force_and_until_success_with_it(tmp_path, notes):
+    out = tmp_path / "out"
+    finished(out, notes)
+    with pytest.raises(UsageError, match="--force"), run_folder(out, notes, PLAIN):
+        pass
+    interrupted(out, notes, FORCE)
+    assert (tmp_path / "out.old" / "release").is_dir()
+    finished(out, notes, FORCE)
+    assert not (tmp_path / "out.old").exists()
+
+
+def test_input_that_does_not_fit_leaves_the_place_as_it_was(tmp_path, notes):
+    out = tmp_path / "out"
+    with pytest.raises(InputError), run_folder(out, notes, PLAIN):
+        raise InputError("no")
+    assert not out.exists()
+    finished(out, notes)
+    with pytest.raises(InputError), run_folder(out, notes, FORCE):
+        raise InputError("no")
+    assert (out / "release").is_dir()
+    assert not (tmp_path / "out.old").exists()
+
+
+def test_a_failed_gate_keeps_the_evidence(tmp_path, notes):
+    out = tmp_path / "out"
+    with pytest.raises(GateError), run_folder(out, notes, PLAIN) as folder:
+        (folder.vault / "evidence").write_text("x")
+        folder.finish("refused")
+        raise GateError("failed")
+    assert (out / "vault" / "evidence").exists()
+    with pytest.raises(UsageError, match="--force"), run_folder(out, notes, PLAIN):
+        pass
+
+
+@pytest.mark.parametrize("settings", [PLAIN, FORCE])
+def test_a_folder_that_is_not_ours_is_never_touched(tmp_path, notes, settings):
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="no release run"), run_folder(out, notes, settings):
+        pass
+    assert (out / "chapter.txt").read_text() == "years of work"
+
+
+def test_two_runs_at_once_are_refused(tmp_path, notes):
+    out = tmp_path / "out"
+    with (
+        run_folder(out, notes, PLAIN),
+        pytest.raises(UsageError, match="another run"),
+        run_folder(out, notes, PLAIN),
+    ):
+        pass
+
+
+def test_a_folder_of_notes_has_a_fingerprint(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("x")
+    before = fingerprint(folder)
+    assert before == fingerprint(folder)
+    (folder / "a.txt").rename(folder / "b.txt")
+    assert fingerprint(folder) != before
