@@ -69,7 +69,11 @@ class Token(NamedTuple):
     kind: Kind
 
 
-_ASCII_WORD = re.compile("[a-z]+")
+# ASCII letters in lower case, all else a space: the whole tokenizer for a text of ASCII.
+_LETTERS = bytes(ord(chr(c).lower()) if chr(c).isalpha() and c < 128 else 32 for c in range(256))
+# A word never crosses an ASCII character that is no letter, so each run between those stands for itself.
+_RUN = re.compile("[A-Za-z\x80-\U0010ffff]+")
+_CACHED_RUN = 64
 _JOINED = (Kind.WORD, Kind.NUMBER, Kind.SPACE)
 
 
@@ -112,6 +116,21 @@ def lookup_form(word: str) -> str:
 def words(text: str) -> list[str]:
     """The lookup forms of the WORD tokens of a text, in order; what vectors are trained on."""
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
+        return text.encode().translate(_LETTERS).decode().split()
+    forms: list[str] = []
+    for run in _RUN.findall(text):
+        if run.isascii():
+            forms.append(run.lower())
+        else:
+            forms.extend(_run_words(run) if len(run) <= _CACHED_RUN else _slow_words(run))
+    return forms
+
+
+def _slow_words(text: str) -> list[str]:
     forms = (lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD)
     return [form for form in forms if form]
+
+
+@lru_cache(maxsize=1 << 15)
+def _run_words(run: str) -> tuple[str, ...]:
+    return tuple(_slow_words(run))
