@@ -1,0 +1,1 @@
+"""Attacks, one a file: the listing is the threat model."""

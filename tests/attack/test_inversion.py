@@ -1,0 +1,162 @@
+"""Token inversion: by hand, identity and constant channels, and against a guesser that is played out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.attack.inversion import Inputs, entropy, inversion
+from clinveil.channel.channel import Channel
+from clinveil.errors import InputError
+
+
+def channel_of(rows: list[dict[int, float]]) -> Channel:
+    """A channel of `len(rows) - 1` words; the last row is for unknown words."""
+    entries = [(y, p) for row in rows for y, p in sorted(row.items())]
+    return Channel(
+        words=[f"w{i}" for i in range(len(rows) - 1)],
+        indptr=np.cumsum([0] + [len(row) for row in rows]).astype(np.int64),
+        indices=np.array([y for y, _ in entries], dtype=np.int32),
+        probabilities=np.array([p for _, p in entries], dtype=np.float64),
+        eligible=np.ones(len(rows) - 1, dtype=bool),
+    )
+
+
+# Four words seen 4, 3, 2, 1 times. Output 0 can be 1 (1.5 tokens), 2 (1) or 3 (1); output 1 can be 0 (2) or 2 (1);
+# output 2 can be 0 (2) or 1 (1.5). The best guesser wins 1.5 + 2 + 2 = 5.5 of 10 tokens.
+HALVES = channel_of([{1: 0.5, 2: 0.5}, {0: 0.5, 2: 0.5}, {0: 0.5, 1: 0.5}, {0: 1.0}, {}])
+COUNTS = np.array([4, 3, 2, 1])
+
+
+def identity(n: int) -> Channel:
+    return channel_of([{i: 1.0} for i in range(n)] + [{}])
+
+
+def constant(n: int) -> Channel:
+    return channel_of([{0: 0.5, 1: 0.5} for _ in range(n)] + [{0: 0.5, 1: 0.5}])
+
+
+def figures(channel, counts, unknown=(), rare=20):
+    found = inversion(channel, np.asarray(counts), np.array(unknown, dtype=np.int64), rare=rare)
+    return {f.measure.removeprefix("attack."): f for f in found}
+
+
+def test_by_hand():
+    found = figures(HALVES, COUNTS, rare=3)
+    overall = found["inversion"]
+    assert overall.value == pytest.approx(0.55) and overall.chance == pytest.approx(0.4) and overall.n == 10
+    # Outputs 0, 1, 2 come 3.5, 3, 3.5 times; named are words 1, 0, 0, which are 3, 4, 4 of 10 tokens.
+    assert overall.control == pytest.approx(0.35 * 0.3 + 0.3 * 0.4 + 0.35 * 0.4)
+    # The rare words (2 and 1 tokens) are never named.
+    assert found["inversion_rare"].value == 0.0 and found["inversion_rare"].n == 3
+    assert found["inversion_single"].value == 0.0
+    assert found["inversion_leakage"].value == pytest.approx(math.log2(0.55 / 0.4))
+    assert found["inversion_leakage"].detail["capacity_bits"] == pytest.approx(math.log2(1 + 0.5 + 0.5))
+    assert all(f.source and f.better for f in found.values())
+
+
+def test_effective_candidates_by_hand():
+    # Two words, equally frequent, both to the same two outputs: nothing is learnt, two candidates stay.
+    found = figures(constant(2), [5, 5])["inversion_candidates"]
+    assert found.value == pytest.approx(2.0) and found.chance == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("counts", [[4, 3, 2, 1], [1, 1, 1, 1], [1000, 1, 0, 3]])
+def test_positive_control_the_identity_channel_gives_all(counts):
+    found = figures(identity(4), counts)
+    assert found["inversion"].value == 1.0 and found["inversion_rare"].value == 1.0
+    assert found["inversion_single"].value == 1.0
+    assert found["inversion_candidates"].value == pytest.approx(1.0)
+
+
+def test_negative_control_a_constant_channel_gives_what_guessing_gives():
+    found = figures(constant(4), COUNTS)
+    assert found["inversion"].value == found["inversion"].chance == found["inversion"].control == 0.4
+    assert found["inversion_leakage"].value == 0.0 and found["inversion_leakage"].detail["capacity_bits"] == 0.0
+    assert found["inversion_candidates"].value == pytest.approx(found["inversion_candidates"].chance)
+
+
+def test_an_output_with_one_input_is_single_only_among_words_that_occur():
+    channel = channel_of([{1: 1.0}, {2: 0.5, 3: 0.5}, {3: 1.0}, {3: 1.0}, {}])
+    assert figures(channel, [5, 4, 3, 2])["inversion_single"].value == pytest.approx((5 + 2) / 14)
+    assert figures(channel, [5, 4, 0, 0])["inversion_single"].value == 1.0
+
+
+def test_unknown_words_are_one_input_each_and_only_the_most_frequent_can_be_named():
+    channel = channel_of([{0: 1.0}, {1: 1.0}, {1: 1.0}])
+    found = figures(channel, [10, 2], unknown=[4, 3, 1], rare=5)
+    # Output 1: word 1 has 2 tokens, unknown words 4, 3 and 1; the unknown word of 4 is named: 14 of 20.
+    assert found["inversion"].value == pytest.approx(14 / 20) and found["inversion"].n == 20
+    assert found["inversion_rare"].value == pytest.approx(4 / 10)
+    assert found["inversion_single"].value == pytest.approx(0.5)
+    prior = entropy(np.array([10.0, 2, 4, 3, 1]))
+    assert found["inversion_candidates"].chance == pytest.approx(2**prior)
+    assert found["inversion_candidates"].detail["bits_left"] == pytest.approx(prior - 1.0)
+
+
+def test_one_unknown_word_alone_is_a_single_input():
+    channel = channel_of([{0: 1.0}, {0: 1.0}, {1: 1.0}])
+    assert figures(channel, [1, 1], unknown=[7])["inversion_single"].value == pytest.approx(7 / 9)
+
+
+def test_dropped_tokens_are_left_out_and_counted():
+    channel = channel_of([{1: 1.0}, {}, {}])
+    found = figures(channel, [3, 5], unknown=[2])["inversion"]
+    assert found.value == 1.0 and found.n == 3 and found.detail["dropped"] == 7
+
+
+def test_no_rare_word_is_a_null_with_why():
+    found = figures(identity(2), [50, 60])["inversion_rare"]
+    assert found.value is None and found.detail["why"]
+
+
+@pytest.mark.parametrize("counts", [[1, 2, 3], [0, 0, 0, 0], [-1, 2, 3, 4]])
+def test_counts_that_do_not_fit_are_refused(counts):
+    with pytest.raises(InputError):
+        inversion(HALVES, np.array(counts))
+
+
+@st.composite
+def channels(draw):
+    n = draw(st.integers(2, 8))
+    rows = []
+    for _ in range(n):
+        outputs = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4, unique=True))
+        weights = draw(st.lists(st.integers(1, 9), min_size=len(outputs), max_size=len(outputs)))
+        rows.append({y: w / sum(weights) for y, w in zip(outputs, weights, strict=True)})
+    counts = draw(st.lists(st.integers(0, 40), min_size=n, max_size=n).filter(any))
+    return channel_of([*rows, {}]), np.array(counts)
+
+
+@given(channels())
+@settings(max_examples=60, deadline=None)
+def test_the_figures_equal_ten_plain_lines(case):
+    channel, counts = case
+    joint = (channel.matrix().toarray()[:-1].T * counts / counts.sum()).T
+    found = figures(channel, counts)
+    output = joint.sum(axis=0)
+    assert found["inversion"].value == pytest.approx(joint.max(axis=0).sum())
+    assert found["inversion_single"].value == pytest.approx(output[(joint > 0).sum(axis=0) == 1].sum())
+    left = entropy(joint.ravel()) - entropy(output)
+    assert found["inversion_candidates"].detail["bits_left"] == pytest.approx(left, abs=1e-9)
+    assert found["inversion"].value >= found["inversion"].chance - 1e-12
+    assert found["inversion"].control <= found["inversion"].chance + 1e-12
+    assert found["inversion_leakage"].value <= found["inversion_leakage"].detail["capacity_bits"] + 1e-9
+
+
+def test_the_exact_share_is_what_the_guesser_wins_when_it_is_played_out():
+    rng = np.random.default_rng(3)
+    n = 30
+    rows = [{int(y): 1 / 5 for y in rng.choice(n, 5, replace=False)} for _ in range(n)]
+    channel, counts = channel_of([*rows, {}]), rng.zipf(1.6, n).clip(1, 400)
+    inputs = Inputs(channel, counts)
+    hidden = rng.choice(n, size=40_000, p=counts / counts.sum())
+    seen = np.array([rng.choice(channel.row(x)[0]) for x in hidden])
+    right = inputs.guesses[seen] == hidden
+    assert inputs.recovered(inputs.all) == pytest.approx(right.mean(), abs=0.01)
+    rare = counts[hidden] < 20
+    assert inputs.recovered(inputs.below(20)) == pytest.approx(right[rare].mean(), abs=0.02)

@@ -1,0 +1,120 @@
+"""Repeats: by hand, exact against simulated, what the memo changes, and how often notes repeat a word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_inversion import COUNTS, HALVES, channel_of, constant, identity
+
+from clinveil.attack import repetition
+from clinveil.attack.inversion import inversion
+from clinveil.attack.repetition import repeated, repeats_in_notes
+from clinveil.corpus.corpus import memory_corpus
+
+
+def by_repeats(channel, counts, memo="occurrence", stratum="all", **named):
+    found = repeated(channel, np.asarray(counts), memo=memo, rng=np.random.default_rng(1), **named)
+    return {f.detail["repeats"]: f for f in found if f.detail["stratum"] == stratum}
+
+
+def neighbours(n, k, seed):
+    rng = np.random.default_rng(seed)
+    others = [np.delete(np.arange(n), i) for i in range(n)]
+    return channel_of([{int(y): 1 / k for y in rng.choice(o, k, replace=False)} for o in others] + [{}])
+
+
+def test_two_draws_by_hand():
+    # 00 is word 3 (1 token); 01, 10 word 2 (.5 each); 02, 20 word 1 (.75 each); 11, 12, 21, 22 word 0 (1 each).
+    found = by_repeats(HALVES, COUNTS, repeats=(1, 2))
+    assert found[1].value == pytest.approx(0.55)
+    assert found[2].value == pytest.approx((1 + 1 + 1.5 + 4) / 10)
+    assert found[2].detail["interval"] == "exact, no sampling" and found[2].chance == 0.4
+
+
+def test_one_draw_is_the_exact_figure_of_inversion():
+    channel, counts = neighbours(40, 5, 1), np.arange(1, 41)
+    exact = {f.measure: f.value for f in inversion(channel, counts)}
+    assert by_repeats(channel, counts)[1].value == pytest.approx(exact["attack.inversion"])
+    rare = by_repeats(channel, counts, stratum="below 20")[1].value
+    assert rare == pytest.approx(exact["attack.inversion_rare"])
+
+
+def test_simulated_agrees_with_enumerated(monkeypatch):
+    channel, counts = neighbours(25, 4, 2), np.arange(3, 28)
+    exact = by_repeats(channel, counts, repeats=(1, 2, 3))
+    monkeypatch.setattr(repetition, "EXACT_CASES", 0)
+    drawn = by_repeats(channel, counts, repeats=(1, 2, 3))
+    for m in (1, 2, 3):
+        assert drawn[m].value == pytest.approx(exact[m].value, abs=0.015)
+        assert drawn[m].low < drawn[m].value < drawn[m].high and "20000" in drawn[m].detail["interval"]
+        assert drawn[m].control == pytest.approx(exact[m].control, abs=0.01)
+
+
+def test_more_draws_give_more():
+    found = by_repeats(neighbours(200, 7, 3), np.arange(200, 0, -1))
+    shares = [found[m].value for m in (1, 2, 3, 5, 8)]
+    assert shares == sorted(shares) and shares[-1] > 0.99 > 0.5 > shares[0]
+
+
+def test_memo_patient_makes_repeats_worthless_and_shows_both():
+    channel, counts = neighbours(60, 5, 4), np.arange(60, 0, -1)
+    patient, fresh = by_repeats(channel, counts, "patient"), by_repeats(channel, counts, "occurrence")
+    note = by_repeats(channel, counts, "note")
+    assert len({f.value for f in patient.values()}) == 1 and patient[8].value == fresh[1].value
+    assert patient[8].detail["draws"] == 1 and patient[8].detail["fresh"] == pytest.approx(fresh[8].value, abs=0.02)
+    assert note[5].detail["draws"] == 5 and note[5].detail["repeats_stand_in"] == "notes"
+
+
+def test_controls_identity_gives_all_and_constant_what_guessing_gives():
+    for m, found in by_repeats(identity(6), [9, 5, 4, 3, 2, 1]).items():
+        assert found.value == 1.0, m
+    for m, found in by_repeats(constant(6), [9, 5, 4, 3, 2, 1]).items():
+        assert found.value == pytest.approx(9 / 24) == found.chance, m
+
+
+def test_unknown_words_share_a_row_and_repeats_do_not_tell_them_apart():
+    channel = channel_of([{0: 1.0}, {1: 0.5, 0: 0.5}, {0: 0.5, 1: 0.5}])
+    found = by_repeats(channel, [1, 1], "note", unknown=np.array([5, 3]), repeats=(8,))[8]
+    # All eight outputs 0: word 0 (1 token) is named, else the unknown word of 5 tokens; the one of 3 never is.
+    assert found.value == pytest.approx((1 + 5 * 255 / 256) / 10)
+
+
+def test_no_rare_word_is_a_null_with_why():
+    found = repeated(identity(2), np.array([50, 60]), memo="note", rng=np.random.default_rng(1))
+    assert found[-1].value is None and found[-1].detail["why"]
+
+
+def test_the_same_seed_gives_the_same_figures():
+    channel, counts = neighbours(300, 9, 5), np.arange(300, 0, -1)
+    assert by_repeats(channel, counts, draws=500) == by_repeats(channel, counts, draws=500)
+
+
+def test_repeats_in_notes_by_hand():
+    notes = [
+        ("1", "a", "Cough, cough; COUGH"),  # cough 3
+        ("2", "a", "fever 39"),  # fever 1
+        ("3", "b", "pain"),
+        ("4", "b", "pain pain pain; rash"),  # pain 4, rash 1
+        ("5", "c", None),
+        ("6", "d", ""),
+    ]
+    (found,) = repeats_in_notes(memory_corpus(notes), np.random.default_rng(1))
+    assert found.value == pytest.approx(2 / 4) and found.n == 4
+    assert found.detail["median"] == 2.0 and found.detail["most"] == 4 and found.detail["patients"] == 3
+    assert found.detail["tokens_share"] == pytest.approx(7 / 9) and not found.detail["sampled"]
+
+
+def test_repeats_in_notes_are_sampled_by_whole_patients_whatever_the_order():
+    notes = [(f"{p}-{i}", f"p{p}", "word " * 2) for i in range(3) for p in range(200)]
+    found = [
+        repeats_in_notes(memory_corpus(order), np.random.default_rng(4), patients=50)[0]
+        for order in (notes, notes[::-1])
+    ]
+    # Every patient says the word 6 times over three notes: a patient who was kept in part would show fewer.
+    for f in found:
+        assert f.detail["sampled"] and f.n == 50 and f.detail["median"] == 6.0 and f.value == 1.0
+
+
+def test_no_notes_at_all():
+    (found,) = repeats_in_notes(memory_corpus([]), np.random.default_rng(1))
+    assert found.value is None and found.detail["why"]
