@@ -1,0 +1,1 @@
+"""Notes in and out, one format a file; the demo corpus."""

@@ -40,6 +40,11 @@ class Columns:
     dropped: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
 
+    @property
+    def has_patients(self) -> bool:
+        """Whether a column tells the patients apart; if not, each note is its own patient, which callers warn of."""
+        return self.patient_id is not None
+
 
 class Corpus(Protocol):
     """A restartable stream of notes: iterating twice gives the same rows in the same order.
@@ -57,6 +62,11 @@ class Corpus(Protocol):
         """The format of the source: ".parquet", ".csv.gz", … or "" for a folder of .txt."""
         ...
 
+    @property
+    def skipped(self) -> Counter[str]:
+        """Rows that the last pass left out, by reason; rows read = rows in batches + these."""
+        ...
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, from the start, in source order."""
         ...
@@ -69,6 +79,7 @@ class MemoryCorpus:
     source: Callable[[], Iterator[pa.RecordBatch]] | Sequence[pa.RecordBatch] = field(repr=False)
     columns: Columns = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
     suffix: str = ".parquet"
+    skipped: Counter[str] = field(default_factory=Counter)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, from the start."""

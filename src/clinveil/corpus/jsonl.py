@@ -1,0 +1,191 @@
+"""JSON lines: one object a line, its keys the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from clinveil.corpus.batching import BATCH_BYTES
+from clinveil.corpus.corpus import BATCH_ROWS
+from clinveil.corpus.streams import ROW_BYTES, ByteReader, create_bytes, wrong_encoding
+from clinveil.errors import InputError
+
+# A kept column whose values are not all of one plain type travels as JSON text, under this mark.
+JSON_MARK = {b"clinveil": b"json"}
+_SAMPLE = 1000
+_PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JsonlSource:
+    """A file of JSON objects, one a line; blank lines are passed over, a missing key is null.
+
+    Attributes:
+        names: the keys of the first 1,000 objects, in order of appearance.
+
+    Raises:
+        InputError: empty, unreadable; while reading: a line that is no JSON object, a key twice, bytes that are not
+            in the encoding, a line of more than 256 MB.
+    """
+
+    path: Path
+    encoding: str = "utf-8"
+    names: tuple[str, ...] = field(init=False)
+    _types: dict[str, pa.Field] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        keys = {name: None for record, _ in islice(self._records(), _SAMPLE) for name in record}
+        object.__setattr__(self, "names", tuple(keys))
+
+    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows: of the columns `names` as text (whole numbers become text), of `kept` in their own types."""
+        self._find_types([name for name in kept if name not in self._types])
+        fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in dict.fromkeys((*names, *kept))]
+        rows: list[list[Any]] = []
+        size = 0
+        for number, (record, length) in enumerate(self._records(), start=1):
+            rows.append([self._value(record.get(f.name), f, number) for f in fields])
+            size += length
+            if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
+                yield _batch(rows, fields)
+                rows, size = [], 0
+        if rows:
+            yield _batch(rows, fields)
+
+    def _find_types(self, kept: Sequence[str]) -> None:
+        """The types of the kept columns, by a pass over the file: a later line may hold another kind of value."""
+        kinds: dict[str, set[type]] = {name: set() for name in kept}
+        for record, _ in self._records() if kept else ():
+            for name, found in kinds.items():
+                if (value := record.get(name)) is not None:
+                    found.add(_kind(value))
+        self._types.update({name: _field(name, found) for name, found in kinds.items()})
+
+    def _value(self, value: Any, column: pa.Field, number: int) -> Any:
+        if column.name in self._types:
+            return json.dumps(value, ensure_ascii=False) if column.metadata and value is not None else value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if value is None or (isinstance(value, str) and _encodable(value)):
+            return value
+        where = f"{self.path.name}, row {number}"
+        raise InputError(f"{column.name!r} is not a text", where=where, remedy="write it as a JSON string")
+
+    def _records(self) -> Iterator[tuple[Record, int]]:
+        decode = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse).decode
+        number = 0
+        for line in self._lines():
+            if not line.strip():
+                continue
+            number += 1
+            where = f"{self.path.name}, row {number}"
+            try:
+                record = decode(line.decode())
+            except UnicodeDecodeError:
+                raise wrong_encoding(where, "utf-8") from None
+            except _KeyTwice:
+                raise InputError("a key stands twice", where=where, remedy="rename or drop one") from None
+            except (ValueError, RecursionError):
+                raise InputError("the line is not JSON", where=where, remedy="one object a line") from None
+            if not isinstance(record, dict):
+                raise InputError("the line is not a JSON object", where=where, remedy='write {"text": …}')
+            yield record, len(line)
+        if not number:
+            raise InputError("it is empty", where=self.path.name, remedy="give one JSON object a line")
+
+    def _lines(self) -> Iterator[bytes]:
+        rest = b""
+        with ByteReader(self.path, self.encoding) as stream:
+            while data := stream.read():
+                *lines, rest = (rest + data).split(b"\n")
+                yield from lines
+                if len(rest) > ROW_BYTES:
+                    raise InputError("a line of over 256 MB", where=self.path.name, remedy="one object a line")
+        yield rest
+
+
+class _KeyTwice(ValueError):
+    pass
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> Record:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise _KeyTwice
+    return record
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError
+
+
+def _encodable(text: str) -> bool:
+    """Whether a text has no lone surrogate, which JSON can spell and UTF-8 cannot."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _kind(value: Any) -> type:
+    if isinstance(value, str) and not _encodable(value):
+        return dict  # as JSON text, where it stays an escape
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return dict
+    return type(value)
+
+
+def _field(name: str, kinds: set[type]) -> pa.Field:
+    if not kinds:
+        return pa.field(name, pa.string())
+    plain = _PLAIN.get(next(iter(kinds))) if len(kinds) == 1 else None
+    return pa.field(name, plain) if plain else pa.field(name, pa.string(), metadata=JSON_MARK)
+
+
+def _batch(rows: list[list[Any]], fields: list[pa.Field]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(list(c), type=f.type) for c, f in zip(columns, fields, strict=True)]
+    return pa.record_batch(arrays, schema=pa.schema(fields))
+
+
+class JsonlSink:
+    """Writes one object a line, in UTF-8, without escapes but those that JSON needs.
+
+    Raises:
+        InputError: a value that JSON has no spelling for (NaN, bytes).
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
+        self._raw = {f.name for f in schema if f.metadata and f.metadata.get(b"clinveil") == b"json"}
+        self._file = create_bytes(path, suffix)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        lines = [self._line(record) for record in batch.to_pylist()]
+        self._file.write(b"".join(lines))
+
+    def _line(self, record: Record) -> bytes:
+        for name in self._raw:
+            record[name] = None if record[name] is None else json.loads(record[name])
+        try:
+            return json.dumps(record, ensure_ascii=False, allow_nan=False, default=_spell).encode() + b"\n"
+        except UnicodeEncodeError:  # a lone surrogate in a kept column stays the escape that it was
+            return json.dumps(record, allow_nan=False, default=_spell).encode() + b"\n"
+        except (ValueError, TypeError):
+            remedy = "write .parquet, or drop it"
+            raise InputError("a kept column holds NaN or bytes, which JSON has not", remedy=remedy) from None
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+def _spell(value: Any) -> str:
+    """Dates, times and decimals as text."""
+    if isinstance(value, bytes):
+        raise TypeError
+    return str(value)

@@ -1,0 +1,107 @@
+"""`open_corpus`: notes at a path, with the roles of their columns, as a restartable stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from clinveil.corpus.batching import rebatch
+from clinveil.corpus.columns import resolve
+from clinveil.corpus.corpus import NOTE_ID, Columns
+from clinveil.corpus.formats import Source, open_source
+from clinveil.corpus.presets import drop_errors
+from clinveil.corpus.roles import id_column, to_roles
+from clinveil.corpus.uniqueness import HashLog, hashes, refuse_repeats
+from clinveil.errors import InputError
+from clinveil.settings import NotesSettings
+
+ENTERED_IN_ERROR = "entered in error"
+
+
+@dataclass(frozen=True)
+class NotesCorpus:
+    """Notes in a file or folder. Memory does not grow with their number.
+
+    Attributes:
+        columns: the roles of the source's columns; without a patient column each note is its own patient.
+        suffix: ".parquet", ".csv.gz", … or "" for a folder of .txt.
+        name: base name of the file or folder, for messages.
+        guessed: the roles whose column was guessed.
+        preset: name of the known source, or None.
+        skipped: rows that the last pass left out, by reason; filled while it runs, emptied when the next one starts.
+    """
+
+    columns: Columns
+    suffix: str
+    name: str
+    guessed: tuple[str, ...] = ()
+    preset: str | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
+    _source: Source = field(repr=False, kw_only=True)
+    _error_flag: str | None = field(default=None, repr=False, kw_only=True)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, from the start, in source order.
+
+        Raises:
+            InputError: whatever does not fit, with the row; an id that stands twice shows at the end of a pass.
+        """
+        return rebatch(self._checked())
+
+    def _checked(self) -> Iterator[pa.RecordBatch]:
+        self.skipped.clear()
+        columns, rows = self.columns, 0
+        patient = (columns.patient_id,) if columns.patient_id else ()
+        flag = (self._error_flag,) if self._error_flag else ()
+        with closing(HashLog()) as log:
+            for raw in self._source.read((columns.note_id, *patient, columns.text, *flag), columns.keep):
+                batch = to_roles(raw, columns, self.name, rows)
+                rows += raw.num_rows
+                log.add(hashes(batch.column(NOTE_ID).to_pylist()))
+                yield self._without_errors(batch, raw)
+            if not rows:
+                raise InputError("it holds no notes", where=self.name, remedy="only a header stands in it")
+            refuse_repeats(log, self._ids, self.name)
+
+    def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
+        if self._error_flag:
+            batch, dropped = drop_errors(batch, raw.column(self._error_flag))
+            self.skipped[ENTERED_IN_ERROR] += dropped
+        return batch
+
+    def _ids(self) -> Iterator[list[str]]:
+        name = self.columns.note_id
+        for raw in self._source.read((name,)):
+            yield id_column(raw, name, self.name).to_pylist()
+
+
+_GUESS = NotesSettings()
+
+
+def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
+    """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), or a folder of .txt.
+
+    Args:
+        path: the file or folder.
+        settings: which columns play which role, and the encoding.
+
+    Raises:
+        InputError: nothing there, an unknown kind of file, a damaged or empty one, or columns that do not fit.
+        UsageError: an unknown encoding.
+    """
+    source, suffix = open_source(path, settings.encoding)
+    found = resolve(source.names, settings, path.name)
+    return NotesCorpus(
+        found.columns,
+        suffix,
+        path.name,
+        found.guessed,
+        found.preset.name if found.preset else None,
+        _source=source,
+        _error_flag=found.error_flag,
+    )

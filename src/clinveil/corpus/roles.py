@@ -1,0 +1,113 @@
+"""From a source's own columns to the columns of a corpus: types, nulls, broken text."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinveil.corpus.corpus import ROLE_FIELDS, Columns
+from clinveil.corpus.jsonl import JSON_MARK
+from clinveil.corpus.streams import wrong_encoding
+from clinveil.errors import InputError
+
+
+def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa.RecordBatch:
+    """A batch with the fields of `ROLE_FIELDS`, then the kept columns as they are.
+
+    Args:
+        raw: the source's columns.
+        where: base name of the file.
+        rows: how many rows came before, for messages.
+
+    Raises:
+        InputError: a text column that is no text, an id that is null, empty or neither text nor whole number, broken
+            UTF-8.
+    """
+    note_ids = id_column(raw, columns.note_id, where, rows)
+    patients = id_column(raw, columns.patient_id, where, rows) if columns.patient_id else note_ids
+    place = _Place(where, rows)
+    text = place.text(raw.column(columns.text), columns.text)
+    kept = [place.kept(raw.column(name)) for name in columns.keep]
+    fields = [_kept_field(raw.schema.field(a), b.type) for a, b in zip(columns.keep, kept, strict=True)]
+    return pa.record_batch([note_ids, patients, text, *kept], schema=pa.schema([*ROLE_FIELDS, *fields]))
+
+
+def id_column(raw: pa.RecordBatch, name: str, where: str, rows: int = 0) -> pa.Array:
+    """The ids of one column as strings. Raises InputError as `to_roles` does."""
+    return _Place(where, rows).ids(raw.column(name), name)
+
+
+class _Place:
+    def __init__(self, where: str, rows: int) -> None:
+        self._where, self._rows = where, rows
+
+    def at(self, offset: int) -> str:
+        return f"{self._where}, row {self._rows + offset + 1}"
+
+    def text(self, column: pa.Array, name: str) -> pa.Array:
+        column = _plain(column)
+        if not _is_text(column.type):
+            what = f"column {name!r} holds {column.type}, not text"
+            raise InputError(what, where=self._where, remedy="name another --text, or store it as a string")
+        return self._valid(pc.cast(column, pa.large_string()))
+
+    def ids(self, column: pa.Array, name: str) -> pa.Array:
+        column = _whole_numbers(_plain(column))
+        if not (_is_text(column.type) or pa.types.is_integer(column.type)):
+            what = f"column {name!r} holds {column.type}, not ids"
+            raise InputError(what, where=self._where, remedy="ids are text or whole numbers; name another --id")
+        ids = self._valid(pc.cast(column, pa.string()))
+        empty = pc.index(pc.fill_null(pc.equal(ids, ""), True), True).as_py()
+        if empty >= 0:
+            what = f"column {name!r} is null or empty"
+            raise InputError(what, where=self.at(empty), remedy="every note needs an id, and a patient where any has")
+        return ids
+
+    def kept(self, column: pa.Array) -> pa.Array:
+        column = _plain(column)  # the categories of a dictionary would carry values of rows that are not there
+        if pa.types.is_large_string(column.type):
+            column = pc.cast(column, pa.string())
+        return self._valid(column) if _is_text(column.type) else column
+
+    def _valid(self, column: pa.Array) -> pa.Array:
+        """Parquet readers do not look whether text is UTF-8."""
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            bad = next(i for i in range(len(column)) if not _is_valid(column.slice(i, 1)))
+            raise wrong_encoding(self.at(bad), "UTF-8") from None
+        return column
+
+
+def _is_valid(one: pa.Array) -> bool:
+    try:
+        one.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _kept_field(source: pa.Field, kind: pa.DataType) -> pa.Field:
+    """The field without the metadata of its source, which may say anything."""
+    marked = (source.metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"]
+    return pa.field(source.name, kind, metadata=JSON_MARK if marked else None)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _whole_numbers(column: pa.Array) -> pa.Array:
+    """Integers that a table library turned into floats; fractions stay what they are, and are refused."""
+    if pa.types.is_null(column.type):
+        return pc.cast(column, pa.string())
+    if not pa.types.is_floating(column.type):
+        return column
+    try:
+        return pc.cast(column, pa.int64())
+    except pa.ArrowInvalid:
+        return column

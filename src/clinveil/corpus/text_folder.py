@@ -1,0 +1,133 @@
+"""A folder of .txt files: one note a file, its id the path inside the folder without the suffix."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+
+from clinveil.corpus.batching import BATCH_BYTES
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, TEXT
+from clinveil.corpus.delimited import refuse_nul
+from clinveil.corpus.streams import ROW_BYTES, ByteReader, wrong_encoding
+from clinveil.errors import InputError
+
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class TextFolderSource:
+    """A folder, searched with its subfolders in the order of their names; files that do not end in .txt are no notes.
+
+    Raises:
+        InputError: no .txt file in it; while reading: NUL bytes, bytes that are not in the encoding, a file name that
+            is not UTF-8, a file of more than 256 MB.
+    """
+
+    path: Path
+    encoding: str = "utf-8"
+    names: tuple[str, ...] = field(init=False, default=(NOTE_ID, TEXT))
+
+    def __post_init__(self) -> None:
+        if next(_files(self.path), None) is None:
+            raise InputError("no .txt file is in this folder", where=self.path.name, remedy="name a file, or a folder")
+
+    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All files, as the columns `names` (of note_id and text)."""
+        ids: list[str] = []
+        texts: list[str] = []
+        size = 0
+        for file in _files(self.path):
+            ids.append(self._id(file))
+            texts.append(self._text(file) if TEXT in names else "")
+            size += len(texts[-1])
+            if len(ids) >= BATCH_ROWS or size >= BATCH_BYTES:
+                yield _batch(ids, texts).select(list(names))
+                ids, texts, size = [], [], 0
+        if ids:
+            yield _batch(ids, texts).select(list(names))
+
+    def _id(self, file: Path) -> str:
+        name = file.relative_to(self.path).as_posix()[: -len(".txt")]
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InputError("a file name is not UTF-8", where=self.path.name, remedy="rename it") from None
+        return name
+
+    def _text(self, file: Path) -> str:
+        with ByteReader(file, self.encoding) as stream:
+            data = b""
+            while part := stream.read():
+                data += part
+                if len(data) > ROW_BYTES:
+                    raise InputError("a note of over 256 MB", where=file.name, remedy="one note a file")
+        if b"\0" in data:
+            raise InputError("a NUL byte", where=file.name, remedy="not a text file, or another --encoding")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise wrong_encoding(file.name, "utf-8") from None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for item in sorted(folder.iterdir(), key=lambda p: p.name):
+        if item.is_dir() and not item.is_symlink():  # a link may lead back to where it stands
+            yield from _files(item)
+        elif item.suffix.lower() == ".txt" and item.is_file():
+            yield item
+
+
+def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
+    arrays = [pa.array(ids, pa.string()), pa.array(texts, pa.large_string())]
+    return pa.record_batch(arrays, names=[NOTE_ID, TEXT])
+
+
+class TextFolderSink:
+    """Writes one file a note, named by its id; ids with slashes make subfolders.
+
+    Raises:
+        InputError: more columns than id and text, a null text, NUL, or an id that is no file name.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
+        if len(schema) != 2:
+            extra = f"{len(schema) - 2} columns besides id and text find no place in a folder of .txt"
+            raise InputError(extra, remedy="write .parquet, .csv or .jsonl")
+        self._path, self._rows = path, 0
+        path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a file for each row."""
+        refuse_nul(batch.column(1), "folder", self._rows)
+        for note_id, text in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            self._rows += 1
+            self._write(note_id, text)
+
+    def _write(self, note_id: str, text: str | None) -> None:
+        where = f"row {self._rows} of the folder to write"
+        if text is None:
+            raise InputError("a null text finds no place in a folder of .txt", where=where, remedy="write .parquet")
+        parts = PurePosixPath(note_id).parts
+        plain = note_id == "/".join(parts) and not note_id.startswith("/") and not {"..", "."} & set(parts)
+        if not plain or "\0" in note_id:
+            raise InputError("its id cannot be a file name", where=where, remedy="write .parquet, .csv or .jsonl")
+        file = self._path.joinpath(*parts[:-1], parts[-1] + ".txt")
+        # A text that begins with a byte order mark gets another, because readers take one off.
+        data = (_BOM * text.startswith(_BOM) + text).encode()
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as out:
+                out.write(data)
+        except (FileExistsError, NotADirectoryError):
+            raise InputError("its file is there already", where=where, remedy="ids must differ") from None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InputError("its id is too long for a file name", where=where, remedy="write .parquet") from None
+            raise
+
+    def close(self) -> None:
+        """Nothing is open."""

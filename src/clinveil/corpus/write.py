@@ -1,0 +1,98 @@
+"""Writing notes under their source's own column names, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from clinveil.corpus.batching import Rebatcher
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
+from clinveil.corpus.formats import Sink, open_sink
+
+
+@dataclass
+class Writer:
+    """Writes the batches of a corpus as a file or folder of the source's layout; use it in a `with`.
+
+    It writes to the path that it is given, so that a caller can rename it at the end (`files.whole`).
+
+    Attributes:
+        columns: the roles of the source's columns; names and order are restored from it.
+        suffix: the format, ".parquet", ".csv.gz", … or "" for a folder of .txt.
+        rows: rows taken so far.
+
+    Raises:
+        InputError: what the format cannot carry (lists in CSV, kept columns in a folder of .txt).
+    """
+
+    path: Path
+    columns: Columns
+    suffix: str
+    rows: int = 0
+    _sink: Sink | None = field(default=None, repr=False)
+    _rebatcher: Rebatcher = field(default_factory=Rebatcher, repr=False)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, with the fields of `ROLE_FIELDS` and the kept columns."""
+        self.rows += batch.num_rows
+        for whole in self._rebatcher.push(batch):
+            self._put(whole)
+
+    def _put(self, batch: pa.RecordBatch) -> None:
+        layout = self._layout(batch)
+        if self._sink is None:
+            self._sink = open_sink(self.path, layout.schema, self.suffix)
+        self._sink.write(layout)
+
+    def _layout(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        named = source_names(self.columns, self.suffix)
+        fields = [batch.schema.field(role).with_name(name) for name, role in named.items()]
+        arrays = [batch.column(role) for role in named.values()]
+        return pa.record_batch(arrays, schema=pa.schema(fields))
+
+    def close(self) -> None:
+        """Write what is left and finish the file; a file without rows has its header all the same."""
+        for whole in self._rebatcher.flush():
+            self._put(whole)
+        if self._sink is None:
+            self._put(_no_rows(self.columns))
+        assert self._sink is not None
+        self._sink.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self.close()
+        elif self._sink is not None:
+            self._sink.close()
+
+
+def source_names(columns: Columns, suffix: str) -> dict[str, str]:
+    """The written columns in their order: source name -> the name that a batch has for it."""
+    roles = {columns.note_id: NOTE_ID, columns.text: TEXT}
+    if columns.patient_id is not None:
+        roles[columns.patient_id] = PATIENT_ID
+    if not suffix and columns.patient_id is None and not columns.keep:
+        return {columns.note_id: NOTE_ID, columns.text: TEXT}
+    order = columns.order or (*roles, *columns.keep)
+    return {name: roles.get(name, name) for name in order}
+
+
+def _no_rows(columns: Columns) -> pa.RecordBatch:
+    kept = [pa.field(name, pa.string()) for name in columns.keep]
+    return pa.RecordBatch.from_pylist([], schema=pa.schema([*ROLE_FIELDS, *kept]))
+
+
+def write_corpus(batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, suffix: str) -> int:
+    """Write all batches to a path; return the number of rows. Raises as `Writer` does."""
+    with Writer(path, columns, suffix) as writer:
+        for batch in batches:
+            writer.write(batch)
+    return writer.rows
