@@ -1,0 +1,92 @@
+"""What a number means in words: held against chance, against zero, and against a threshold where one was set."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from clinveil.finding import Finding
+from clinveil.report.measures import MeasureText
+from clinveil.report.numerals import Kind, share, text
+
+Verdict = Literal["within threshold", "above threshold", "not shown"]
+
+
+def direction(finding: Finding) -> str:
+    """Which way is good, in words."""
+    if finding.better is None:
+        return "a description: no direction is good"
+    if finding.measure.startswith("utility"):
+        return f"{finding.better} is more useful" if finding.better == "higher" else "lower is more useful"
+    return f"{finding.better} is safer"
+
+
+def verdict(finding: Finding) -> Verdict | None:
+    """The verdict against `detail["threshold"]`, which the worse end of the interval must meet; None without one.
+
+    "above threshold" is said only of numbers that should be low; a number that should be high and is not, is "not
+    shown" (that enough is kept). An interval across the threshold shows nothing either way.
+    """
+    threshold = finding.detail.get("threshold")
+    if finding.value is None or finding.better is None or not isinstance(threshold, int | float):
+        return None if finding.value is not None else "not shown"
+    low = finding.value if finding.low is None else finding.low
+    high = finding.value if finding.high is None else finding.high
+    if finding.better == "lower":
+        return "within threshold" if high <= threshold else "above threshold" if low > threshold else "not shown"
+    return "within threshold" if low >= threshold else "not shown"
+
+
+def sentences(finding: Finding, measure: MeasureText, kind: Kind) -> list[str]:
+    """What one finding means: the comparison, what zero of n can show, the power of the attack, the verdict."""
+    if finding.value is None:
+        return [f"It was not measured: {finding.detail['why']}. Nothing is shown either way."]
+    parts = [_against_zero(finding) if kind == "difference" else _against_chance(finding, measure, kind)]
+    if finding.value == 0 and kind == "share" and measure.sampled and finding.n:
+        bound = share(1 - 0.05 ** (1 / finding.n))
+        parts.append(f"0 of {finding.n:,} only shows that the rate is below {bound} (95 % bound).")
+    parts += [_power(finding, kind), _against_threshold(finding, kind)]
+    return [part for part in parts if part]
+
+
+def _against_chance(finding: Finding, measure: MeasureText, kind: Kind) -> str:
+    value, chance = finding.value, finding.chance
+    if value is None or chance is None or finding.better is None:
+        plain = value is not None and finding.better == "lower" and measure.bad
+        return "" if not plain else measure.bad if value else measure.good
+    low = value if finding.low is None else finding.low
+    high = value if finding.high is None else finding.high
+    beside = f"{text(value, kind)} against {text(chance, kind)} for {measure.chance}"
+    higher_is_good = finding.better == "higher"
+    if low > chance:
+        return f"{measure.good if higher_is_good else measure.bad} ({beside}.)"
+    if high < chance or (low == high and value <= chance):
+        return f"{measure.bad if higher_is_good else measure.good} ({beside}.)"
+    return f"No difference from chance is shown: the interval includes it ({beside}). That is not proof of none."
+
+
+def _against_zero(finding: Finding) -> str:
+    value, low, high = finding.value, finding.low, finding.high
+    if value is None or low is None or high is None:
+        return "Without an interval, nobody can say whether this difference is more than noise."
+    if low <= 0 <= high:
+        return "The interval includes zero: no difference is shown with this many notes."
+    side = "more" if value > 0 else "less"
+    return f"The interval lies wholly on one side of zero: the released notes score {side} than the original ones."
+
+
+def _power(finding: Finding, kind: Kind) -> str:
+    positive = finding.detail.get("positive_control")
+    if not isinstance(positive, int | float):
+        return ""
+    found = f"On the unprotected notes the same attack scores {text(positive, kind)}"
+    if finding.chance is not None and positive <= finding.chance:
+        return f"{found}, no better than chance: it had no power, so its failure here shows nothing."
+    return f"{found}, so it had the power to find a leak."
+
+
+def _against_threshold(finding: Finding, kind: Kind) -> str:
+    threshold, word = finding.detail.get("threshold"), verdict(finding)
+    if word is None or not isinstance(threshold, int | float):
+        return ""
+    end = "upper" if finding.better == "lower" else "lower"
+    return f"Held against a threshold of {text(threshold, kind)} by the {end} end of the interval: {word}."

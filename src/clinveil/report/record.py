@@ -1,0 +1,229 @@
+"""`ReleaseRecord`, everything that a report shows, as typed values: the one contract of this room's input.
+
+The record is stored in the vault (`stored.py`), so that a report can be made again without the run. It may hold source
+text (`notes`), so it is secret; what may leave is made from `external_edition(record, demo)` (`edition.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clinveil.errors import InputError
+from clinveil.finding import Finding
+
+Edition = Literal["internal", "external"]
+Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
+Plain = float | int | str | bool | None
+
+
+def _finite(value: Plain) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError("a report holds no NaN or infinity; use null")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A label and its value. `internal` ones (paths, hosts, hashes of source files) never reach the external edition.
+
+    `unit` names what a number counts ("patients", "notes", …): counts of people and notes are hidden when small.
+    """
+
+    label: str
+    value: Plain
+    unit: str = ""
+    internal: bool = False
+
+    def __post_init__(self) -> None:
+        _finite(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One condition of a release.
+
+    Attributes:
+        name, question: a short name, and the question that it answers.
+        passed: whether the release may leave as far as this gate goes.
+        value, threshold: what was measured and what it was held against, in `unit`; a threshold may be words.
+        meaning: one sentence for people; remedy: what to do when it fails.
+    """
+
+    name: str
+    question: str
+    passed: bool
+    value: Plain
+    threshold: Plain
+    meaning: str
+    remedy: str
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        _finite(self.value)
+        _finite(self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One step of the run: seconds of wall time, rows in and out where it has rows.
+
+    `determinism` is "bitwise", "statistical", "keyed" or what else is true of it; `stays` says where its product lies.
+    """
+
+    name: str
+    what: str
+    determinism: str = ""
+    seconds: float | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    stays: Literal["vault", "release"] = "vault"
+
+    def __post_init__(self) -> None:
+        _finite(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """What became of the source tokens of one class (words, numbers, punctuation, other).
+
+    Attributes:
+        seen: all of them, the denominator: the sum of the four fates that follow.
+        replaced: written as a random draw. masked: numbers written as #-shapes. dropped: not written.
+        kept: written as they were.
+        unknown: of all, the words that the channel has no row for (drawn from a pool of common words, or dropped).
+        self_replaced: of those replaced, how many came out as the word that went in.
+
+    Raises:
+        InputError: the fates do not add up to `seen`, or a part is larger than its whole.
+    """
+
+    kind: str
+    seen: int
+    replaced: int = 0
+    masked: int = 0
+    dropped: int = 0
+    kept: int = 0
+    unknown: int = 0
+    self_replaced: int = 0
+
+    def __post_init__(self) -> None:
+        fates = (self.replaced, self.masked, self.dropped, self.kept)
+        if sum(fates) != self.seen or min(fates) < 0:
+            raise InputError(f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}")
+        if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen:
+            raise InputError(f"the token accounting of {self.kind} has a part larger than its whole")
+
+    @property
+    def released(self) -> int:
+        """Tokens written to the release."""
+        return self.seen - self.dropped
+
+    @classmethod
+    def total(cls, rows: Sequence[TokenRow]) -> TokenRow:
+        """All classes together."""
+        names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced")
+        return cls("all", **{name: sum(getattr(row, name) for row in rows) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A source column and what became of it ("text", "id, replaced", "kept", "dropped", …)."""
+
+    name: str
+    disposition: str
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFacts:
+    """The data in numbers. `patients` is None where the source names no patients (each note is then its own).
+
+    Raises:
+        InputError: rows read do not equal notes written and rows skipped.
+    """
+
+    read: int
+    notes: int
+    patients: int | None
+    tokens: int
+    types: int
+    skipped: Mapping[str, int]
+    columns: tuple[Column, ...] = ()
+    more: tuple[Fact, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.read != self.notes + sum(self.skipped.values()):
+            raise InputError("the row accounting does not balance: read is not written plus skipped")
+
+
+@dataclass(frozen=True, slots=True)
+class PhiCount:
+    """Spans of one PHI label that the detectors found, what the label means, and how they were treated."""
+
+    label: str
+    what: str
+    found: int
+    treated: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedToken:
+    """A source token and the released one at its place; "" where there is none. A source "\\n" breaks the line."""
+
+    source: str
+    released: str
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedNote:
+    """A note before and after, token by token. `demo` is true of the built-in invented note only."""
+
+    title: str
+    tokens: tuple[AlignedToken, ...]
+    demo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRecord:
+    """Everything that a report of one release shows.
+
+    Attributes:
+        title, run, created, version: name of the release, run id, ISO 8601 time, clinveil's version.
+        context: verdict inputs for the head of the page (recipient, profile, who set the thresholds, data hash).
+        phi: None where no PHI step ran.
+        provenance: hashes, key commitment, determinism, versions of the tool and of Python.
+        warnings, not_tried: one sentence each. test_seed: whether the key was made from a public seed.
+
+    Raises:
+        InputError: an external edition with a note that is not the demo note.
+    """
+
+    title: str
+    edition: Edition
+    run: str
+    created: str
+    version: str
+    corpus: CorpusFacts
+    accounting: tuple[TokenRow, ...]
+    gates: tuple[Gate, ...]
+    findings: tuple[Finding, ...]
+    phi: tuple[PhiCount, ...] | None = None
+    notes: tuple[AlignedNote, ...] = ()
+    stages: tuple[StageRow, ...] = ()
+    settings: tuple[Fact, ...] = ()
+    context: tuple[Fact, ...] = ()
+    provenance: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
+    test_seed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.edition == "external" and not all(note.demo for note in self.notes):
+            raise InputError("an external report shows the demo note only", remedy="use external_edition(record, demo)")
+
+    @property
+    def refused(self) -> bool:
+        """Whether a gate failed, so that nothing may leave."""
+        return not all(gate.passed for gate in self.gates)

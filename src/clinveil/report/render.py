@@ -1,0 +1,148 @@
+"""A record to one self-contained HTML page: no script, no request, readable in print, in the dark and aloud."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from clinveil.files import private_text
+from clinveil.report import draw, summarise
+from clinveil.report.numerals import Kind, Number, number, small
+from clinveil.report.edition import hidden
+from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord
+from clinveil.report.regulation import rules
+from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
+
+TOKENS_SHOWN = 20_000  # of all notes together; keeps the page well under 3 MB
+LONGEST = 60  # characters of a token that are shown
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNote:
+    """A note as far as it is shown, and how many tokens were left out."""
+
+    note: AlignedNote
+    shown: int
+
+    @property
+    def left_out(self) -> int:
+        """Tokens that are not shown."""
+        return len(self.note.tokens) - self.shown
+
+
+def render(record: ReleaseRecord) -> str:
+    """The page of this record, in its edition. Headings, tables and words need no script and no network."""
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    attacks = summarise.of_room(record, "attack")
+    repeated = [row for block in attacks if block.name == "attack.repeats" for row in block.rows]
+    page = environment().get_template("page.html").render(
+        record=record,
+        style=Markup(style),  # noqa: S704  our own style sheet
+        style_hash=digest,
+        tiles=tiles(record),
+        gates=sorted(record.gates, key=lambda gate: gate.passed),
+        tokens=summarise.accounting(record),
+        attacks=attacks,
+        utilities=summarise.of_room(record, "utility"),
+        detections=summarise.of_room(record, "phi"),
+        others=summarise.of_room(record, ""),
+        figures={
+            "forest": draw.forest(attack_rows(record)),
+            "repeats": draw.repeats(repeated),
+            "utility": draw.utility(utility_pairs(record)),
+            "accounting": draw.accounting(record.accounting),
+        },
+        notes=_shown(record.notes),
+        rules=rules(record),
+    )
+    return _CONTROLS.sub("\ufffd", page)
+
+
+def write_report(record: ReleaseRecord, path: Path) -> None:
+    """Write the page of this record, whole or not at all, readable by its owner only."""
+    private_text(path, render(record))
+
+
+@cache
+def environment() -> Environment:
+    """The templates of this package, with every value escaped."""
+    made = Environment(
+        loader=PackageLoader("clinveil.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"num": data_element, "count": count, "clip": clip, "plain": plain, "seconds": seconds, "md": md}
+    made.globals |= {"gate_number": gate_number, "people": people, "svg": Markup}
+    return made
+
+
+def data_element(shown: Number) -> Markup:
+    """A number as `<data>`, whose value is the exact one; what has none is plain text."""
+    if shown.value is None:
+        return Markup("<span>{}</span>").format(shown.text)
+    return Markup('<data value="{}">{}</data>').format(repr(shown.value), shown.text)
+
+
+def count(value: int) -> Markup:
+    """A count as `<data>`."""
+    return data_element(number(value, "count"))
+
+
+def clip(token: str) -> str:
+    """A token as far as it is shown."""
+    return token if len(token) <= LONGEST else token[:LONGEST] + "…"
+
+
+def seconds(value: float | None) -> Number:
+    """Wall time for people."""
+    if value is None:
+        return number(None, "number")
+    return Number(f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min", value)
+
+
+def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
+    """A fact's value: yes and no for truths, a dash for nothing, numbers as `<data>` (hidden where small)."""
+    if value is None or value == "":
+        return Markup("<span>–</span>")
+    if isinstance(value, bool):
+        return Markup("yes" if value else "no")
+    if isinstance(value, str):
+        return Markup("{}").format(value)
+    if hidden(value, unit, "external" if edition == "external" else "internal"):
+        return data_element(small())
+    kind: Kind = "share" if unit == "share" else "count" if isinstance(value, int) else "score"
+    return data_element(number(value, kind))
+
+
+def gate_number(gate: Gate, edition: str) -> Markup:
+    """What a gate measured."""
+    return plain(gate.value, gate.unit, edition)
+
+
+def md(value: Any) -> Markup:
+    """A value inside Markdown text or a Markdown table: one line, nothing in it is markup."""
+    words = " ".join(str(value).split())
+    return Markup(re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", words))  # noqa: S704  Markdown, not HTML
+
+
+def _style() -> str:
+    loader = environment().loader
+    assert loader is not None
+    return loader.get_source(environment(), "style.css")[0]
+
+
+def _shown(notes: tuple[AlignedNote, ...]) -> list[ShownNote]:
+    share = TOKENS_SHOWN // max(len(notes), 1)
+    return [ShownNote(note, min(len(note.tokens), share)) for note in notes]

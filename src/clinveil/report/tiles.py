@@ -1,0 +1,142 @@
+"""The five tiles of the first screen: what was replaced, what identifiers are left, the strongest attack, use, seal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clinveil.finding import Finding
+from clinveil.report.edition import hidden
+from clinveil.report.numerals import NONE, SPACE, Number, number, share, small
+from clinveil.report.record import ReleaseRecord, TokenRow
+from clinveil.report.summarise import Row, row
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A head, one number, and lines of words below it; `anchor` is the section that holds the whole story."""
+
+    head: str
+    figure: Number
+    lines: tuple[str, ...]
+    anchor: str
+
+
+def tiles(record: ReleaseRecord) -> list[Tile]:
+    """The five tiles, in reading order. No overall score is made of them."""
+    return [_replaced(record), _identifiers(record), _strongest(record), _useful(record), _seal(record)]
+
+
+def _replaced(record: ReleaseRecord) -> Tile:
+    words = [r for r in record.accounting if r.kind == "words"] or list(record.accounting)
+    total, everything = TokenRow.total(words), TokenRow.total(record.accounting)
+    figure = number(total.replaced / total.seen if total.seen else None, "share")
+    lines = (
+        f"of {total.seen:,} source words came out of a random draw",
+        f"{total.kept:,} kept as they were, {total.self_replaced:,} drawn as themselves, {total.dropped:,} dropped",
+        f"of all {everything.seen:,} tokens {everything.dropped:,} were dropped (numbers, punctuation, other)",
+    )
+    return Tile("Words replaced", figure, lines, "data")
+
+
+def _identifiers(record: ReleaseRecord) -> Tile:
+    own = [row(f, record.edition) for f in record.findings if f.measure.startswith("attack.identifiers.own")]
+    others = [row(f, record.edition) for f in record.findings if f.measure.startswith("attack.identifiers.other")]
+    if not own:
+        lines = ("No list of known patients was given, so nobody's own identifiers could be searched for.",)
+        return Tile("Own identifiers left", Number("not searched"), lines, "attacks")
+    lines = tuple(f"{_short(r)}: {r.value.text} of {r.n.text} {r.unit}".rstrip() + _beside(r) for r in (*own, *others))
+    numbers = [r for r in own if r.finding.measure.endswith("numbers")] or own
+    return Tile("Own identifiers left", numbers[0].value, lines, "attacks")
+
+
+def _short(shown: Row) -> str:
+    names = {"own_numbers": "own numbers", "own_names": "own full name", "own_full_name": "own full name"}
+    last = shown.finding.measure.split(".")[2]
+    return names.get(last, last.replace("_", " "))
+
+
+def _beside(shown: Row) -> str:
+    return "" if shown.chance.value is None else f" (chance {shown.chance.text})"
+
+
+def _excess(finding: Finding) -> float:
+    return (finding.value or 0.0) - (finding.chance or 0.0)
+
+
+def _strongest(record: ReleaseRecord) -> Tile:
+    rows = attack_rows(record)
+    if not rows:
+        return Tile("Strongest attack", Number("not measured"), ("No attack with a chance level was run.",), "attacks")
+    top = max(rows, key=lambda r: _excess(r.finding))
+    where = f"{top.ends[0].text} to {top.ends[1].text}" if top.ends else "exact, no sampling"
+    if top.hidden:
+        return Tile("Strongest attack", top.value, (f"successes of {top.n.text} {top.unit}",), "attacks")
+    lines = (
+        f"success; chance is {top.chance.text}, so {points(_excess(top.finding))} above it",
+        f"interval: {where}",
+        f"the largest above chance of {len(rows)} figures: {top.finding.measure} ({top.label})",
+    )
+    return Tile("Strongest attack", top.value, lines, "attacks")
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in percentage points."""
+    return f"{100 * difference:.1f}{SPACE}points".replace("-", "−")
+
+
+def attack_rows(record: ReleaseRecord) -> list[Row]:
+    """Shares with a chance level where lower is safer: for each measure and stratum the one furthest above chance."""
+    rows = [row(f, record.edition) for f in record.findings if f.measure.startswith("attack.") and f.better == "lower"]
+    worst: dict[tuple[str, str], Row] = {}
+    for shown in rows:
+        if shown.kind == "share" and shown.chance.value is not None and shown.finding.value is not None:
+            name = (shown.finding.measure, str(shown.finding.detail.get("stratum", shown.label)))
+            if name not in worst or _excess(shown.finding) > _excess(worst[name].finding):
+                worst[name] = shown
+    return list(worst.values())
+
+
+def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
+    """(what, original, released) for each label column that was measured on both sides."""
+    rows = [row(f, record.edition) for f in record.findings if f.measure.startswith("utility.")]
+
+    def side(word: str) -> dict[tuple[str, str], Row]:
+        sides = [r for r in rows if r.finding.measure.endswith("." + word) and r.value.value is not None]
+        return {(r.finding.measure.rsplit(".", 1)[0], str(r.finding.detail.get("column", ""))): r for r in sides}
+
+    original, released = side("original"), side("released")
+    return [(name[1] or name[0], original[name], released[name]) for name in original if name in released]
+
+
+def _useful(record: ReleaseRecord) -> Tile:
+    pairs = utility_pairs(record)
+    if not pairs:
+        return Tile("Use that is kept", Number("not measured"), ("No label column was given (--label).",), "utility")
+
+    def kept(pair: tuple[str, Row, Row]) -> float:
+        return (pair[2].finding.value or 0.0) / (pair[1].finding.value or 1.0)
+
+    worst = min(pairs, key=kept)
+    lines = (
+        f"of the original score: {worst[2].value.text} against {worst[1].value.text} on “{worst[0]}”",
+        f"chance is {worst[2].chance.text}",
+        "the worst of %d label columns" % len(pairs) if len(pairs) > 1 else "the one label column that was measured",
+    )
+    return Tile("Use that is kept", Number(share(kept(worst)), kept(worst)), lines, "utility")
+
+
+def _seal(record: ReleaseRecord) -> Tile:
+    facts = [f"{fact.label}: {brief(fact.value)}" for fact in record.provenance[:3]]
+    key = "TEST SEED: not for release" if record.test_seed else "secret key, kept in the vault"
+    return Tile("Seal", Number(record.run[:12] or NONE), (f"clinveil {record.version}, {key}", *facts), "provenance")
+
+
+def brief(value: object) -> str:
+    """A value in a few characters: long hashes are cut."""
+    shown = str(value)
+    return shown if len(shown) <= 24 else shown[:12] + "…"
+
+
+def people(count: int | None, unit: str, record: ReleaseRecord) -> Number:
+    """A count of people or notes as this edition may print it."""
+    return small() if hidden(count, unit, record.edition) else number(count, "count")
