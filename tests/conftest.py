@@ -1,14 +1,28 @@
-"""Fixtures that all rooms share."""
+"""Fixtures that all rooms share, and a network that ends at this machine."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-DATA = Path(os.environ.get("CLINVEIL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+HERE = Path(__file__).parent
+DATA = Path(os.environ.get("CLINVEIL_DATA", HERE.parents[1] / "shared" / "data"))
+BLOCKED = HERE / "security" / "blocked"
+
+# Shared machines are slow at times, and a suite should say the same twice.
+settings.register_profile("clinveil", deadline=None, derandomize=True, database=None)
+settings.load_profile("clinveil")
+
+# In this process, and in every Python that a test starts.
+_spec = importlib.util.spec_from_file_location("blocked_network", BLOCKED / "sitecustomize.py")
+assert _spec and _spec.loader
+_spec.loader.exec_module(importlib.util.module_from_spec(_spec))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BLOCKED), os.environ.get("PYTHONPATH")]))
 
 
 @pytest.fixture(scope="session")

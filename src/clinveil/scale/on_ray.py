@@ -19,7 +19,7 @@ def on_ray(workers: int, address: str | None = None) -> Map:
     except ImportError:
         raise MissingExtra("ray", "ray") from None
     if not ray.is_initialized():
-        local = {} if address else {"num_cpus": workers, "include_dashboard": False}
+        local = {} if address else {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         ray.init(address=address, log_to_driver=False, logging_level="error", **local)
 
     def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

@@ -1,0 +1,35 @@
+"""Python starts with this file when its folder is on the path: every address but loopback is refused, and noted."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+_connect, _lookup = socket.socket.connect, socket.getaddrinfo
+
+
+def _refuse(address: object) -> None:
+    host = address[0] if isinstance(address, tuple) else address
+    if isinstance(host, bytes):
+        host = host.decode()
+    local = host in (None, "", "localhost", "::1") or str(host).startswith(("127.", "/"))
+    if not local:
+        if log := os.environ.get("CLINVEIL_TEST_NETWORK_LOG"):
+            with open(log, "a") as file:
+                file.write("an address beyond this machine was asked for\n")
+        raise OSError("the tests allow no network")
+
+
+def connect(self, address):
+    if self.family in (socket.AF_INET, socket.AF_INET6):
+        _refuse(address)
+    return _connect(self, address)
+
+
+def getaddrinfo(host, *args, **kwargs):
+    _refuse((host,))
+    return _lookup(host, *args, **kwargs)
+
+
+socket.socket.connect = connect
+socket.getaddrinfo = getaddrinfo
