@@ -37,11 +37,11 @@ class DelimitedSource:
             next(reading.chunks(), None)
             object.__setattr__(self, "names", reading.names)
 
-    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns `names` and `kept`, as strings."""
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named, as strings."""
         with _Pass(self) as reading:
             for chunk in reading.chunks():
-                yield reading.parse(chunk, list(dict.fromkeys((*names, *kept))))
+                yield reading.parse(chunk, list(dict.fromkeys((*ids, *texts, *kept))))
 
 
 class _Pass(ByteReader):
@@ -115,7 +115,7 @@ class _Pass(ByteReader):
         position = data.find(b"\0")
         joined = rest + data
         if position >= 0:
-            before = sum(1 for _ in self._grammar.rows(joined[: len(rest) + position])) - (not self.names)
+            before = sum(1 for _ in self._grammar.rows(joined[: len(rest) + position]))
             raise InputError("a NUL byte", where=self._at(before), remedy="not a text file, or another --encoding")
         return joined
 
@@ -138,8 +138,8 @@ class _Pass(ByteReader):
         return InputError("it cannot be parsed", where=self._at(0), remedy="write it as Parquet or JSONL")
 
     def _at(self, offset: int) -> str:
-        row = self.rows + offset + 1
-        return f"{self._where}, row {row}" if self.names and row > 0 else f"{self._where}, header"
+        row = self.rows + offset + bool(self.names)
+        return f"{self._where}, row {row}" if row else f"{self._where}, header"
 
 
 def _is_utf8(value: bytes) -> bool:

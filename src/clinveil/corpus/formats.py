@@ -29,8 +29,11 @@ class Source(Protocol):
         """Its columns."""
         ...
 
-    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows from the start: the columns `names`, which may be turned into text, and `kept`, which may not."""
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named, from the start.
+
+        Where the format has no types by column, `ids` are numbers or text, `texts` text only, and `kept` anything.
+        """
         ...
 
 

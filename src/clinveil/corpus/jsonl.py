@@ -44,14 +44,15 @@ class JsonlSource:
         keys = {name: None for record, _ in islice(self._records(), _SAMPLE) for name in record}
         object.__setattr__(self, "names", tuple(keys))
 
-    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows: of the columns `names` as text (whole numbers become text), of `kept` in their own types."""
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named: whole numbers among `ids` become text, `kept` have their own types."""
         self._find_types([name for name in kept if name not in self._types])
-        fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in dict.fromkeys((*names, *kept))]
+        names = dict.fromkeys((*ids, *texts, *kept))
+        fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
         rows: list[list[Any]] = []
         size = 0
         for number, (record, length) in enumerate(self._records(), start=1):
-            rows.append([self._value(record.get(f.name), f, number) for f in fields])
+            rows.append([self._value(record.get(f.name), f, f.name in ids, number) for f in fields])
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
@@ -68,10 +69,10 @@ class JsonlSource:
                     found.add(_kind(value))
         self._types.update({name: _field(name, found) for name, found in kinds.items()})
 
-    def _value(self, value: Any, column: pa.Field, number: int) -> Any:
+    def _value(self, value: Any, column: pa.Field, is_id: bool, number: int) -> Any:
         if column.name in self._types:
             return json.dumps(value, ensure_ascii=False) if column.metadata and value is not None else value
-        if isinstance(value, int) and not isinstance(value, bool):
+        if is_id and isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if value is None or (isinstance(value, str) and _encodable(value)):
             return value

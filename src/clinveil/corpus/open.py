@@ -59,7 +59,7 @@ class NotesCorpus:
         patient = (columns.patient_id,) if columns.patient_id else ()
         flag = (self._error_flag,) if self._error_flag else ()
         with closing(HashLog()) as log:
-            for raw in self._source.read((columns.note_id, *patient, columns.text, *flag), columns.keep):
+            for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
                 batch = to_roles(raw, columns, self.name, rows)
                 rows += raw.num_rows
                 log.add(hashes(batch.column(NOTE_ID).to_pylist()))

@@ -36,9 +36,9 @@ class ParquetSource:
             raise InputError("a column name stands twice", where=self.path.name, remedy="rename one")
         object.__setattr__(self, "names", tuple(names))
 
-    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All rows of the columns `names` and `kept`, in their own types."""
-        wanted = list(dict.fromkeys((*names, *kept)))
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named, in their own types."""
+        wanted = list(dict.fromkeys((*ids, *texts, *kept)))
         with self._open() as file:
             for group in range(file.num_row_groups):
                 yield from self._read_group(file, group, wanted)

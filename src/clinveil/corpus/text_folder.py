@@ -35,20 +35,24 @@ class TextFolderSource:
         if next(_files(self.path), None) is None:
             raise InputError("no .txt file is in this folder", where=self.path.name, remedy="name a file, or a folder")
 
-    def read(self, names: Sequence[str], kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """All files, as the columns `names` (of note_id and text)."""
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All files, as the columns named (of note_id and text)."""
+        names = list(dict.fromkeys((*ids, *texts, *kept)))
+        return (batch.select(names) for batch in self._read(with_text=TEXT in names))
+
+    def _read(self, *, with_text: bool) -> Iterator[pa.RecordBatch]:
         ids: list[str] = []
         texts: list[str] = []
         size = 0
         for file in _files(self.path):
             ids.append(self._id(file))
-            texts.append(self._text(file) if TEXT in names else "")
+            texts.append(self._text(file) if with_text else "")
             size += len(texts[-1])
             if len(ids) >= BATCH_ROWS or size >= BATCH_BYTES:
-                yield _batch(ids, texts).select(list(names))
+                yield _batch(ids, texts)
                 ids, texts, size = [], [], 0
         if ids:
-            yield _batch(ids, texts).select(list(names))
+            yield _batch(ids, texts)
 
     def _id(self, file: Path) -> str:
         name = file.relative_to(self.path).as_posix()[: -len(".txt")]
