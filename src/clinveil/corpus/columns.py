@@ -21,7 +21,7 @@ USUAL = {
     "patient": ("patientid", "subjectid", "personid", "patid", "ptid", "patient", "subject"),
 }  # fmt: skip
 _SHOWN = 12
-_HEADER_NAME = re.compile(r"(?=.*[^\W\d])[\w.#/%()?-]{1,40}(?: [\w.#/%()?-]{1,40}){0,3}")
+_HEADER_NAME = re.compile(r"(?=.*[^\W\d])[\w.#/%()?-]{1,40}(?: [\w.#/%()?-]{1,40}){0,2}(?<!\.)")
 
 
 @dataclass(frozen=True)

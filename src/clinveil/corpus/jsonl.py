@@ -71,7 +71,7 @@ class JsonlSource:
 
     def _value(self, value: Any, column: pa.Field, is_id: bool, number: int) -> Any:
         if column.name in self._types:
-            return json.dumps(value, ensure_ascii=False) if column.metadata and value is not None else value
+            return json.dumps(value) if column.metadata and value is not None else value
         if is_id and isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if value is None or (isinstance(value, str) and _encodable(value)):

@@ -52,7 +52,9 @@ class HashLog:
     def groups(self) -> Iterator[tuple[Hashes, Hashes]]:
         """Sorted (keys, tags), both (n,); all pairs of one key are in the same group."""
         if self._disk is None:
-            yield from _columns(self._take())
+            self._held = [self._take()]
+            self._n_held = len(self._held[0])
+            yield from _columns(self._held[0])
             return
         self._spill()
         for bucket in range(BUCKETS):

@@ -1,0 +1,212 @@
+"""Which column plays which role, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clinveil.corpus.columns import candidates, resolve
+from clinveil.corpus.corpus import Columns
+from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
+from clinveil.errors import InputError
+from clinveil.settings import NotesSettings
+
+MIMIC3 = [
+    "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID",
+    "ISERROR", "TEXT",
+]  # fmt: skip
+MIMIC4 = ["note_id", "subject_id", "hadm_id", "note_type", "note_seq", "charttime", "storetime", "text"]
+OMOP = ["note_id", "person_id", "note_date", "note_type_concept_id", "note_class_concept_id", "note_title", "note_text"]
+NOTE_NLP = ["note_nlp_id", "note_id", "section_concept_id", "snippet", "offset", "lexical_variant", "nlp_system"]
+
+
+def columns(names: list[str], **options: object) -> Columns:
+    return resolve(names, NotesSettings.model_validate(options), "f.csv").columns
+
+
+def refused(names: list[str], **options: object) -> str:
+    with pytest.raises(InputError) as caught:
+        columns(names, **options)
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+def test_usual_names_are_guessed_and_said() -> None:
+    found = resolve(["Doc ID", "Note_Text", "Patient-Id", "ward"], NotesSettings(), "f.csv")
+    assert found.columns == Columns(
+        "Note_Text", "Doc ID", "Patient-Id", dropped=("ward",), order=("Doc ID", "Note_Text", "Patient-Id")
+    )
+    assert found.guessed == ("text", "id", "patient")
+    assert found.preset is None
+
+
+def test_what_is_told_wins_over_what_could_be_guessed() -> None:
+    found = resolve(["id", "note", "text"], NotesSettings(text="note"), "f.csv")
+    assert found.columns.text == "note"
+    assert found.guessed == ("id",)
+    assert found.columns.dropped == ("text",)
+
+
+def test_without_a_patient_column_each_note_is_its_own_patient() -> None:
+    assert not columns(["id", "text"]).has_patients
+    assert columns(["id", "text", "subject_id"]).has_patients
+
+
+@pytest.mark.parametrize(
+    ("names", "role", "shown"),
+    [
+        (["id", "note", "text"], "text", "note, text"),
+        (["id", "doc_id", "text"], "id", "id, doc_id"),
+        (["id", "text", "patient_id", "person_id"], "patient", "patient_id, person_id"),
+        (["id", "text", "TEXT"], "text", "text, TEXT"),
+    ],
+)
+def test_ambiguity_is_refused_with_the_names_and_the_flag(names: list[str], role: str, shown: str) -> None:
+    message = refused(names)
+    assert message.startswith("f.csv: 2 columns could be the ")
+    assert shown in message
+    assert f"--{role}" in message
+
+
+def test_a_missing_role_is_refused_with_the_names_and_the_flag() -> None:
+    assert refused(["id", "story"]) == "f.csv: no column is known to be the text (--text NAME; columns: id, story)"
+    assert "--id NAME; columns: key, text" in refused(["key", "text"])
+
+
+@pytest.mark.parametrize("flag", ["text", "id", "patient"])
+def test_a_told_column_that_is_not_there(flag: str) -> None:
+    assert f"no column 'x' (--{flag} one of its columns: id, text)" in refused(["id", "text"], **{flag: "x"})
+
+
+@pytest.mark.parametrize("flag", ["keep", "label"])
+def test_a_kept_column_that_is_not_there(flag: str) -> None:
+    assert f"--{flag} one of its columns" in refused(["id", "text"], **{flag: ("x",)})
+
+
+def test_names_are_matched_exactly() -> None:
+    assert "no column 'TEXT'" in refused(["id", "text"], text="TEXT")
+
+
+def test_one_column_in_two_roles() -> None:
+    assert "two roles" in refused(["id", "text"], text="text", id="text")
+    assert "two roles" in refused(["id", "text"], patient="id", id="id")
+
+
+def test_a_told_column_is_not_guessed_for_another_role() -> None:
+    assert columns(["id", "report_id", "text"], patient="id").note_id == "report_id"
+
+
+def test_labels_are_kept_too_in_source_order() -> None:
+    found = columns(["a", "id", "b", "text", "c"], label=("c", "c"), keep=("a", "c"))
+    assert found.keep == ("a", "c")
+    assert found.labels == ("c",)
+    assert found.dropped == ("b",)
+    assert found.order == ("a", "id", "text", "c")
+
+
+@pytest.mark.parametrize("flag", ["keep", "label"])
+@pytest.mark.parametrize("name", ["note_id", "patient_id", "text"])
+def test_a_kept_column_with_the_name_of_a_role(flag: str, name: str) -> None:
+    options = {"text": "body", "id": "key", "patient": "who", flag: (name,)}
+    message = refused(["key", "who", "body", name], **options)
+    assert f"--{flag} {name}: another column plays the role of this name" in message
+
+
+def test_a_kept_column_that_plays_a_role() -> None:
+    assert "already" in refused(["id", "text"], keep=("text",))
+    assert "already" in refused(["id", "text"], label=("id",))
+
+
+def test_a_file_without_header_shows_nothing_of_itself() -> None:
+    """What stands where names should be may be a note and a name."""
+    for first in (
+        ["17", "zyzzyva"],
+        ["a1", "zyzzyva came in with pain in the left arm"],
+        ["a", "zyzzyva."],
+        ["a", "z" * 50],
+    ):
+        assert candidates(first) == "its first row does not look like column names, so it is not shown"
+        assert "zyzzyva" not in refused(first)
+    assert candidates(["1st name", "p/q (%)", "Größe"]) == "columns: 1st name, p/q (%), Größe"
+
+
+def test_many_columns_are_not_all_shown() -> None:
+    assert candidates([f"c{i}" for i in range(20)]).endswith("c11 and 8 more")
+
+
+# --- presets ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
+@pytest.mark.parametrize(
+    ("names", "preset", "roles"),
+    [
+        (MIMIC3, "mimic3", ("TEXT", "ROW_ID", "SUBJECT_ID")),
+        (MIMIC4, "mimic4", ("text", "note_id", "subject_id")),
+        (OMOP, "omop", ("note_text", "note_id", "person_id")),
+    ],
+)
+def test_known_sources_are_seen_by_their_headers(
+    case: object, names: list[str], preset: str, roles: tuple[str, ...]
+) -> None:
+    assert callable(case)
+    found = resolve([case(n) for n in names], NotesSettings(), "f.csv")
+    assert found.preset is not None
+    assert found.preset.name == preset
+    assert (found.columns.text, found.columns.note_id, found.columns.patient_id) == tuple(case(r) for r in roles)
+    assert found.guessed == ()
+    asked = resolve([case(n) for n in names], NotesSettings.model_validate({"preset": preset}), "f.csv")
+    assert asked == found
+
+
+def test_note_nlp_is_never_read() -> None:
+    for preset in ("auto", "none", "omop"):
+        assert "NOTE_NLP" in refused(NOTE_NLP, preset=preset, text="snippet", id="note_nlp_id")
+
+
+def test_a_preset_whose_columns_are_not_there() -> None:
+    message = refused(["note_id", "text"], preset="omop")
+    assert "no column note_text, person_id for --preset omop" in message
+    assert "iserror" in refused(["row_id", "subject_id", "text"], preset="mimic3")
+
+
+def test_the_preset_can_be_refused_and_overruled() -> None:
+    assert resolve(MIMIC4, NotesSettings(preset="none"), "f").preset is None
+    found = resolve([*MIMIC3, "clean"], NotesSettings(text="clean"), "f")
+    assert found.columns.text == "clean"
+    assert found.error_flag == "ISERROR"
+
+
+def test_mimic3_rows_entered_in_error_are_skipped_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "NOTEEVENTS.csv"
+    rows = [("1", "", "a"), ("2", "1", "wrong"), ("3", "0", "b"), ("4", " 1", "wrong"), ("5", "1", "wrong")]
+    body = "".join(f'{i},9,,,,,Nursing,x,,{flag},"{text}"\n' for i, flag, text in rows)
+    path.write_text(",".join(f'"{n}"' for n in MIMIC3) + "\n" + body)
+    corpus = open_corpus(path, NotesSettings(keep=("CATEGORY", "ISERROR")))
+    for _ in range(2):  # the count is of one pass, not of all
+        batch = next(corpus.batches())
+        assert batch.column(2).to_pylist() == ["a", "b"]
+        assert batch.column(4).to_pylist() == [None, "0"]
+        assert corpus.skipped == {ENTERED_IN_ERROR: 3}
+        assert batch.num_rows + corpus.skipped.total() == len(rows)
+
+
+def test_mimic3_flags_may_be_numbers(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for flags in (pa.array([1, None, 0]), pa.array([1.0, None, 0.0]), pa.array(["1", None, "0"]).dictionary_encode()):
+        table = {"row_id": [1, 2, 3], "subject_id": [7, 7, 8], "text": ["x", "y", "z"], "iserror": flags}
+        pq.write_table(pa.table(table), tmp_path / "n.parquet")
+        corpus = open_corpus(tmp_path / "n.parquet")
+        assert next(corpus.batches()).to_pydict() == {
+            "note_id": ["2", "3"], "patient_id": ["7", "8"], "text": ["y", "z"]
+        }  # fmt: skip
+
+
+def test_an_error_row_with_a_used_id_is_still_a_duplicate(tmp_path: Path) -> None:
+    path = tmp_path / "n.csv"
+    path.write_text("row_id,subject_id,text,iserror\n1,1,a,\n1,1,b,1\n")
+    with pytest.raises(InputError, match="row 2: its id stands at row 1"):
+        list(open_corpus(path).batches())
