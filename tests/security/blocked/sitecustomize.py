@@ -1,4 +1,4 @@
-"""Python starts with this file when its folder is on the path: every address but loopback is refused, and noted."""
+"""Python starts with this file when its folder is on the path: every address beyond this machine is refused, and noted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ import socket
 _connect, _lookup = socket.socket.connect, socket.getaddrinfo
 
 
+def _own() -> set[str]:
+    # Ray's helpers bind to the machine's own address; asking which one it is sends nothing.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return {probe.getsockname()[0], socket.gethostname()}
+        except OSError:
+            return {socket.gethostname()}
+
+
+OWN = _own()
+
+
 def _refuse(address: object) -> None:
     host = address[0] if isinstance(address, tuple) else address
     if isinstance(host, bytes):
         host = host.decode()
-    local = host in (None, "", "localhost", "::1") or str(host).startswith(("127.", "/"))
+    local = host in (None, "", "localhost", "::1", "0.0.0.0") or host in OWN or str(host).startswith(("127.", "/"))
     if not local:
         if log := os.environ.get("CLINVEIL_TEST_NETWORK_LOG"):
             with open(log, "a") as file:
