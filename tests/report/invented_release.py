@@ -17,8 +17,13 @@ from clinveil.report.record import (
 )
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
-_SOURCE = "Patient Zanzibarovich seen today with quibblewort rash , 3 days ; lives in Maplethorpe . Plan : review in 2 weeks"
-_OUT = "Individual Hastings assessed yesterday without papular eruption - # hours - resides near Brookdale - Plan - recheck at # months"
+_SOURCE = (
+    "Patient Zanzibarovich seen today with quibblewort rash , 3 days ; lives in Maplethorpe . Plan : review in 2 weeks"
+)
+_OUT = (
+    "Individual Hastings assessed yesterday without papular eruption - # hours - resides near Brookdale - Plan - "
+    "recheck at # months"
+)
 
 
 def _token(source: str, released: str) -> AlignedToken:
@@ -42,7 +47,7 @@ def repeats() -> list[Finding]:
     fresh = {"all": (0.183, 0.402, 0.561, 0.752, 0.871), "below 20": (0.119, 0.377, 0.603, 0.811, 0.934)}
     return [
         Finding(
-            "attack.repeats", values[0], 20000, "lower", values[0] - 0.006, values[0] + 0.006, 0.041, 0.04,
+            "attack.inversion_repeated", values[0], 20000, "lower", values[0] - 0.006, values[0] + 0.006, 0.041, 0.04,
             "joint posterior over m draws",
             {"repeats": m, "draws": 1, "memo": "patient", "stratum": stratum, "unit": "tokens", "fresh": value,
              "interval": "Wilson 95 %, 20000 simulated words"},
@@ -58,19 +63,29 @@ def findings() -> list[Finding]:
     column = {"column": "doc_type", "unit": "notes", "interval": "percentile bootstrap over patients, 95 %"}
     return [
         Finding("attack.inversion", 0.183, 2154311, "lower", chance=0.041, control=0.041, source=bayes,
-                detail={"stratum": "all", "unit": "tokens", "types": 24113, "control": "outputs shuffled among tokens"}),
+                detail={"stratum": "all", "unit": "tokens", "types": 24113, "control": "outputs shuffled"}),
         Finding("attack.inversion_rare", 0.119, 50211, "lower", chance=0.0004, control=0.0005, source=bayes,
                 detail={"stratum": "below 20", "unit": "tokens", "types": 17800}),
         Finding("attack.inversion_single", 0.00004, 2154311, "lower", chance=0.0, detail={"unit": "tokens"}),
         Finding("attack.inversion_candidates", 11.62, 2154311, "higher", chance=812.4, detail={"unit": "tokens"}),
         *repeats(),
-        Finding("attack.overlap.longest_run", 4.0, 4966, "lower", control=4.0, detail={"unit": "notes"}),
-        Finding("attack.overlap.sixgrams_own", 0.0, 1980112, "lower", 0.0, 0.000002, 0.0000005,
-                detail={"unit": "runs of six words", "interval": "Wilson 95 %", "positive_control": 1.0}),
-        Finding("attack.identifiers.own_numbers", 0.0, 1702, "lower", detail={"unit": "numbers"}),
-        Finding("attack.identifiers.own_full_name", 3.0, 712, "lower", chance=3.4,
-                detail={"unit": "patients", "interval": "permutation of names"}),
-        Finding("attack.identifiers.others_full_name", 1209.0, 4966, "lower", chance=1188.3, detail={"unit": "notes"}),
+        Finding("attack.longest_run", 2.1, 4966, "lower", 2.0, 2.2, 2.05,
+                detail={"unit": "words", "against": "own source", "most": 5, "chance_most": 6, "median": 2.0,
+                        "chance": "another patient's source", "interval": "bootstrap over patients, 95 %"}),
+        Finding("attack.six_grams", 0.0, 1980112, "lower", 0.0, 0.000002, 0.0000005,
+                detail={"unit": "6-grams", "against": "own source", "interval": "bootstrap over patients, 95 %",
+                        "positive_control": 1.0}),
+        Finding("attack.six_grams_any", 0.00021, 1980112, "lower", 0.00019, 0.00023, 0.0002,
+                detail={"unit": "6-grams", "against": "any source", "interval": "bootstrap over patients, 95 %"}),
+        Finding("attack.own_record_number", 0.0, 1702, "lower", 0.0, 0.00217, 0.0,
+                detail={"unit": "own record numbers", "count": 0, "interval": "Clopper-Pearson 95 %"}),
+        Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known", "unit": "own phones"}),
+        Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
+                detail={"unit": "patients", "count": 3, "expected": 3.4, "p": 0.62,
+                        "interval": "Clopper-Pearson 95 %"}),
+        Finding("attack.other_names", 0.2435, 4966, "lower", 0.231, 0.256, 0.2393,
+                detail={"unit": "notes", "count": 1209, "p": 0.18, "interval": "bootstrap over patients, 95 %"}),
+        Finding("attack.layout_unique", 0.031, 4966, "lower", detail={"unit": "notes", "why": "no guess is made"}),
         Finding("utility.classification.original", 0.742, 1489, "higher", 0.719, 0.766, 0.024, detail=column),
         Finding("utility.classification.released", 0.655, 1489, "higher", 0.629, 0.681, 0.024,
                 detail={**column, "threshold": 0.6}),
@@ -89,7 +104,14 @@ def gates(*, failed: bool = False) -> tuple[Gate, ...]:
         ("Own full name", "Does it stand there more often than strangers' names?", not failed, 3, "3 to 9", "patients"),
         ("Rare-word floor", "Did a word of fewer than five patients come out?", True, 0, 0, "words"),
         ("Secret key", "Was the key secret?", True, True, True, ""),
-        ("All notes accounted for", "Does every released note lead back to one source note?", True, 4966, 4966, "notes"),
+        (
+            "All notes accounted for",
+            "Does every note lead back to one source note?",
+            True,
+            4966,
+            4966,
+            "notes",
+        ),
     )
     remedy = "Check the name detectors and the known-patient feed, then release again."
     said = "All released notes were read again and held against the notes that went in."
@@ -108,7 +130,8 @@ def record(*, failed: bool = False, test_seed: bool = False) -> ReleaseRecord:
             read=4999, notes=4966, patients=1702, tokens=2154311, types=24113, skipped={"null text": 30, "error": 3},
             columns=(Column("doc_id", "note id, replaced by a random one"), Column("transcription", "text, replaced"),
                      Column("doc_type", "kept (label)"), Column("description", "dropped")),
-            more=(Fact("Words of fewer than 5 patients", 13907, "words"), Fact("Source file", "/srv/ehr/n.csv", internal=True)),
+            more=(Fact("Words of fewer than 5 patients", 13907, "words"),
+                  Fact("Source file", "/srv/ehr/n.csv", internal=True)),
         ),
         accounting=(
             TokenRow("words", 2154311, replaced=2154290, dropped=21, unknown=1204),

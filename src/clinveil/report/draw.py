@@ -5,6 +5,7 @@ Text stays text, fonts are the page's own, nothing is fetched. Each figure says 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,11 +19,14 @@ Glyph = Literal[
     "dot", "line", "tick", "ring", "diamond", "dash",
     "square-1", "square-2", "square-3", "square-4", "point-1", "point-2", "point-3", "point-4",
 ]  # fmt: skip
+Legend = tuple[tuple[Glyph, str], ...]
+DASH: Legend = (("dash", "chance"),)
 POINTS: tuple[Glyph, ...] = ("point-1", "point-2", "point-3", "point-4")
 SHAPES = ("circle", "diamond", "square", "triangle-up")
 INK, MUTE, GRID = "var(--fig-ink)", "var(--fig-mute)", "var(--fig-grid)"
 SERIES = ("var(--fig-1)", "var(--fig-2)", "var(--fig-3)", "var(--fig-4)")
-PLOT, LINE_HEIGHT = 380, 46
+PLOT, LINE_HEIGHT = 360, 56
+PADDING = {"left": 24, "right": 56, "top": 6, "bottom": 6}  # room for pages whose font is wider than ours
 FATES = ("replaced", "masked", "kept", "dropped")
 
 
@@ -33,7 +37,7 @@ class Figure:
     ident: str
     caption: str
     says: str
-    legend: tuple[tuple[Glyph, str], ...]
+    legend: Legend
     svg: str
 
 
@@ -86,7 +90,7 @@ def repeats(rows: Sequence[Row]) -> Figure | None:
         layers.append(rule.encode(y="value:Q"))
     says = "; ".join(f"{d['series']}, {d['m']} places: {share(float(d['value']))}" for d in data)
     svg = page_svg(_styled(alt.layer(*layers).properties(width=560, height=250)), "fig-repeats", "Repeated words", says)
-    legend = (*zip(POINTS, names, strict=False), *([("dash", "chance")] if chances else []))
+    legend: Legend = (*zip(POINTS, names, strict=False), *DASH[: len(chances)])
     return Figure("fig-repeats", "What repeating a word gives away", says, legend, svg)
 
 
@@ -129,7 +133,7 @@ def utility(pairs: Sequence[tuple[str, Row, Row]]) -> Figure | None:
     )
     says = "; ".join(f"{n}: {o.value.text} before, {r.value.text} after" for n, o, r in pairs)
     svg = page_svg(_finished(alt.layer(*layers), len(pairs)), "fig-utility", "Use before and after", says)
-    legend = (("ring", "original notes"), ("dot", "released notes"), ("line", "interval"), ("tick", "chance"))
+    legend: Legend = (("ring", "original notes"), ("dot", "released notes"), ("line", "interval"), ("tick", "chance"))
     return Figure("fig-utility", "What a classifier can still learn, before and after", says, legend, svg)
 
 
@@ -148,7 +152,9 @@ def accounting(rows: Sequence[TokenRow]) -> Figure | None:
     shown = [fate for fate in FATES if any(d["fate"] == fate for d in data)]
     colors = dict(zip(FATES, (SERIES[0], SERIES[2], SERIES[1], SERIES[3]), strict=True))
     color = alt.Color("fate:N", legend=None).scale(domain=shown, range=[colors[f] for f in shown])
-    x = alt.X("tokens:Q", title="source tokens").axis(format="~s", tickCount=6)
+    x = alt.X("tokens:Q", title="source tokens").axis(
+        tickCount=6, labelExpr="datum.value ? format(datum.value, '~s') : '0'"
+    )
     bars = _base(data).mark_bar(size=22, stroke="var(--paper)", strokeWidth=1.5)
     chart = bars.encode(x=x, y=_names(alt), color=color, order="order:Q").properties(
         width=PLOT + 140, height=34 * len(rows)
@@ -156,16 +162,17 @@ def accounting(rows: Sequence[TokenRow]) -> Figure | None:
     says = "; ".join(f"{d['name']}: {d['tokens']:,} {d['fate']}" for d in data)
     squares: dict[str, Glyph] = dict(zip(FATES, ("square-1", "square-3", "square-2", "square-4"), strict=True))
     svg = page_svg(_styled(chart), "fig-accounting", "Token accounting", says)
-    return Figure("fig-accounting", "What became of every token", says, tuple((squares[f], f) for f in shown), svg)
+    legend = tuple((squares[f], f) for f in shown)
+    return Figure("fig-accounting", "Source tokens by class, and what became of them", says, legend, svg)
 
 
 def _forest_datum(row: Row) -> dict[str, Any]:
     found = row.finding
-    said = row.value.text + (f"  ({row.ends[0].text}–{row.ends[1].text})" if row.ends else "")
+    said = row.value.text + (f"  ({row.ends[0].text} to {row.ends[1].text})" if row.ends else "")
     # A hidden count is drawn as the stretch in which it may lie, without a dot.
     span = (0.0, min(1.0, 10 / max(found.n, 1))) if row.hidden else (found.low, found.high)
     return {
-        "name": f"{row.short}\n{row.label}",
+        "name": "\n".join([row.short, *textwrap.wrap(row.label, 36)[:2]]),
         "value": None if row.hidden else found.value,
         "low": span[0],
         "high": span[1],
@@ -198,7 +205,7 @@ def _base(data: Sequence[dict[str, Any]]) -> Any:
 
 
 def _names(alt: Any) -> Any:
-    axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=230, domain=False, ticks=False, labelPadding=12)
+    axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=260, domain=False, ticks=False, labelPadding=12)
     return alt.Y("name:N", sort=None, title=None, axis=axis)
 
 
@@ -210,6 +217,6 @@ def _styled(chart: Any) -> dict[str, Any]:
     """The specification with the page's look: thin grid, no frame, no colours but the CSS's."""
     axis = {"labelColor": INK, "titleColor": MUTE, "gridColor": GRID, "domainColor": MUTE, "tickColor": GRID}
     sizes = {"labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal", "titlePadding": 12}
-    styled = chart.configure(aria=False, background="transparent", padding=6).configure_view(stroke=None)
+    styled = chart.configure(aria=False, background="transparent", padding=PADDING).configure_view(stroke=None)
     spec: dict[str, Any] = styled.configure_axis(**axis, **sizes).to_dict()
     return spec

@@ -26,7 +26,8 @@ def external_edition(record: ReleaseRecord, demo: Sequence[AlignedNote]) -> Rele
 
 def hidden(count: float | None, unit: str, edition: Edition) -> bool:
     """Whether a count of people or notes is too small to be printed in this edition; zero is printed."""
-    return edition == "external" and unit in PEOPLE and count is not None and 0 < count < SMALL
+    counted = unit.startswith("own ") or any(word in PEOPLE for word in unit.split())
+    return edition == "external" and counted and count is not None and 0 < count < SMALL
 
 
 def _outward(facts: Sequence[Fact]) -> tuple[Fact, ...]:

@@ -44,7 +44,7 @@ def sentences(finding: Finding, measure: MeasureText, kind: Kind) -> list[str]:
     if finding.value == 0 and kind == "share" and measure.sampled and finding.n:
         bound = share(1 - 0.05 ** (1 / finding.n))
         parts.append(f"0 of {finding.n:,} only shows that the rate is below {bound} (95 % bound).")
-    parts += [_power(finding, kind), _against_threshold(finding, kind)]
+    parts += [_fresh(finding, kind), _power(finding, kind), _against_threshold(finding, kind)]
     return [part for part in parts if part]
 
 
@@ -72,6 +72,13 @@ def _against_zero(finding: Finding) -> str:
         return "The interval includes zero: no difference is shown with this many notes."
     side = "more" if value > 0 else "less"
     return f"The interval lies wholly on one side of zero: the released notes score {side} than the original ones."
+
+
+def _fresh(finding: Finding, kind: Kind) -> str:
+    fresh = finding.detail.get("fresh")
+    if not isinstance(fresh, float) or fresh == finding.value:
+        return ""
+    return f"With a fresh draw for each place it would be {text(fresh, kind)}."
 
 
 def _power(finding: Finding, kind: Kind) -> str:

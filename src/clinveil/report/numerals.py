@@ -33,11 +33,13 @@ def text(value: float | int, kind: Kind) -> str:
     """The text of a number: shares as per cent, counts with separators, scores with three decimals."""
     if kind == "share":
         return share(value)
-    if kind == "count" or isinstance(value, int):
+    if isinstance(value, int) or (kind in ("count", "length") and value.is_integer()):
         return f"{round(value):,}"
     if kind == "difference":
         return f"{value:+.3f}".replace("-", "−")
-    return f"{value:.3f}" if kind == "score" else f"{value:,.1f}"
+    if kind == "score":
+        return f"{value:.3f}"
+    return f"{value:,.1f}" if abs(value) >= 10 or kind in ("count", "length") else f"{value:.3g}"
 
 
 def share(value: float) -> str:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from clinveil.files import private_text
 from clinveil.report import draw, summarise
-from clinveil.report.numerals import Kind, Number, number, small
 from clinveil.report.edition import hidden
+from clinveil.report.numerals import Kind, Number, number, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord
 from clinveil.report.regulation import rules
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
@@ -44,26 +44,30 @@ def render(record: ReleaseRecord) -> str:
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     attacks = summarise.of_room(record, "attack")
-    repeated = [row for block in attacks if block.name == "attack.repeats" for row in block.rows]
-    page = environment().get_template("page.html").render(
-        record=record,
-        style=Markup(style),  # noqa: S704  our own style sheet
-        style_hash=digest,
-        tiles=tiles(record),
-        gates=sorted(record.gates, key=lambda gate: gate.passed),
-        tokens=summarise.accounting(record),
-        attacks=attacks,
-        utilities=summarise.of_room(record, "utility"),
-        detections=summarise.of_room(record, "phi"),
-        others=summarise.of_room(record, ""),
-        figures={
-            "forest": draw.forest(attack_rows(record)),
-            "repeats": draw.repeats(repeated),
-            "utility": draw.utility(utility_pairs(record)),
-            "accounting": draw.accounting(record.accounting),
-        },
-        notes=_shown(record.notes),
-        rules=rules(record),
+    repeated = [row for block in attacks if block.name == "attack.inversion_repeated" for row in block.rows]
+    page = (
+        environment()
+        .get_template("page.html")
+        .render(
+            record=record,
+            style=Markup(style),
+            style_hash=digest,
+            tiles=tiles(record),
+            gates=sorted(record.gates, key=lambda gate: gate.passed),
+            tokens=summarise.accounting(record),
+            attacks=attacks,
+            utilities=summarise.of_room(record, "utility"),
+            detections=summarise.of_room(record, "phi"),
+            others=summarise.of_room(record, ""),
+            figures={
+                "forest": draw.forest(attack_rows(record)),
+                "repeats": draw.repeats(repeated),
+                "utility": draw.utility(utility_pairs(record)),
+                "accounting": draw.accounting(record.accounting),
+            },
+            notes=_shown(record.notes),
+            rules=rules(record),
+        )
     )
     return _CONTROLS.sub("\ufffd", page)
 
@@ -83,7 +87,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"num": data_element, "count": count, "clip": clip, "plain": plain, "seconds": seconds, "md": md}
+    made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds}
+    made.filters |= {"clip": clip, "md": md, "prose": prose}
     made.globals |= {"gate_number": gate_number, "people": people, "svg": Markup}
     return made
 
@@ -103,6 +108,11 @@ def count(value: int) -> Markup:
 def clip(token: str) -> str:
     """A token as far as it is shown."""
     return token if len(token) <= LONGEST else token[:LONGEST] + "…"
+
+
+def prose(words: str) -> Markup:
+    """Words with the names of options (`--name`) set apart."""
+    return Markup(re.sub(r"(?<!\S)(--[a-z-]+)", r'<code class="opt">\1</code>', str(escape(words))))
 
 
 def seconds(value: float | None) -> Number:
@@ -126,15 +136,18 @@ def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
     return data_element(number(value, kind))
 
 
-def gate_number(gate: Gate, edition: str) -> Markup:
-    """What a gate measured."""
-    return plain(gate.value, gate.unit, edition)
+def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
+    """What a gate measured; a share of the rows hides the small count behind it."""
+    share = gate.unit.split(" ")[0] == "share"
+    if share and isinstance(gate.value, float) and hidden(gate.value * record.corpus.read, "rows", record.edition):
+        return data_element(small())
+    return plain(gate.value, "share" if share else gate.unit, record.edition)
 
 
 def md(value: Any) -> Markup:
     """A value inside Markdown text or a Markdown table: one line, nothing in it is markup."""
     words = " ".join(str(value).split())
-    return Markup(re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", words))  # noqa: S704  Markdown, not HTML
+    return Markup(re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", words))
 
 
 def _style() -> str:

@@ -1,8 +1,8 @@
 """Findings to typed blocks and tables: what was asked, the number, what it means, what to do next. No HTML here.
 
-Details that are understood: `unit` (what n counts), `k` (successes), `threshold`, `interval`, `chance` and `control`
-(in words, how these were made), `why` (a null number's reason), companions of the value (`COMPANIONS`), and what
-tells rows apart (`VARIANTS`).
+Details that are understood: `unit` (what n counts), `count` (successes), `threshold`, `interval`, `chance` and
+`control` (in words, how these were made), `why` (a null number's reason), companions of the value (`COMPANIONS`), and
+what tells rows apart (`VARIANTS`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,22 @@ from dataclasses import dataclass
 from clinveil.finding import Finding
 from clinveil.report.edition import hidden
 from clinveil.report.meaning import Verdict, direction, sentences, verdict
-from clinveil.report.measures import MeasureText, find
+from clinveil.report.measures import UNKNOWN, MeasureText, find
 from clinveil.report.numerals import Kind, Number, interval, number, small
 from clinveil.report.record import Edition, ReleaseRecord, TokenRow
 
-COMPANIONS = {"positive_control": "Unprotected notes", "fresh": "With fresh draws", "original": "Original notes"}
-VARIANTS = ("repeats", "m", "stratum", "column", "label", "task", "model", "scope", "memo", "series", "pairs")
+# Details that stand beside the value: head of the column, and how they are written (None: like the value).
+COMPANIONS: dict[str, tuple[str, Kind | None]] = {
+    "positive_control": ("Unprotected notes", None),
+    "fresh": ("With fresh draws", None),
+    "count": ("Count", "count"),
+    "expected": ("Expected by chance", "number"),
+    "p": ("P", "score"),
+    "median": ("Median", "number"),
+    "most": ("Highest", "count"),
+    "chance_most": ("Highest by chance", None),
+}
+VARIANTS = ("against", "stratum", "repeats", "m", "column", "label", "task", "model", "scope", "memo", "series")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +60,37 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A paragraph of meaning; `label` names the row that it is about, "" for the whole block."""
+
+    label: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """One measure with its four lines; the number line has a row for each finding of the measure."""
+    """One measure with its four lines; the number line has a row for each finding of the measure.
+
+    `chance`, `control` and `how` say in words what these stand for and how the intervals were made; `exact` tells that
+    numbers without an interval are no estimates.
+    """
 
     name: str
     title: str
     asked: str
     rows: tuple[Row, ...]
-    meaning: tuple[str, ...]
+    meaning: tuple[Line, ...]
     next: str
     chance: str
     control: str
+    exact: bool
     how: tuple[str, ...]
     sources: tuple[str, ...]
 
     @property
     def companions(self) -> dict[str, str]:
         """Heads of the companion columns that some row fills."""
-        return {key: head for key, head in COMPANIONS.items() if any(key in row.beside for row in self.rows)}
+        return {key: head for key, (head, _) in COMPANIONS.items() if any(key in row.beside for row in self.rows)}
 
     @property
     def ident(self) -> str:
@@ -106,7 +129,7 @@ def row(finding: Finding, edition: Edition) -> Row:
         ends=None if hide else interval(finding.low, finding.high, kind),
         chance=number(finding.chance, kind),
         control=number(finding.control, kind),
-        beside={key: number(v, kind) for key in COMPANIONS if isinstance(v := finding.detail.get(key), float)},
+        beside={} if hide else _beside(finding, kind),
         direction=direction(finding),
         verdict=verdict(finding),
         hidden=hide,
@@ -114,11 +137,16 @@ def row(finding: Finding, edition: Edition) -> Row:
     )
 
 
+def _beside(finding: Finding, kind: Kind) -> dict[str, Number]:
+    found = {key: finding.detail.get(key) for key in COMPANIONS}
+    return {k: number(v, COMPANIONS[k][1] or kind) for k, v in found.items() if isinstance(v, float | int)}
+
+
 def _too_small(finding: Finding, kind: Kind, unit: str, edition: Edition) -> bool:
     """Whether the number is, or gives away, a count of people or notes that this edition hides."""
     if finding.value is None:
         return False
-    successes = finding.detail.get("k")
+    successes = finding.detail.get("count")
     if not isinstance(successes, int | float):
         successes = finding.value * finding.n if kind == "share" else finding.value if kind == "count" else None
     return hidden(successes, unit, edition)
@@ -141,16 +169,17 @@ def _variant(key: str, value: float | int | str | bool | None) -> str:
 def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
     measure = find(name)[1]
     rows = tuple(row(finding, edition) for finding in findings)
-    said = [_words(r, measure, alone=len(rows) == 1) for r in rows]
+    said = [_line(r, measure, alone=len(rows) == 1) for r in furthest(rows)]
     return Block(
         name=name,
-        title=measure.title,
+        title=measure.title if measure is not UNKNOWN else f"{measure.title}: {name}",
         asked=measure.asked,
         rows=rows,
-        meaning=(measure.means, *(line for line in said if line)),
+        meaning=(Line("", measure.means), *(line for line in said if line.words)),
         next=measure.next,
         chance=_said(findings, "chance") or measure.chance,
         control=_said(findings, "control") or measure.control,
+        exact=not measure.sampled,
         how=tuple(dict.fromkeys(str(f.detail["interval"]) for f in findings if "interval" in f.detail)),
         sources=tuple(dict.fromkeys(f.source for f in findings if f.source)),
     )
@@ -161,12 +190,31 @@ def _said(findings: Sequence[Finding], key: str) -> str:
     return "; ".join(dict.fromkeys(v for f in findings if isinstance(v := f.detail.get(key), str)))
 
 
-def _words(shown: Row, measure: MeasureText, *, alone: bool) -> str:
+def furthest(rows: Sequence[Row]) -> list[Row]:
+    """For each measure, stratum and column the row that looks worst (the last one among equals)."""
+    worst: dict[tuple[str, str, str], Row] = {}
+    for shown in rows:
+        detail = shown.finding.detail
+        name = (shown.finding.measure, str(detail.get("stratum", "")), str(detail.get("column", "")))
+        if name not in worst or badness(shown.finding) >= badness(worst[name].finding):
+            worst[name] = shown
+    return list(worst.values())
+
+
+def badness(finding: Finding) -> float:
+    """How far a number lies beyond chance on the bad side; what was not measured is worst."""
+    if finding.value is None:
+        return float("inf")
+    beyond = finding.value - (finding.chance or 0.0)
+    return -beyond if finding.better == "higher" else beyond
+
+
+def _line(shown: Row, measure: MeasureText, *, alone: bool) -> Line:
     if shown.hidden:
         parts = [f"The count behind it is {shown.value.text}; this edition does not print it."]
     else:
         parts = sentences(shown.finding, measure, shown.kind)
-    return " ".join(parts) if alone or not parts else f"{shown.label}: " + " ".join(parts)
+    return Line("" if alone else shown.label, " ".join(parts))
 
 
 def accounting(record: ReleaseRecord) -> list[TokenRow]:

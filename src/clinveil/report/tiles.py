@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clinveil.finding import Finding
 from clinveil.report.edition import hidden
 from clinveil.report.numerals import NONE, SPACE, Number, number, share, small
 from clinveil.report.record import ReleaseRecord, TokenRow
-from clinveil.report.summarise import Row, row
+from clinveil.report.summarise import Row, badness, furthest, row
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +40,40 @@ def _replaced(record: ReleaseRecord) -> Tile:
 
 
 def _identifiers(record: ReleaseRecord) -> Tile:
-    own = [row(f, record.edition) for f in record.findings if f.measure.startswith("attack.identifiers.own")]
-    others = [row(f, record.edition) for f in record.findings if f.measure.startswith("attack.identifiers.other")]
-    if not own:
-        lines = ("No list of known patients was given, so nobody's own identifiers could be searched for.",)
-        return Tile("Own identifiers left", Number("not searched"), lines, "attacks")
-    lines = tuple(f"{_short(r)}: {r.value.text} of {r.n.text} {r.unit}".rstrip() + _beside(r) for r in (*own, *others))
-    numbers = [r for r in own if r.finding.measure.endswith("numbers")] or own
-    return Tile("Own identifiers left", numbers[0].value, lines, "attacks")
+    named = ("attack.own_name", "attack.other_names")
+    rows = [row(f, record.edition) for f in record.findings if f.measure.startswith(("attack.own_", *named))]
+    numbers = [r for r in rows if r.finding.measure not in named and r.finding.value is not None]
+    if not numbers:
+        lines = ("No number or address of a known patient could be looked for: none was given.",)
+        return Tile("Own identifiers left", Number("not searched"), (*lines, *_names(rows, named)), "attacks")
+    sought, count = sum(r.finding.n for r in numbers), round(sum(_successes(r) for r in numbers))
+    figure = people(count, "numbers", record)
+    lines = (f"of {sought:,} numbers and addresses of known patients stand in their own notes",)
+    return Tile("Own identifiers left", figure, (*lines, *_names(rows, named)), "attacks")
 
 
-def _short(shown: Row) -> str:
-    names = {"own_numbers": "own numbers", "own_names": "own full name", "own_full_name": "own full name"}
-    last = shown.finding.measure.split(".")[2]
-    return names.get(last, last.replace("_", " "))
+def _successes(shown: Row) -> float:
+    count = shown.finding.detail.get("count")
+    return float(count) if isinstance(count, int | float) else (shown.finding.value or 0.0) * shown.finding.n
 
 
-def _beside(shown: Row) -> str:
-    return "" if shown.chance.value is None else f" (chance {shown.chance.text})"
-
-
-def _excess(finding: Finding) -> float:
-    return (finding.value or 0.0) - (finding.chance or 0.0)
+def _names(rows: Sequence[Row], named: Sequence[str]) -> list[str]:
+    measured = [r for r in rows if r.finding.measure in named and r.finding.value is not None]
+    return [f"{r.short.lower()}: {r.value.text} of {r.n.text} {r.unit} (chance {r.chance.text})" for r in measured]
 
 
 def _strongest(record: ReleaseRecord) -> Tile:
     rows = attack_rows(record)
     if not rows:
         return Tile("Strongest attack", Number("not measured"), ("No attack with a chance level was run.",), "attacks")
-    top = max(rows, key=lambda r: _excess(r.finding))
+    top = max(rows, key=lambda r: badness(r.finding))
     where = f"{top.ends[0].text} to {top.ends[1].text}" if top.ends else "exact, no sampling"
     if top.hidden:
         return Tile("Strongest attack", top.value, (f"successes of {top.n.text} {top.unit}",), "attacks")
     lines = (
-        f"success; chance is {top.chance.text}, so {points(_excess(top.finding))} above it",
+        f"success; chance is {top.chance.text}, so {points(badness(top.finding))} above it",
         f"interval: {where}",
-        f"the largest above chance of {len(rows)} figures: {top.finding.measure} ({top.label})",
+        f"the largest above chance of {len(rows)} figures: {top.short.lower()}, {top.label}",
     )
     return Tile("Strongest attack", top.value, lines, "attacks")
 
@@ -87,13 +86,8 @@ def points(difference: float) -> str:
 def attack_rows(record: ReleaseRecord) -> list[Row]:
     """Shares with a chance level where lower is safer: for each measure and stratum the one furthest above chance."""
     rows = [row(f, record.edition) for f in record.findings if f.measure.startswith("attack.") and f.better == "lower"]
-    worst: dict[tuple[str, str], Row] = {}
-    for shown in rows:
-        if shown.kind == "share" and shown.chance.value is not None and shown.finding.value is not None:
-            name = (shown.finding.measure, str(shown.finding.detail.get("stratum", shown.label)))
-            if name not in worst or _excess(shown.finding) > _excess(worst[name].finding):
-                worst[name] = shown
-    return list(worst.values())
+    shares = [r for r in rows if r.kind == "share" and r.chance.value is not None and r.finding.value is not None]
+    return furthest(shares)
 
 
 def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
@@ -101,11 +95,15 @@ def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
     rows = [row(f, record.edition) for f in record.findings if f.measure.startswith("utility.")]
 
     def side(word: str) -> dict[tuple[str, str], Row]:
-        sides = [r for r in rows if r.finding.measure.endswith("." + word) and r.value.value is not None]
-        return {(r.finding.measure.rsplit(".", 1)[0], str(r.finding.detail.get("column", ""))): r for r in sides}
+        sides = [r for r in rows if _last(r) == word and r.finding.value is not None]
+        return {(r.finding.measure.removesuffix(word), str(r.finding.detail.get("column", ""))): r for r in sides}
 
     original, released = side("original"), side("released")
-    return [(name[1] or name[0], original[name], released[name]) for name in original if name in released]
+    return [(name[1] or name[0].rstrip("._"), original[name], released[name]) for name in original if name in released]
+
+
+def _last(shown: Row) -> str:
+    return re.split("[._]", shown.finding.measure)[-1]
 
 
 def _useful(record: ReleaseRecord) -> Tile:
@@ -120,7 +118,7 @@ def _useful(record: ReleaseRecord) -> Tile:
     lines = (
         f"of the original score: {worst[2].value.text} against {worst[1].value.text} on “{worst[0]}”",
         f"chance is {worst[2].chance.text}",
-        "the worst of %d label columns" % len(pairs) if len(pairs) > 1 else "the one label column that was measured",
+        f"the worst of {len(pairs)} label columns" if len(pairs) > 1 else "the one label column that was measured",
     )
     return Tile("Use that is kept", Number(share(kept(worst)), kept(worst)), lines, "utility")
 
