@@ -1,0 +1,185 @@
+"""`Obfuscator`: a channel applied to batches of notes (paper A, Algorithm 1), with keyed draws.
+
+Every draw is SipHash-2-4 under a key of its note (or patient) of the word's position (or of the word), so the output
+depends on the key and the notes alone: not on batches, workers or order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clinveil.channel.block import ALIGNED, WRITTEN, Released
+from clinveil.channel.channel import Channel
+from clinveil.channel.draws import draws
+from clinveil.channel.foreign import foreign_words
+from clinveil.channel.kernel import Notes, Policy, Tables, run
+from clinveil.channel.scan import alphabet
+from clinveil.channel.siphash import key_words, siphash_strings
+from clinveil.channel.tally import Tally, tally_of
+from clinveil.channel.vocabulary import string_buffers, vocabulary
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
+from clinveil.errors import InputError
+from clinveil.keys import Key
+from clinveil.scale import Map, serial
+from clinveil.tokens import Kind, character_classes, lookup_form
+
+Memo = Literal["occurrence", "note", "patient"]
+Layout = Literal["plain", "keep"]
+Numbers = Literal["drop", "mask"]
+NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
+ALIGNMENT = pa.schema([(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))])
+
+
+@dataclass(frozen=True)
+class Obfuscated:
+    """One batch of released notes.
+
+    Attributes:
+        batch: the rows that were written, with the columns of the input.
+        tally: what became of every token and every note.
+        alignment: for the vault: a row a note, with the code points [start, end) of the source word behind each
+            released word, in the order of `tokens.words` of the released text; None unless asked for.
+    """
+
+    batch: pa.RecordBatch = field(repr=False)
+    tally: Tally
+    alignment: pa.RecordBatch | None = field(default=None, repr=False)
+
+
+class Obfuscator:
+    """Replaces every word of a batch of notes by a draw from a channel; safe to call from several threads.
+
+    Args:
+        channel: the mechanism, compiled.
+        key: the secret key that all draws come from.
+        memo: repeat the draw of a word within its note or patient; "occurrence": never (paper A).
+        layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
+            white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
+            two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
+        numbers: "drop", or "mask": one `#` a digit.
+        align: also return the alignment.
+
+    Raises:
+        InputError: the channel's output holds something that is no single word in lookup form.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        key: Key,
+        *,
+        memo: Memo = "occurrence",
+        layout: Layout = "plain",
+        numbers: Numbers = "drop",
+        align: bool = False,
+    ) -> None:
+        _check_outputs(channel)
+        self.channel, self.memo = channel, memo
+        self._scope_keys = [key_words(key.subkey(f"channel {memo} {half}", 16)) for half in ("left", "right")]
+        form_key = key_words(key.subkey("channel word", 16))
+        self._tables = Tables(alphabet(), vocabulary(channel.words, channel.kept, form_key), draws(channel))
+        self._policy = Policy(layout == "keep", numbers == "mask", memo != "occurrence", align, form_key)
+
+    def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
+        """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
+        batch, skipped = _readable(batch)
+        texts = _strings(batch, TEXT)
+        foreign = foreign_words(texts, self.channel.ids, self._policy.form_key)
+        notes = Notes(*string_buffers(texts), self._scopes(batch))
+        out, state = run(notes, foreign, self._tables, self._policy)
+        alignment = _alignment(batch.column(NOTE_ID), out, state[ALIGNED]) if self._policy.align else None
+        text = _string_array(out.data[: state[WRITTEN]], out.offsets)
+        released = batch.set_column(batch.schema.get_field_index(TEXT), _text_field(batch), text)
+        return Obfuscated(released, tally_of(state.tolist(), batch.num_rows, skipped), alignment)
+
+    def _scopes(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
+        """The SipHash key of each note's draws, (n_notes, 2): keyed hashes of its note or patient id."""
+        ids = _strings(batch, NOTE_ID)
+        if ids.null_count:
+            raise InputError("a note has no id")
+        if self.memo == "patient":
+            ids = pc.coalesce(_strings(batch, PATIENT_ID), ids)
+        return np.column_stack([siphash_strings(key, *string_buffers(ids)) for key in self._scope_keys])
+
+
+def obfuscate_batches(
+    batches: Iterable[pa.RecordBatch], obfuscator: Obfuscator, map: Map = serial
+) -> Iterator[Obfuscated]:
+    """Obfuscate batches in order; `scale.threads` is the right map, the hot loop holds no lock."""
+    return map(obfuscator, batches)
+
+
+def _check_outputs(channel: Channel) -> None:
+    outputs = np.zeros(len(channel.words), dtype=np.bool_)
+    outputs[channel.indices] = True
+    if not well_formed(channel.words)[outputs].all():
+        raise InputError("the channel would write something that is no word in lookup form")
+
+
+def well_formed(words: Iterable[str]) -> NDArray[np.bool_]:
+    """Whether each word is one WORD token in its own lookup form: only such words may be outputs. (n_words,)"""
+    kinds = character_classes()
+
+    def good(word: str) -> bool:
+        if word.isascii():
+            return word.isalpha() and word.islower()
+        return word == lookup_form(word) and all(kinds[ord(c)] == Kind.WORD for c in word)
+
+    return np.fromiter((good(word) for word in words), dtype=np.bool_)
+
+
+def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
+    return batch.column(name).cast(pa.large_string())
+
+
+def _text_field(batch: pa.RecordBatch) -> pa.Field:
+    return batch.schema.field(TEXT).with_type(pa.large_string())
+
+
+def _readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
+    """The rows that can be read, and how many cannot, by reason."""
+    text = batch.column(TEXT)
+    skipped: Counter[str] = Counter()
+    if text.null_count:
+        skipped[NULL_TEXT] = text.null_count
+        batch = batch.filter(text.is_valid())
+    valid = _valid_utf8(batch.column(TEXT))
+    if not all(valid):
+        skipped[BROKEN_TEXT] = valid.count(False)
+        batch = batch.filter(pa.array(valid))
+    return batch, skipped
+
+
+def _valid_utf8(text: pa.Array) -> list[bool]:
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return [_decodes(raw) for raw in text.cast(pa.large_binary()).to_pylist()]
+    return []
+
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _string_array(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pa.LargeStringArray:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.LargeStringArray.from_buffers(offsets.size - 1, *buffers[1:])
+
+
+def _alignment(ids: pa.Array, out: Released, n_words: int) -> pa.RecordBatch:
+    places = pa.array(out.aligned.astype(np.int32))
+    lists = [pa.ListArray.from_arrays(places, pa.array(points[:n_words])) for points in (out.starts, out.ends)]
+    return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)

@@ -1,0 +1,86 @@
+"""`Tally`, what became of every token: the accounting that the report and the gate are made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass
+class Tally:
+    """Counts of tokens by what became of them; tallies add up, and balance.
+
+    Attributes:
+        notes: notes written; skipped: notes not written, by reason.
+        words: WORD tokens read = known + unknown = replaced + kept_words + dropped.
+        known, unknown: words that the channel has a row for, and the others.
+        numbers, punct, other: NUMBER, PUNCT and OTHER tokens read.
+        replaced: words drawn from the channel, self-replacements among them.
+        dropped: words whose row is empty, so that nothing was written.
+        self_replaced: words that came out in their own lookup form though they are not kept words.
+        kept_words: words left as they are on the user's wish.
+        masked: numbers written as `#` shapes; the others are dropped.
+        released: tokens written = replaced + kept_words + masked.
+    """
+
+    notes: int = 0
+    words: int = 0
+    known: int = 0
+    unknown: int = 0
+    numbers: int = 0
+    punct: int = 0
+    other: int = 0
+    replaced: int = 0
+    dropped: int = 0
+    self_replaced: int = 0
+    kept_words: int = 0
+    masked: int = 0
+    released: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def read(self) -> int:
+        """Notes read."""
+        return self.notes + sum(self.skipped.values())
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every token is accounted for, once."""
+        read = self.words == self.known + self.unknown
+        written = self.words == self.replaced + self.kept_words + self.dropped
+        released = self.released == self.replaced + self.kept_words + self.masked
+        return read and written and released and self.masked <= self.numbers and self.self_replaced <= self.replaced
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "skipped"} | {
+            "skipped": dict(self.skipped)
+        }
+
+
+# Where the hot loop counts what, in one int64 array.
+KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, RELEASED, COUNTERS = range(12)
+
+
+def tally_of(counters: list[int], notes: int, skipped: Counter[str]) -> Tally:
+    """The tally of one batch from the hot loop's counters."""
+    return Tally(
+        notes=notes,
+        words=counters[KNOWN] + counters[UNKNOWN],
+        known=counters[KNOWN],
+        unknown=counters[UNKNOWN],
+        numbers=counters[NUMBERS],
+        punct=counters[PUNCT],
+        other=counters[OTHER],
+        replaced=counters[REPLACED],
+        dropped=counters[DROPPED],
+        self_replaced=counters[SELF],
+        kept_words=counters[KEPT],
+        masked=counters[MASKED],
+        released=counters[RELEASED],
+        skipped=skipped,
+    )
