@@ -1,0 +1,82 @@
+"""What a word may be: a first name, a surname, an ordinary word, an eponym; and how surely.
+
+Nearly every eponym and many common words are surnames too (May, Rose, Pain, Foley), so a bare look-up says little;
+PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) split its lists in the same spirit.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from functools import lru_cache
+
+from clinveil.lexicons.census import all_given_names, surnames
+from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.words import is_word, word_list
+from clinveil.lexicons.world import world_given, world_surnames
+
+USUAL_GIVEN = 0.01  # percent of the census population; about 780 first names
+USUAL_FAMILY = 0.001  # about 19,000 surnames
+FAMILIAR_FAMILY = 0.005  # about 2,600 surnames
+
+
+class Reading(IntFlag):
+    """How a word can be read; several at once."""
+
+    NOTHING = 0
+    GIVEN = 1
+    FAMILY = 2
+    WORD = 4
+    EPONYM = 8
+    USUAL_GIVEN = 16
+    USUAL_FAMILY = 32
+    FOREIGN_ONLY = 64
+
+    @property
+    def is_name(self) -> bool:
+        """Whether some list of names holds it."""
+        return bool(self & (Reading.GIVEN | Reading.FAMILY))
+
+
+@lru_cache(maxsize=1 << 17)
+def reading(word: str) -> Reading:
+    """All readings of one word (or hyphenated name) in any case.
+
+    A hyphenated word is a name where one part is a name and no part is a word.
+    """
+    if "-" in word:
+        parts = [reading(part) for part in word.split("-") if part]
+        if any(part & Reading.WORD for part in parts) or not parts:
+            return Reading.WORD
+        return Reading(_union(parts))
+    return _single(name_form(word))
+
+
+def _union(parts: list[Reading]) -> Reading:
+    total = Reading.NOTHING
+    for part in parts:
+        total |= part
+    return total
+
+
+def _single(form: str) -> Reading:
+    found = Reading.NOTHING
+    given, family = all_given_names().get(form), surnames().get(form)
+    if given is not None or form in world_given():
+        found |= Reading.GIVEN
+    if family is not None or form in world_surnames():
+        found |= Reading.FAMILY
+    if found and given is None and family is None:
+        found |= Reading.FOREIGN_ONLY
+    if given is not None and given >= USUAL_GIVEN:
+        found |= Reading.USUAL_GIVEN
+    if family is not None and family >= USUAL_FAMILY:
+        found |= Reading.USUAL_FAMILY
+    return found | _other_readings(form, found)
+
+
+def _other_readings(form: str, found: Reading) -> Reading:
+    other = Reading.EPONYM if form in word_list("eponyms") else Reading.NOTHING
+    # An ending makes a word of a rare name only: Roberts is no plural of a verb to robert.
+    exact = form in word_list("common") or form in word_list("clinical")
+    usual = found & Reading.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
+    return other | (Reading.WORD if exact or (is_word(form) and not usual) else Reading.NOTHING)

@@ -1,0 +1,61 @@
+"""Lists written for clinveil: common English words, clinical words, eponyms and the nouns they stand before, places.
+
+Each file in `data/` begins with a line that states its source; the rest is words between white space, `_` standing for
+a space. The lists hold base forms; `is_word` knows the usual endings.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from importlib.resources import files
+
+# Endings that make a word of a stem (longest first), with what may stand in their place.
+_ENDINGS = (
+    ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")), ("ally", ("", "al")),
+    ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("", "e")), ("iest", ("y",)), ("ying", ("ie",)),
+    ("ing", ("", "e")), ("ies", ("y",)), ("ied", ("y",)), ("ier", ("y",)), ("ily", ("y",)), ("est", ("", "e")),
+    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")), ("es", ("", "e")),
+    ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
+    ("y", ("", "e")), ("d", ("",)),
+)  # fmt: skip
+# Endings that medical and learned words have and names do not.
+_LEARNED = re.compile(
+    r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy|plasia"
+    r"|megaly|rrhea|rrhage|stasis|genic|lysis|tion|tions|sion|sions|icity|ivity|ance|ances|ency|ical|ically|aceous|eous"
+    r"|ously|ular|oid|oma|omas|cillin|mycin|azole|olol|sartan|statin|prazole|mab|idine|amine|ophen|ulate|ating|izing"
+    r"|ously|ization|ativ\w*|iasis|penia|plegia|paresis|esthesia|centesis|phasia|phagia|rrhaphy|tomical|scopic)"
+)
+
+
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """The words of one list (`common`, `clinical`, `eponyms`, `eponym_nouns`, `states`, `cities`, `hospitals`)."""
+    text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
+    return frozenset(word.replace("_", " ") for word in text.partition("\n")[2].split())
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Common and clinical words, and Faker's list of the most usual English words."""
+    from faker.providers.lorem.en_US import Provider
+
+    usual = {word.lower() for word in Provider.word_list if word.islower()}
+    return word_list("common") | word_list("clinical") | frozenset(usual)
+
+
+@lru_cache(maxsize=1 << 16)
+def is_word(form: str) -> bool:
+    """Whether a lower-case form is a common or clinical word, plain or with a usual ending."""
+    known = vocabulary()
+    if form in known or _LEARNED.fullmatch(form):
+        return True
+    return any(_has_stem(form, ending, repairs, known) for ending, repairs in _ENDINGS if form.endswith(ending))
+
+
+def _has_stem(form: str, ending: str, repairs: tuple[str, ...], known: frozenset[str]) -> bool:
+    stem = form[: -len(ending)]
+    if len(stem) < 3:
+        return False
+    doubled = len(ending) > 1 and stem[-1] == stem[-2] and stem[:-1] in known
+    return doubled or any(stem + repair in known for repair in repairs)

@@ -1,0 +1,117 @@
+"""Street lines, post-office boxes, postal codes, and cities by context; states and countries may stay."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before
+
+_CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
+_KIND = (
+    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl|Terrace|Ter"
+    r"|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove|Alley|Row|Heights|Hill)"
+)
+_FLAT = r"(?:,?\s*(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|#)\.?\s*#?\s?[A-Z]?\d*[A-Z]?\b)?"
+_ABBREVIATIONS = (
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA RI SC SD"
+    " TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE"
+).split()
+# These are words, degrees or abbreviations of medicine too: they need a postal code or a known city.
+_DOUBTFUL = {"MD", "PA", "OR", "IN", "ME", "OK", "HI", "CO", "ND", "DE", "LA", "AL", "ID", "MS", "MA", "NP", "ON", "PE", "NB", "RI",
+             "PR", "SC", "MO", "OH", "MI", "VA", "CT", "CA", "PT", "AB", "BC"}  # fmt: skip
+_STATE = "(?:" + "|".join(_ABBREVIATIONS) + ")"
+_ZIP = r"\d{5}(?:-\d{4})?"
+_LIVES = (
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated|flew"
+    r"|visit(?:s|ed|ing)?|works?|worked|working|home|house|apartment|vacation|trip|family|address|hometown|back)"
+)
+_I = re.IGNORECASE
+
+
+@cache
+def _places() -> frozenset[str]:
+    return word_list("cities")
+
+
+@cache
+def _wide() -> frozenset[str]:
+    """States, countries and other wide places that may stay, in lower case."""
+    return frozenset(state.lower() for state in word_list("states"))
+
+
+def _a_city(match: re.Match[str], note: NoteView) -> bool:
+    """Not a state, not an ordinary word; a list of cities overrules the latter."""
+    place = " ".join(match["phi"].split())
+    if place.lower() in _wide():
+        return False
+    return place in _places() or not any(reading(part) & Reading.WORD for part in place.split())
+
+
+def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
+    place = " ".join(match["phi"].split())
+    if place in _places():
+        return True
+    return match["state"] not in _DOUBTFUL and _a_city(match, note)
+
+
+def _known_city(match: re.Match[str], note: NoteView) -> bool:
+    place = " ".join(match["phi"].split())
+    if place not in _places():
+        return False
+    tail = note.plain[match.end("phi") : match.end("phi") + 20].lower()
+    return not re.match(r"'?s?\s+(?:scale|score|brace|coma|criteria|classification|study|diet|index|heart)", tail)
+
+
+def _street(match: re.Match[str], note: NoteView) -> bool:
+    """`2 Residents Dr. Smith` is no street: the abbreviation of drive is doubtful before a name."""
+    tail = note.plain[match.end("phi") : match.end("phi") + 2]
+    return not (match["kind"] == "Dr" and re.match(r"\.?\s?[A-Z]", tail) and "," not in tail)
+
+
+def _zip(match: re.Match[str], note: NoteView) -> bool:
+    return "loinc" not in before(match, note, 20)
+
+
+_CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
+RULES = (
+    Rule(
+        "ADDRESS",
+        re.compile(
+            rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?,?\s+(?:(?:[NSEW]|NE|NW|SE|SW)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th))\s+)"
+            rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
+        ),
+        score=0.9,
+        check=_street,
+    ),
+    Rule("ADDRESS", re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I), needs=("box",), score=0.95),
+    Rule(
+        "ADDRESS",
+        re.compile(r"\b(?:address|lives at|residing at|resides at|living at|home is)(?: is)?[:\s]+(?P<phi>\d{1,6}\s+[^\n;,]{3,50})", _I),
+        needs=("address", "lives at", "resid", "living at", "home is"),
+        score=0.8,
+    ),
+    Rule("CITY", re.compile(rf"{_CITY_RUN},?\s+{_STATE}\.?,?\s+{_ZIP}(?!\d)"), score=0.95),
+    Rule("ZIP", re.compile(rf"\b{_STATE}\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), score=0.95),
+    Rule("ZIP", re.compile(r"\b(?:zip(?:\s?code)?|postal code|postcode)\s*(?:is)?[:\s]*(?P<phi>[A-Z0-9]{3,5}(?:[ -]?[A-Z0-9]{3,4})?)\b", _I),
+         needs=("zip", "postal", "postcode")),
+    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b")),
+    Rule("ZIP", re.compile(r"(?:[A-Z][a-z]+),\s+(?:[A-Z][a-z]+\s){1,2}(?P<phi>\d{5}(?:-\d{4})?)(?!\d)"), score=0.7, check=_zip),
+    Rule("CITY", re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"), score=0.6, check=_city_of_state),
+    Rule(
+        "CITY",
+        re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{'|'.join(s for s in 'Alabama Alaska Arizona Arkansas California Colorado Connecticut Delaware Florida Georgia Hawaii Idaho Illinois Indiana Iowa Kansas Kentucky Louisiana Maine Maryland Massachusetts Michigan Minnesota Mississippi Missouri Montana Nebraska Nevada Ohio Oklahoma Oregon Pennsylvania Tennessee Texas Utah Vermont Virginia Washington Wisconsin Wyoming Ontario Quebec'.split())}|New [A-Z][a-z]+|(?:North|South|West) [A-Z][a-z]+)\b"),
+        score=0.7,
+        check=_a_city,
+    ),
+    Rule("CITY", re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,2}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"), score=0.7, check=_a_city),
+    Rule("CITY", re.compile(rf"\b(?:in|from|to|near|at|of|outside)\s+{_CITY_RUN}"), score=0.6, check=_known_city),
+    Rule("CITY", re.compile(rf"(?:Hospital|Center|Clinic|Office|Hopkins|Langone),?\s+(?:in\s+)?{_CITY_RUN}"), score=0.6, check=_known_city),
+)  # fmt: skip
+
+
+def detector() -> Detector:
+    """Finds ADDRESS, CITY and ZIP."""
+    return RuleDetector("addresses", RULES)

@@ -1,0 +1,158 @@
+"""`Deidentifier`: notes in, notes without the identifiers that were found out, fail closed.
+
+A note is written only after every detector has read it and every span has been treated; a note that raises, or whose
+text is null, is not written and is counted. Names that are found in one note of a patient are not looked for in his
+other notes (that would need two passes): the known-patient feed does that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.keys import Key
+from clinveil.phi.catalogue import detectors
+from clinveil.phi.note import NoteView
+from clinveil.phi.overlap import resolve
+from clinveil.phi.plain import plain
+from clinveil.phi.policy import Mode, Treatment, tag, treatment
+from clinveil.phi.surrogates import Surrogates
+from clinveil.spans import Span, splice
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+    from clinveil.scale import Map
+
+NULL_TEXT, RAISED = "null text", "detector raised"
+
+
+@dataclass
+class Deidentified:
+    """A batch after its identifiers were treated.
+
+    Attributes:
+        batch: the columns of the input; rows that were skipped are not in it.
+        counts: treated spans by label.
+        by_detector: the same by the detector whose label won.
+        skipped: rows that were not written, by reason.
+        tagged: dates and others for which no surrogate could be made, by label (mode replace).
+        spans: note id -> spans in the input text, where they were asked for.
+    """
+
+    batch: pa.RecordBatch = field(repr=False)
+    counts: Counter[str] = field(default_factory=Counter)
+    by_detector: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    tagged: Counter[str] = field(default_factory=Counter)
+    spans: dict[str, list[Span]] | None = field(default=None, repr=False)
+
+
+class Deidentifier:
+    """Finds identifiers in notes and removes, replaces or tags them.
+
+    Args:
+        key: all surrogates and date offsets come from it.
+        mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`).
+        patients: what is known of patients beforehand, by patient id.
+        keep_spans: also return the spans of each note.
+
+    Raises:
+        UsageError: an unknown mode.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        *,
+        mode: Mode = "replace",
+        patients: Mapping[str, Patient] | None = None,
+        keep_spans: bool = False,
+    ) -> None:
+        treatment("NAME", mode)
+        self.key, self.mode, self.patients, self.keep_spans = key, mode, patients or {}, keep_spans
+        self.detectors = detectors()
+
+    def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
+        """The spans of one note: sorted, without overlaps, in code points of `text`."""
+        view = NoteView(text, note_id, self.patients.get(patient_id))
+        return resolve(text, (span for detector in self.detectors for span in detector.find(view)))
+
+    def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
+        """The text with its spans treated, and how many were tagged for want of a surrogate, by label."""
+        tagged: Counter[str] = Counter()
+        surrogates = Surrogates(self.key)
+        replacements = [self._replacement(text, span, patient_id, surrogates, tagged) for span in spans]
+        return splice(text, spans, replacements), tagged
+
+    def __call__(self, batch: pa.RecordBatch) -> Deidentified:
+        """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
+        done = Deidentified(batch, spans={} if self.keep_spans else None)
+        rows, texts = [], []
+        columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
+        for row, (note_id, patient_id, text) in enumerate(zip(*columns, strict=True)):
+            treated = self._note(str(note_id), patient_id or f"note {note_id}", text, done)
+            if treated is not None:
+                rows.append(row)
+                texts.append(treated)
+        done.batch = _with_texts(batch, rows, texts)
+        return done
+
+    def _note(self, note_id: str, patient_id: str, text: str | None, done: Deidentified) -> str | None:
+        if text is None:
+            done.skipped[NULL_TEXT] += 1
+            return None
+        try:
+            spans = self.find(text, patient_id, note_id)
+            treated, tagged = self.treat(text, spans, patient_id)
+        except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may hold its text
+            done.skipped[RAISED] += 1
+            return None
+        done.counts.update(span.label for span in spans)
+        done.by_detector.update(span.detector for span in spans)
+        done.tagged += tagged
+        if done.spans is not None:
+            done.spans[note_id] = spans
+        return treated
+
+    def _replacement(
+        self, text: str, span: Span, patient_id: str, surrogates: Surrogates, tagged: Counter[str]
+    ) -> str:
+        what = treatment(span.label, self.mode)
+        if what is Treatment.NOTHING:
+            return ""
+        if what is Treatment.SURROGATE:
+            original = plain(text[span.start : span.end]).text
+            made = surrogates.make(span.label, original, patient_id, self.patients.get(patient_id))
+            if made is not None:
+                return made
+            tagged[span.label] += 1
+        return tag(span.label)
+
+
+def _with_texts(batch: pa.RecordBatch, rows: list[int], texts: list[str]) -> pa.RecordBatch:
+    kept = batch.take(pa.array(rows, type=pa.int64()))
+    position = kept.schema.get_field_index(TEXT)
+    return kept.set_column(position, kept.schema.field(position), pa.array(texts, type=kept.schema.field(position).type))
+
+
+def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterator[Deidentified]:
+    """Treat a corpus batch by batch, in order; each worker gets only the known patients of its batch."""
+    bare = Deidentifier(deidentifier.key, mode=deidentifier.mode, keep_spans=deidentifier.keep_spans)
+    yield from map(partial(_treat_batch, bare), _with_patients(corpus, deidentifier.patients))
+
+
+def _with_patients(corpus: Corpus, patients: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, dict[str, Any]]]:
+    for batch in corpus.batches():
+        ids = set(batch.column(PATIENT_ID).to_pylist()) if patients else set()
+        yield batch, {patient_id: patients[patient_id] for patient_id in ids if patient_id in patients}
+
+
+def _treat_batch(bare: Deidentifier, item: tuple[pa.RecordBatch, dict[str, Any]]) -> Deidentified:
+    batch, patients = item
+    return Deidentifier(bare.key, mode=bare.mode, patients=patients, keep_spans=bare.keep_spans)(batch)

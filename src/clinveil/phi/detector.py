@@ -1,0 +1,94 @@
+"""The `Detector` protocol, and the detector that most kinds of identifier need: a list of rules.
+
+To add a kind of identifier: write one file with a `detector()` function, and add it to `catalogue.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from clinveil.phi.note import NoteView
+from clinveil.spans import Span
+
+
+class Detector(Protocol):
+    """Finds one kind of identifier. It has no state: the same note gives the same spans."""
+
+    @property
+    def name(self) -> str:
+        """The name that its spans carry."""
+        ...
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that its spans may carry."""
+        ...
+
+    def find(self, note: NoteView) -> Iterable[Span]:
+        """Spans in code points of `note.text`, in any order; they may overlap."""
+        ...
+
+
+Check = Callable[[re.Match[str], NoteView], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A pattern on the plain copy, and when it counts.
+
+    Attributes:
+        label: the label of what it finds.
+        pattern: its group `phi`, or where it has none the whole match, is the identifier.
+        score: what it claims, in (0, 1].
+        needs: one of these must stand in the lower-cased note, else the pattern is not tried (none: always tried).
+        check: a last look at a match; False drops it.
+    """
+
+    label: str
+    pattern: re.Pattern[str]
+    score: float = 0.9
+    needs: tuple[str, ...] = ()
+    check: Check | None = None
+
+    def places(self, note: NoteView) -> Iterator[tuple[int, int]]:
+        """The places in the plain copy that the rule names."""
+        if self.needs and not any(need in note.lower for need in self.needs):
+            return
+        group = "phi" if "phi" in self.pattern.groupindex else 0
+        for match in self.pattern.finditer(note.plain):
+            if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
+                yield match.span(group)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDetector:
+    """A detector made of rules."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of its rules."""
+        return frozenset(rule.label for rule in self.rules)
+
+    def find(self, note: NoteView) -> Iterator[Span]:
+        """What each rule finds, rule by rule."""
+        for rule in self.rules:
+            for start, end in rule.places(note):
+                yield note.span(start, end, rule.label, self.name, rule.score)
+
+
+def before(match: re.Match[str], note: NoteView, width: int) -> str:
+    """The lower-cased text of up to `width` characters before the identifier of a match."""
+    start = match.start("phi" if "phi" in match.re.groupindex else 0)
+    return note.plain[max(0, start - width) : start].lower()
+
+
+def after(match: re.Match[str], note: NoteView, width: int) -> str:
+    """The lower-cased text of up to `width` characters after the identifier of a match."""
+    end = match.end("phi" if "phi" in match.re.groupindex else 0)
+    return note.plain[end : end + width].lower()

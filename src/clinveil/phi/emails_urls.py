@@ -1,0 +1,46 @@
+"""E-mail, web and internet addresses; internal ones (.local, .corp) too."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before
+
+_I = re.IGNORECASE
+_HOST = r"[\w-]+(?:\.[\w-]+)*"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_ENDING = r"(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|co\.uk|nhs\.uk|ac\.uk)"
+
+
+def _an_address(match: re.Match[str], note: NoteView) -> bool:
+    """Four numbers are an internet address rather than a section number if one has two digits, or the word IP is near."""
+    return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
+
+
+def _rule(label: str, pattern: str, **options: object) -> Rule:
+    return Rule(label, re.compile(pattern, _I), **options)  # type: ignore[arg-type]
+
+
+RULES = (
+    _rule("EMAIL", rf"(?P<phi>[\w.+'%-]*[\w+%-]\s?@\s?{_HOST})", needs=("@",), score=0.99),
+    _rule(
+        "EMAIL",
+        r"\b(?P<phi>[\w.+-]+\s+(?:at|\(at\)|\[at\])\s+[\w-]+\s+(?:dot|\(dot\)|\[dot\])\s+\w{2,6})\b",
+        needs=("dot",),
+    ),
+    _rule("URL", r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=("://",), score=0.99),
+    _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=("www.",), score=0.99),
+    _rule(
+        "URL",
+        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)+{_ENDING}\b(?:/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])?)(?!@)",
+        needs=tuple("." + e for e in ("com", "org", "net", "edu", "gov", "mil", "io", "biz", "info", "local", "corp", "co.uk",
+                                      "nhs.uk", "ac.uk")),
+    ),
+    _rule("IP", rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)", check=_an_address),
+    _rule("IP", r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])"),
+)  # fmt: skip
+
+
+def detector() -> Detector:
+    """Finds EMAIL, URL and IP."""
+    return RuleDetector("emails_urls", RULES)

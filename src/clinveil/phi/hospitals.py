@@ -1,0 +1,73 @@
+"""Hospitals, clinics, schools and other organisations that are called by name."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector
+
+_KIND = (
+    r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College)|Clinics?|Health(?:care)?\s+(?:System|Center|Centre|Network"
+    r"|Services)|Healthcare|Infirmary|Hospice|Nursing\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)"
+    r"|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis)\s+(?:Center|Centre)|Sanatorium"
+    r"|University|Elementary\s+School|High\s+School|Middle\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)|Pediatrics"
+    r"|Hosp\.|Hosp\b|Ctr\b)"
+)
+_PIECE = r"[A-Z][\w'&]*\.?(?:-[A-Z]\w*)?"
+_NAMED = rf"(?<![\w-])(?P<phi>{_PIECE}(?:\s(?:{_PIECE}|of|the|and|de|&)){{0,5}}\s{_KIND}(?:\s+(?:of|at)\s+(?:the\s+)?{_PIECE}(?:\s{_PIECE})?)?)"
+_SHOUTED = re.compile(r"[A-Z .,'&-]+")
+# Words that make no name of an institution when they stand before its kind.
+_PLAIN = frozenset(
+    "the this that our a an his her their local outside another any same other nearby current prior previous outlying referring"
+    " each my your transferring area day general main teaching acute long-term skilled in at to from of and by for with into"
+    " emergency department as patient outpatient inpatient internal admitted admission discharge transfer and primary no home".split()
+)
+_NAMES_ANYWAY = frozenset("city county university children's childrens mercy memorial community regional general st veterans va".split())
+
+
+def _called(match: re.Match[str], note: NoteView) -> bool:
+    """At least one word before the kind must be able to name: `Pain Clinic` is a kind, `Elm Clinic` is a name."""
+    found = match["phi"]
+    if _SHOUTED.fullmatch(found) and len(found) > 60:
+        return False
+    head = re.split(rf"\s(?={_KIND})", found, maxsplit=1)[0]
+    pieces = [piece.strip(".,").lower() for piece in head.split()]
+    clinical = word_list("clinical")
+    names = [p for p in pieces if p not in _PLAIN and (p not in clinical or p in _NAMES_ANYWAY)]
+    alone = len(pieces) == 1 and pieces[0] in {"general", "community", "regional", "memorial"} and "Hospital" not in found
+    return bool(names) and not alone and any(_named(p) for p in names)
+
+
+@cache
+def _named(piece: str) -> bool:
+    from clinveil.lexicons.words import is_word
+
+    return piece in _NAMES_ANYWAY or not is_word(piece) or piece in word_list("common")
+
+
+@cache
+def _known() -> re.Pattern[str]:
+    names = sorted(word_list("hospitals"), key=len, reverse=True)
+    either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
+    return re.compile(rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{either})(?:\s+(?:{_KIND}|University))?)\b")
+
+
+_NEEDS = (
+    "hosp", "cent", "clinic", "health", "infirmary", "nursing", "rehab", "univers", "school", "academy", "manor", "pharmacy",
+    "physicians", "family", "pediatrics", "ctr", "medical",
+)  # fmt: skip
+_SAINT = r"\b(?:at|to|from|in|by)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
+
+
+def detector() -> Detector:
+    """Finds HOSPITAL."""
+    return RuleDetector(
+        "hospitals",
+        (
+            Rule("HOSPITAL", re.compile(_NAMED), score=0.8, needs=_NEEDS, check=_called),
+            Rule("HOSPITAL", re.compile(_SAINT), score=0.7, needs=("st", "saint")),
+            Rule("HOSPITAL", _known(), score=0.7),
+        ),
+    )

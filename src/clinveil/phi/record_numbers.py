@@ -1,0 +1,75 @@
+"""Numbers that name a person or a thing: the label comes from the words before them.
+
+Codes of medicine have no such words before them and stay: ICD, CPT, LOINC, NDC, TNM, laboratory values.
+"""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before
+
+_I = re.IGNORECASE
+# Digits and capitals with separators; at least one digit, at least three characters.
+_NUMBER = r"(?P<phi>(?=#?[A-Z*./-]{0,6}\d)(?=#?[\w*./-]{3})#?[A-Z0-9*]+(?:(?:[-./]|\s(?=\d{2,}\b))[A-Z0-9*]+)*)(?!\w|[-./]\w)"
+_NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code)"
+_SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(-]{0,4}"
+_DRUG_CODE = re.compile(r"\b(?:ndc|loinc|cpt|icd|hcpcs|drg|snomed|rxnorm)\W*(?:code)?\W*$")
+
+_CUES = {
+    "MRN": rf"(?:mrn|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?(?:\s+{_NO})?|record\s+{_NO}"
+    rf"|unit\s+{_NO}|hospital\s+{_NO}|(?:patient|pt)\.?\s*{_NO}|chart\s+{_NO}|health\s+record\s+{_NO}|emr\s*{_NO}|ehr\s*{_NO})",
+    "SSN": rf"(?:ssn|ss\s?#|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?)",
+    "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|card)\s*{_NO}|acct\.?:|account:|iban)",
+    "HEALTH_PLAN": rf"(?:(?:health\s+)?(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|plan|group|medicaid|medicare"
+    rf"|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn|coverage)"
+    rf"\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|ohip|nhs\s+{_NO})",
+    "LICENSE": rf"(?:(?:driver'?s?\s+)?licen[sc]e\s*(?:plate\s*)?{_NO}?|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e|ion)\s+{_NO}"
+    rf"|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO})",
+    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|(?:license\s+)?plate\s*{_NO}?|tag\s+{_NO})",
+    "DEVICE": rf"(?:serial\s*{_NO}?|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi|imei)",
+    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#)|order\s+{_NO}|visit\s+{_NO}|encounter\s*{_NO}|csn|fin"
+    rf"|requisition\s*{_NO}?|(?:study|job|document|dictation|transcription|confirmation|claim|claims|referral|reference|ref|sample"
+    rf"|employee|badge|staff|student|user|trial|subject|participant)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d))",
+}  # fmt: skip
+_NEEDS = {
+    "MRN": ("mr", "record", "med", "unit", "hospital", "patient", "pt", "chart", "emr", "ehr"),
+    "SSN": ("ss", "soc"),
+    "ACCOUNT": ("acc", "bill", "invoice", "bank", "card", "iban"),
+    "HEALTH_PLAN": ("insurance", "policy", "member", "subscriber", "beneficiary", "plan", "group", "medic", "payer", "hic",
+                    "mbi", "hpbn", "coverage", "ohip", "nhs"),
+    "LICENSE": ("licen", "dea", "npi", "certificat", "passport", "registration", "dl"),
+    "VEHICLE": ("vin", "vehicle", "plate", "tag"),
+    "DEVICE": ("ser", "s/n", "sn:", "device", "implant", "lot", "udi", "imei"),
+    "ID": (),
+}  # fmt: skip
+
+
+def _no_code(match: re.Match[str], note: NoteView) -> bool:
+    return not _DRUG_CODE.search(before(match, note, 16))
+
+
+def _long_number(match: re.Match[str], note: NoteView) -> bool:
+    return _no_code(match, note) and len(set(match["phi"])) > 1
+
+
+def _cued(label: str) -> Rule:
+    pattern = re.compile(rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}", _I)
+    return Rule(label, pattern, score=0.95, needs=_NEEDS[label])
+
+
+RULES = (
+    *(_cued(label) for label in _CUES),
+    Rule("SSN", re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"), score=0.9),
+    Rule("ACCOUNT", re.compile(r"(?<![\w-])(?P<phi>\d{4}([ -])\d{4}\2\d{4}\2\d{4}|\d{4}([ -])\d{6}\3\d{5}|\d{13,19})(?![\w-])")),
+    Rule("ACCOUNT", re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}[A-Z]{0,4}\d{6,}[A-Z0-9]*|[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7})(?!\w)")),
+    Rule("VEHICLE", re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{17})(?!\w)"), score=0.8),
+    Rule("ID", re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,2}\d{2}-\d{3,7})(?![\w-])"), score=0.8),
+    Rule("ID", re.compile(r"(?<![\w.,/-])(?P<phi>#?\d{9,12})(?![\w/-]|[.,]\d)"), score=0.7, check=_long_number),
+    Rule("ID", re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"), score=0.7, check=_no_code),
+)  # fmt: skip
+
+
+def detector() -> Detector:
+    """Finds MRN, SSN, ACCOUNT, HEALTH_PLAN, LICENSE, VEHICLE, DEVICE and ID."""
+    return RuleDetector("record_numbers", RULES)

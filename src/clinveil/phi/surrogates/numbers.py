@@ -1,0 +1,59 @@
+"""Numbers for numbers: each digit by a digit, each letter by a letter of its case, everything else as it was.
+
+Keyed by the letters and digits alone, so that 123-45-67 and 1234567 agree. Uniform on all strings of the same shape
+but the original.
+"""
+
+from __future__ import annotations
+
+import string
+from math import prod
+
+from clinveil.keys import Key, Stream
+
+_ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+
+
+def other_number(key: Key, patient_id: str, original: str) -> str | None:
+    """Another number of the same shape, or None where the original has neither digit nor ASCII letter."""
+    return _other("surrogate-number", key, patient_id, original)
+
+
+def social_security_number(key: Key, patient_id: str, original: str) -> str | None:
+    """As `other_number`, beginning with 9: such numbers are never given out."""
+    drawn = _other("surrogate-ssn", key, patient_id, original)
+    first = next((i for i, c in enumerate(drawn or "") if c.isdigit()), None)
+    if drawn is None or first is None:
+        return drawn
+    made = drawn[:first] + "9" + drawn[first + 1 :]
+    if made != original:
+        return made
+    last = max(i for i, c in enumerate(made) if c.isdigit())
+    return made[:last] + str((int(made[last]) + 1) % 10) + made[last + 1 :]
+
+
+def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None:
+    places = [(i, alphabet) for i, c in enumerate(original) for alphabet in _ALPHABETS if c in alphabet]
+    if not places:
+        return None
+    form = "".join(original[i] for i, _ in places).casefold()
+    size = prod(len(alphabet) for _, alphabet in places)
+    step = 1 + _large(key.stream(purpose, patient_id, form), size - 1)
+    return _added(original, places, step)
+
+
+def _added(original: str, places: list[tuple[int, str]], step: int) -> str:
+    """The original moved by `step` on the circle of all strings of its shape; not the original for 0 < step < size."""
+    out = list(original)
+    for position, alphabet in reversed(places):
+        step, digit = divmod(step + alphabet.index(original[position]), len(alphabet))
+        out[position] = alphabet[digit]
+    return "".join(out)
+
+
+def _large(stream: Stream, bound: int) -> int:
+    """A uniform integer in [0, bound) for any bound; the bias is below 2**-64."""
+    number = 0
+    for _ in range(bound.bit_length() // 64 + 2):
+        number = number << 64 | stream.uint64()
+    return number % bound
