@@ -60,7 +60,7 @@ def repeats() -> list[Finding]:
 def findings() -> list[Finding]:
     """One of everything that the first releases measure, and one that nobody has heard of."""
     bayes = "Bayes vulnerability: Smith 2009"
-    column = {"column": "doc_type", "unit": "notes", "interval": "percentile bootstrap over patients, 95 %"}
+    column = {"label": "doc_type", "unit": "test notes", "interval": "bootstrap over patients, 95 %"}
     return [
         Finding("attack.inversion", 0.183, 2154311, "lower", chance=0.041, control=0.041, source=bayes,
                 detail={"stratum": "all", "unit": "tokens", "types": 24113, "control": "outputs shuffled"}),
@@ -86,10 +86,11 @@ def findings() -> list[Finding]:
         Finding("attack.other_names", 0.2435, 4966, "lower", 0.231, 0.256, 0.2393,
                 detail={"unit": "notes", "count": 1209, "p": 0.18, "interval": "bootstrap over patients, 95 %"}),
         Finding("attack.layout_unique", 0.031, 4966, "lower", detail={"unit": "notes", "why": "no guess is made"}),
-        Finding("utility.classification.original", 0.742, 1489, "higher", 0.719, 0.766, 0.024, detail=column),
-        Finding("utility.classification.released", 0.655, 1489, "higher", 0.629, 0.681, 0.024,
-                detail={**column, "threshold": 0.6}),
-        Finding("utility.classification.difference", -0.087, 1489, "higher", -0.109, -0.066, detail=column),
+        Finding("utility.classification", 0.742, 1489, "higher", 0.719, 0.766, 0.024, 0.03,
+                detail={**column, "side": "original"}),
+        Finding("utility.classification", 0.655, 1489, "higher", 0.629, 0.681, 0.024, 0.03,
+                detail={**column, "side": "released", "threshold": 0.6}),
+        Finding("utility.classification_loss", 0.087, 1489, "lower", 0.066, 0.109, detail=column),
         Finding("corpus.oddity", 0.25, 40, detail={"unit": "notes"}),
         Finding("attack.names", None, 0, "lower", detail={"why": "needs a list of known patients"}),
     ]  # fmt: skip

@@ -172,7 +172,7 @@ def _forest_datum(row: Row) -> dict[str, Any]:
     # A hidden count is drawn as the stretch in which it may lie, without a dot.
     span = (0.0, min(1.0, 10 / max(found.n, 1))) if row.hidden else (found.low, found.high)
     return {
-        "name": "\n".join([row.short, *textwrap.wrap(row.label, 36)[:2]]),
+        "name": "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 36)[:2]]),
         "value": None if row.hidden else found.value,
         "low": span[0],
         "high": span[1],

@@ -50,6 +50,8 @@ def sentences(finding: Finding, measure: MeasureText, kind: Kind) -> list[str]:
 
 def _against_chance(finding: Finding, measure: MeasureText, kind: Kind) -> str:
     value, chance = finding.value, finding.chance
+    if value == 0 and finding.better == "lower" and not measure.sampled:
+        return measure.good
     if value is None or chance is None or finding.better is None:
         plain = value is not None and finding.better == "lower" and measure.bad
         return "" if not plain else measure.bad if value else measure.good
@@ -69,9 +71,9 @@ def _against_zero(finding: Finding) -> str:
     if value is None or low is None or high is None:
         return "Without an interval, nobody can say whether this difference is more than noise."
     if low <= 0 <= high:
-        return "The interval includes zero: no difference is shown with this many notes."
-    side = "more" if value > 0 else "less"
-    return f"The interval lies wholly on one side of zero: the released notes score {side} than the original ones."
+        return "The interval includes zero: no difference is shown with this many. That is not proof of none."
+    worse = (value > 0) == (finding.better == "lower")
+    return f"The interval lies wholly on one side of zero: the release {'loses' if worse else 'gains'} by this measure."
 
 
 def _fresh(finding: Finding, kind: Kind) -> str:

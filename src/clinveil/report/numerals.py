@@ -43,7 +43,7 @@ def text(value: float | int, kind: Kind) -> str:
 
 
 def share(value: float) -> str:
-    """A share in [0, 1] as per cent; below 1 % with two decimals, and ends that are not reached are not claimed."""
+    """A share in [0, 1] as per cent; below 1 % with more decimals, and ends that are not reached are not claimed."""
     percent = 100 * value
     if value in (0, 1):
         return f"{percent:.0f}{SPACE}%"
@@ -51,7 +51,7 @@ def share(value: float) -> str:
         return f"<0.01{SPACE}%"
     if 99.995 <= percent < 100:
         return f">99.99{SPACE}%"
-    decimals = 2 if percent < 1 or percent > 99 else 1
+    decimals = 3 if percent < 0.1 else 2 if percent < 1 or percent > 99 else 1
     return f"{percent:.{decimals}f}{SPACE}%".replace("-", "−")
 
 

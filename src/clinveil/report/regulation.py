@@ -30,5 +30,7 @@ def rules(record: ReleaseRecord) -> list[Rule]:
 
 
 def _measured(needs: list[str], record: ReleaseRecord) -> bool:
-    names = [finding.measure for finding in record.findings] + ["phi.counts"] * (record.phi is not None)
-    return all(any(name.startswith(need + ".") for name in names) for need in needs)
+    names = [f"{finding.measure}." for finding in record.findings if finding.value is not None] + ["phi.counts"] * (
+        record.phi is not None
+    )
+    return all(any(name.startswith((need + ".", need + "_")) for name in names) for need in needs)

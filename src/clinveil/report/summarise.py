@@ -28,7 +28,7 @@ COMPANIONS: dict[str, tuple[str, Kind | None]] = {
     "most": ("Highest", "count"),
     "chance_most": ("Highest by chance", None),
 }
-VARIANTS = ("against", "stratum", "repeats", "m", "column", "label", "task", "model", "scope", "memo", "series")
+VARIANTS = ("side", "against", "stratum", "repeats", "m", "column", "label", "task", "model", "scope", "memo", "series")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,8 @@ def _label(finding: Finding, name: str, measure: MeasureText) -> str:
 def _variant(key: str, value: float | int | str | bool | None) -> str:
     if key in ("repeats", "m"):
         return f"{value} {'place' if value == 1 else 'places'}"
+    if key == "side":
+        return f"{value} notes"
     if key == "stratum":
         return "all words" if value == "all" else f"words seen {value} times"
     return f"memo {value}" if key == "memo" else str(value)
@@ -169,7 +171,9 @@ def _variant(key: str, value: float | int | str | bool | None) -> str:
 def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
     measure = find(name)[1]
     rows = tuple(row(finding, edition) for finding in findings)
-    said = [_line(r, measure, alone=len(rows) == 1) for r in furthest(rows)]
+    said = [
+        _line(r, measure, alone=len(rows) == 1) for r in furthest(rows) if r.finding.detail.get("side") != "original"
+    ]
     return Block(
         name=name,
         title=measure.title if measure is not UNKNOWN else f"{measure.title}: {name}",
@@ -191,11 +195,11 @@ def _said(findings: Sequence[Finding], key: str) -> str:
 
 
 def furthest(rows: Sequence[Row]) -> list[Row]:
-    """For each measure, stratum and column the row that looks worst (the last one among equals)."""
-    worst: dict[tuple[str, str, str], Row] = {}
+    """For each measure, stratum, column and side the row that looks worst (the last one among equals)."""
+    worst: dict[tuple[str, ...], Row] = {}
     for shown in rows:
-        detail = shown.finding.detail
-        name = (shown.finding.measure, str(detail.get("stratum", "")), str(detail.get("column", "")))
+        parts = (shown.finding.detail.get(key, "") for key in ("stratum", "column", "label", "side"))
+        name = (shown.finding.measure, *map(str, parts))
         if name not in worst or badness(shown.finding) >= badness(worst[name].finding):
             worst[name] = shown
     return list(worst.values())

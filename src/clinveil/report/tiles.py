@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,15 +94,15 @@ def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
     rows = [row(f, record.edition) for f in record.findings if f.measure.startswith("utility.")]
 
     def side(word: str) -> dict[tuple[str, str], Row]:
-        sides = [r for r in rows if _last(r) == word and r.finding.value is not None]
-        return {(r.finding.measure.removesuffix(word), str(r.finding.detail.get("column", ""))): r for r in sides}
+        sides = [r for r in rows if r.finding.detail.get("side") == word and r.finding.value is not None]
+        return {(r.finding.measure, _column(r)): r for r in sides if "accuracy" not in r.finding.measure}
 
     original, released = side("original"), side("released")
-    return [(name[1] or name[0].rstrip("._"), original[name], released[name]) for name in original if name in released]
+    return [(name[1] or name[0], original[name], released[name]) for name in original if name in released]
 
 
-def _last(shown: Row) -> str:
-    return re.split("[._]", shown.finding.measure)[-1]
+def _column(shown: Row) -> str:
+    return str(shown.finding.detail.get("label", shown.finding.detail.get("column", "")))
 
 
 def _useful(record: ReleaseRecord) -> Tile:
