@@ -1,0 +1,71 @@
+"""Dates as clinicians write them, in order of time within a patient."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from clinveil.corpus.demo.grammar import Draw, Phi, pick
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")  # fmt: skip
+STYLES = ("long", "long", "us", "us", "iso", "short", "european", "dashed", "terse")
+FULL = ("long", "us", "iso", "european")
+
+
+def written(ordinal: int, style: str) -> str:
+    """The date of a proleptic ordinal in one of the styles."""
+    day = date.fromordinal(ordinal)
+    year, month, number = day.year, MONTHS[day.month - 1], day.day
+    match style:
+        case "long":
+            return f"{month} {number}, {year}"
+        case "us":
+            return f"{day.month:02d}/{number:02d}/{year}"
+        case "iso":
+            return f"{year}-{day.month:02d}-{number:02d}"
+        case "short":
+            return f"{month[:3]} {number}, {year}"
+        case "european":
+            return f"{number} {month} {year}"
+        case "dashed":
+            return f"{number:02d}-{month[:3]}-{year}"
+        case "terse":
+            return f"{day.month}/{number}/{year % 100:02d}"
+        case "day":
+            return f"{month} {number}"
+        case "month":
+            return f"{month} {year}"
+    raise ValueError(style)
+
+
+class Calendar:
+    """The dates that one note mentions, before and after its visit."""
+
+    __slots__ = ("born", "draw", "last", "style", "visit")
+
+    def __init__(self, born: int, visit: int, draw: Draw) -> None:
+        self.born, self.visit, self.draw = born, visit, draw
+        self.style, self.last = pick(STYLES, draw), visit - 400
+
+    def phi(self, ordinal: int) -> Phi:
+        """A date in the author's style."""
+        return Phi("DATE", written(ordinal, self.style))
+
+    def past(self) -> Phi:
+        """A date up to three years before the visit; a recent one now and then without its year."""
+        self.last = self.visit - 5 - int(self.draw() ** 2 * 1000)
+        recent = self.visit - self.last < 300
+        return Phi("DATE", written(self.last, "day" if recent and self.draw() < 0.12 else self.style))
+
+    def month(self) -> Phi:
+        """A month and its year, up to eleven years before the visit."""
+        return Phi("DATE", written(self.visit - 40 - int(self.draw() ** 2 * 4000), "month"))
+
+    def later(self) -> Phi:
+        """One to nine days after the date last mentioned, before the visit."""
+        return self.phi(min(self.last + 1 + int(self.draw() * 9), self.visit - 1))
+
+    def past_year(self) -> str:
+        """A year of the adult life before the visit (a year alone is no PHI)."""
+        first, last = self.born // 365.2425 + 17, self.visit // 365.2425
+        return str(int(last - self.draw() ** 1.5 * (last - first)))

@@ -1,0 +1,188 @@
+"""Templates compiled to piece lists, and the loop that expands them: what makes the demo corpus fast.
+
+A template holds literal text and braces: `{slot}` is looked up in the note's vocabulary, `{a|b|}` chooses one of its
+parts (which may hold braces again), `{60-90}` or `{1.5-9.0}` is a number of that range. `{^slot}` begins a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from clinveil.errors import InputError
+
+T = TypeVar("T")
+Draw: TypeAlias = Callable[[], float]
+
+
+class Production(NamedTuple):
+    """A compiled template: literal text, then (slot, literal text) pairs; a slot is a name or an inline choice."""
+
+    head: str
+    rest: tuple[tuple[str | tuple[Production, ...], str], ...] = ()
+
+
+class Phi(NamedTuple):
+    """A piece of text that is PHI, with its label."""
+
+    label: str
+    text: str
+
+
+class Deck:
+    """Alternatives that one note uses in turn, so that it does not say the same thing twice."""
+
+    __slots__ = ("capital", "plain", "position")
+
+    def __init__(self, plain: Alternatives, capital: Alternatives, position: int) -> None:
+        self.plain, self.capital, self.position = plain, capital, position
+
+
+Alternatives: TypeAlias = tuple[Production, ...]
+Entry: TypeAlias = Alternatives | str | Phi | Deck | Callable[[], Phi]
+Vocabulary: TypeAlias = dict[str, Entry]
+
+_SLOT = re.compile(r"\^?[a-z][a-z0-9_]*")
+_RANGE = re.compile(r"(\d+(?:\.(\d+))?)-(\d+(?:\.\d+)?)")
+_WEIGHT = re.compile(r"(\d+)\*(.*)", re.DOTALL)
+MAX_VALUES = 200
+
+
+def compile_rule(phrases: str | Iterable[str]) -> Alternatives:
+    """The alternatives of a rule: phrases parted by ";" (stripped) or a list of templates; "3*" is a weight of 3."""
+    parts = [p.strip() for p in phrases.split(";")] if isinstance(phrases, str) else phrases
+    alternatives: list[Production] = []
+    for part in parts:
+        weighted = _WEIGHT.fullmatch(part)
+        times, template = (int(weighted[1]), weighted[2]) if weighted else (1, part)
+        alternatives += [compile_template(template)] * times
+    return tuple(alternatives)
+
+
+def compile_template(template: str) -> Production:
+    """One template, compiled. Raises InputError for unbalanced braces or a slot that is no name."""
+    head, position = "", 0
+    rest: list[tuple[str | Alternatives, str]] = []
+    while (opening := template.find("{", position)) >= 0:
+        literal, closing = template[position:opening], _closing(template, opening)
+        if rest:
+            rest[-1] = (rest[-1][0], literal)
+        else:
+            head = literal
+        rest.append((_slot(template[opening + 1 : closing]), ""))
+        position = closing + 1
+    if not rest:
+        return Production(template)
+    rest[-1] = (rest[-1][0], template[position:])
+    return Production(head, tuple(rest))
+
+
+def _closing(template: str, opening: int) -> int:
+    depth = 0
+    for place in range(opening, len(template)):
+        depth += {"{": 1, "}": -1}.get(template[place], 0)
+        if depth == 0:
+            return place
+    raise InputError("a template of the demo corpus has unbalanced braces")
+
+
+def _slot(inside: str) -> str | Alternatives:
+    if _SLOT.fullmatch(inside):
+        return inside
+    if number := _RANGE.fullmatch(inside):
+        return _values(number[1], number[3], len(number[2] or ""))
+    choices = _split(inside)
+    if len(choices) < 2:
+        raise InputError("a slot of the demo corpus is neither a name, a choice nor a range")
+    return tuple(compile_template(choice) for choice in choices)
+
+
+def _split(inside: str) -> list[str]:
+    """Parts between the bars that stand outside inner braces."""
+    parts, depth = [""], 0
+    for character in inside:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _values(low: str, high: str, decimals: int) -> Alternatives:
+    scale = 10**decimals
+    first, last = round(float(low) * scale), round(float(high) * scale)
+    step = max(1, (last - first) // MAX_VALUES)
+    return tuple(Production(f"{value / scale:.{decimals}f}") for value in range(first, last + 1, step))
+
+
+def capitalised(alternatives: Alternatives) -> Alternatives:
+    """The same alternatives as they stand at the beginning of a sentence."""
+    return tuple(_capital(production) for production in alternatives)
+
+
+def _capital(production: Production) -> Production:
+    if production.head or not production.rest:
+        return Production(production.head[:1].upper() + production.head[1:], production.rest)
+    (slot, literal), *others = production.rest
+    if isinstance(slot, tuple):
+        first: str | Alternatives = capitalised(slot)
+    else:
+        first = slot if slot.startswith("^") else "^" + slot
+    return Production("", ((first, literal), *others))
+
+
+def with_capitals(rules: Mapping[str, Alternatives]) -> dict[str, Alternatives]:
+    """The rules, and each again under "^name"."""
+    return {**rules, **{"^" + name: capitalised(alternatives) for name, alternatives in rules.items()}}
+
+
+def expand(
+    production: Production, vocabulary: Mapping[str, Entry], draw: Draw, pieces: list[str], marks: list[tuple[int, str]]
+) -> None:
+    """Append the text of a production to `pieces`, and (piece, label) of its PHI to `marks`; recursive.
+
+    The tests on type are ordered by frequency; this loop is most of the generator's time.
+    """
+    head, rest = production
+    if head:
+        pieces.append(head)
+    for slot, literal in rest:
+        entry = vocabulary[slot] if type(slot) is str else slot
+        kind = type(entry)
+        if kind is tuple:
+            expand(entry[int(draw() * len(entry))], vocabulary, draw, pieces, marks)  # type: ignore[arg-type,index]
+        elif kind is str:
+            pieces.append(entry)  # type: ignore[arg-type]
+        elif kind is Deck:
+            position = entry.position  # type: ignore[union-attr]
+            entry.position = position + 1  # type: ignore[union-attr]
+            alternatives = entry.capital if slot[0] == "^" else entry.plain  # type: ignore[union-attr]
+            expand(alternatives[position % len(alternatives)], vocabulary, draw, pieces, marks)
+        else:
+            phi: Phi = entry if kind is Phi else entry()  # type: ignore[assignment,operator]
+            marks.append((len(pieces), phi.label))
+            pieces.append(phi.text)
+        if literal:
+            pieces.append(literal)
+
+
+def pick(items: Sequence[T], draw: Draw) -> T:
+    """One of the items, each with the same probability."""
+    return items[int(draw() * len(items))]
+
+
+def phrase(rule: str, vocabulary: Mapping[str, Entry], draw: Draw) -> str:
+    """The text of one rule, without its marks."""
+    pieces: list[str] = []
+    expand(Production("", ((rule, ""),)), vocabulary, draw, pieces, [])
+    return "".join(pieces)
+
+
+def slots(production: Production) -> set[str]:
+    """Every name that a production looks up."""
+    found: set[str] = set()
+    for slot, _ in production.rest:
+        found |= {slot} if isinstance(slot, str) else {name for choice in slot for name in slots(choice)}
+    return found

@@ -1,0 +1,160 @@
+"""Composing the notes of one invented patient, with the truth of every identifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from clinveil.corpus.demo.clinicians import clinicians, uniforms
+from clinveil.corpus.demo.dates import FULL, Calendar, written
+from clinveil.corpus.demo.grammar import Deck, Draw, Phi, Production, Vocabulary, compile_template, expand, phrase, pick
+from clinveil.corpus.demo.language import language
+from clinveil.corpus.demo.persons import YEAR, Course, Person, make_person
+from clinveil.corpus.demo.slips import misspell, slip
+from clinveil.corpus.people import Patient
+
+OLD_AGE = 90  # from here on an age is PHI
+MAIN = 0.55
+MAX_OTHERS = 5
+SLIPS = {"formal": 1.2, "plain": 3.0, "terse": 5.0}
+NAME_SLIP = 0.02
+_WITH_MIDDLE = (compile_template("Name: {first}, {middle}, {last};"),)
+_WITHOUT_MIDDLE = (compile_template("Name: {first}, {last};"),)
+
+_NEVER_SMALL = ("full", "hospital", "header_name", "space")
+
+
+class Mark(NamedTuple):
+    """A place in a note that is PHI: code points [start, end) and label."""
+
+    start: int
+    end: int
+    label: str
+
+
+class Note(NamedTuple):
+    """One note of the demo corpus.
+
+    Attributes:
+        code, group: main diagnosis and the group that it belongs to.
+        marks: all PHI of the text, sorted, disjoint.
+    """
+
+    note_id: str
+    patient_id: str
+    note_type: str
+    code: str
+    group: str
+    text: str
+    marks: list[Mark]
+
+
+def patient_notes(seed: int, index: int) -> tuple[Patient, list[Note]]:
+    """The patient of an index with all notes; depends on (seed, index) alone."""
+    draw = uniforms(seed, 1, index)
+    person = make_person(seed, index, draw)
+    return person.patient, [_note(seed, person, number, draw) for number in range(len(person.visits))]
+
+
+def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
+    course = person.courses[0]
+    if number and draw() > MAIN:
+        course = pick(person.courses, draw)
+    note_type = phrase("types", language().rules, draw)
+    if number == 0 and note_type == "follow-up":
+        note_type = "consultation"
+    vocabulary = _vocabulary(seed, person, course, number, draw)
+    pieces: list[str] = []
+    marks: list[tuple[int, str]] = []
+    expand(language().rules[note_type][0], vocabulary, draw, pieces, marks)
+    _slip_here_and_there(pieces, marks, SLIPS[course.consultant.habit], draw)
+    offsets = list(accumulate(map(len, pieces), initial=0))
+    found = [Mark(offsets[piece], offsets[piece + 1], label) for piece, label in marks]
+    identity = person.patient.patient_id
+    diagnosis = course.diagnosis
+    return Note(
+        f"{identity}-{number + 1:02d}", identity, note_type, diagnosis.code, diagnosis.group, "".join(pieces), found
+    )
+
+
+def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Draw) -> Vocabulary:
+    """Everything that this note can say: the language, the diagnosis, the person, the day."""
+    words = language().base(course.diagnosis, course.consultant.habit)
+    words.update(person.fields)
+    words.update(course.words)
+    words.update(course.consultant.fields)
+    words["side"], words["^side"] = course.side, course.side.capitalize()
+    words.update(course.diagnosis.deal(person.sex, draw))
+    words.update(_colleagues(seed, person, draw))
+    words.update(_day(person, number, draw))
+    words.update(_others(person, course, draw))
+    words["header_name"] = _WITH_MIDDLE if person.middle else _WITHOUT_MIDDLE
+    words.update({"^" + slot: words[slot] for slot in _NEVER_SMALL})
+    return words
+
+
+def _colleagues(seed: int, person: Person, draw: Draw) -> Vocabulary:
+    colleague = pick(pick(tuple(clinicians(seed).values()), draw), draw)
+    family = person.family_doctor.fields
+    return {
+        "colleague": colleague.fields["doc"],
+        "colleague_last": colleague.fields["doc_last"],
+        "gp": family["doc"],
+        "gp_last": family["doc_last"],
+        "gp_fax": family["doc_fax"],
+        "practice": family["practice"],
+    }
+
+
+def _day(person: Person, number: int, draw: Draw) -> Vocabulary:
+    """Age and dates, as of the visit of this number."""
+    visits, calendar = person.visits, Calendar(person.born, person.visits[number], draw)
+    age = int((calendar.visit - person.born) / YEAR)
+    following = visits[number + 1] if number + 1 < len(visits) else calendar.visit + 30 + int(draw() * 150)
+    return {
+        "visit": calendar.phi(calendar.visit),
+        "dob": Phi("DATE", written(person.born, pick(FULL, draw))),
+        "age": Phi("AGE", str(age)) if age >= OLD_AGE else str(age),
+        "a": "an" if age in (8, 11, 18) or 80 <= age < 90 else "a",
+        "last_visit": calendar.phi(visits[number - 1]) if number else calendar.past(),
+        "next_date": calendar.phi(following),
+        "past_date": calendar.past,
+        "past_month": calendar.month,
+        "later_date": calendar.later,
+        "past_year": calendar.past_year(),
+    }
+
+
+def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
+    """The other diagnoses, each with its drug; the two decks go in step."""
+    others = [c for c in person.courses if c is not course][:MAX_OTHERS]
+    turn = int(draw() * len(others))
+    others = others[turn:] + others[:turn]
+    rules = language().rules
+    words: Vocabulary = {"others": rules[f"others{len(others)}"], "^others": rules[f"others{len(others)}"]}
+    names = tuple(Production("", ((c.diagnosis.rules["dx"], ""),)) for c in others)
+    capital = tuple(Production("", ((c.diagnosis.rules["^dx"], ""),)) for c in others)
+    drugs = tuple(Production("", ((c.words["med"], ""),)) for c in others)  # type: ignore[arg-type]
+    words["cdx"] = words["^cdx"] = Deck(names, capital, 0)
+    words["cdrug"] = Deck(drugs, drugs, 0)
+    return words
+
+
+def _slip_here_and_there(pieces: list[str], marks: list[tuple[int, str]], rate: float, draw: Draw) -> None:
+    """Misspell some pieces that are no PHI, and once in a long while a name."""
+    protected = {piece for piece, _ in marks}
+    for _ in range(int(draw() * 2 * rate)):
+        place = int(draw() * len(pieces))
+        if place not in protected:
+            pieces[place] = misspell(pieces[place], draw)
+    if draw() < NAME_SLIP:
+        names = [piece for piece, label in marks[3:] if label == "NAME" and len(pieces[piece]) > 4]
+        if names:
+            place = pick(names, draw)
+            pieces[place] = slip(pieces[place], draw)
+
+
+def many_notes(seed: int, start: int, stop: int) -> Iterator[tuple[Patient, list[Note]]]:
+    """The patients of the indices [start, stop), with their notes."""
+    return (patient_notes(seed, index) for index in range(start, stop))

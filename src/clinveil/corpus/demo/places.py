@@ -1,0 +1,120 @@
+"""Invented places, organisations and identifiers; numbers lie in ranges that nobody was ever given.
+
+Social security numbers begin with 9, telephone numbers have the exchange 555, web and internet addresses are those
+reserved for documentation (RFC 2606, RFC 5737).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from clinveil.corpus.demo.grammar import Alternatives, Draw, Vocabulary, compile_rule, phrase, pick
+from clinveil.corpus.demo.language import language
+from clinveil.corpus.demo.names import family_name
+
+_RULES = {
+    "street": "streets", "saint": "saints", "county": "counties", "hospital": "hospitals", "practice": "practices",
+    "employer": "employers", "church": "churches", "nursing_home": "nursing_homes", "low_street": "low_street",
+    "saint_word": "saint_word", "kind": "kinds", "unit": "units", "domain": "domains", "vehicle_make": "vehicles",
+    "maker": "makers", "plan_name": "plans", "study_name": "studies",
+}  # fmt: skip
+UNIT = 0.2
+
+
+class Town(NamedTuple):
+    """A town: its state, the first digits of its postal codes, its area code."""
+
+    name: str
+    state: str
+    postal: str
+    area: str
+
+
+@dataclass(frozen=True)
+class _Places:
+    towns: list[Town] = field(repr=False)
+    rules: dict[str, Alternatives] = field(repr=False)
+    plates: str = ""
+
+
+@cache
+def _places() -> _Places:
+    table = language().places
+    towns = [Town(*row.strip().split("|")) for row in table["towns"].split(";")]
+    return _Places(towns, {rule: compile_rule(table[name]) for rule, name in _RULES.items()}, table["plates"])
+
+
+def town(draw: Draw) -> Town:
+    """A town."""
+    return pick(_places().towns, draw)
+
+
+def named(rule: str, where: Town, draw: Draw) -> str:
+    """The name of an organisation or a thing: "hospital", "employer", "vehicle_make", …"""
+    vocabulary: Vocabulary = {**_places().rules, "town": where.name, "surname": family_name(draw)}
+    return phrase(rule, vocabulary, draw)
+
+
+def street_address(draw: Draw) -> str:
+    """A house number and a street, a fifth with a unit."""
+    rules: Vocabulary = dict(_places().rules)
+    house = 1 + int(draw() ** 2 * 9800)
+    unit = f", {phrase('unit', rules, draw)}" if draw() < UNIT else ""
+    return f"{house} {phrase('street', rules, draw)} {phrase('kind', rules, draw)}{unit}"
+
+
+def postal_code(where: Town, draw: Draw) -> str:
+    """A postal code of the town; a tenth with four more digits."""
+    code = f"{where.postal}{digits(2, draw)}"
+    return f"{code}-{digits(4, draw)}" if draw() < 0.1 else code
+
+
+def digits(count: int, draw: Draw) -> str:
+    """So many random digits."""
+    return str(int(draw() * 10**count)).zfill(count)
+
+
+def telephone(where: Town, draw: Draw) -> str:
+    """A telephone number of the exchange 555, written in one of five ways."""
+    area, line = where.area, digits(4, draw)
+    form = pick(("({}) 555-{}", "{}-555-{}", "{}-555-{}", "{}.555.{}", "{} 555 {}", "+1 {} 555 {}"), draw)
+    return form.format(area, line)
+
+
+def plate(draw: Draw) -> str:
+    """A licence plate: three letters, then three or four digits."""
+    letters = "".join(pick(_places().plates, draw) for _ in range(3))
+    return f"{letters}{pick((' ', '-', ''), draw)}{digits(3 + int(draw() * 2), draw)}"
+
+
+def vehicle_number(draw: Draw) -> str:
+    """A 17-character vehicle identification number (I, O and Q do not occur)."""
+    alphabet = _places().plates + "0123456789"
+    return "1" + "".join(pick(alphabet, draw) for _ in range(10)) + digits(6, draw)
+
+
+def domain(draw: Draw) -> str:
+    """A domain reserved for documentation."""
+    return phrase("domain", dict(_places().rules), draw)
+
+
+def web_address(path: str, draw: Draw) -> str:
+    """A web address under a reserved domain."""
+    scheme = pick(("https://www.", "http://www.", "www.", "https://"), draw)
+    return f"{scheme}{pick(('myhealth', 'portal', 'patients', 'records'), draw)}.{domain(draw)}/{path}"
+
+
+def internet_address(draw: Draw) -> str:
+    """An internet address of a block reserved for documentation; one in eight of version 6."""
+    if draw() < 0.125:
+        return f"2001:db8:{int(draw() * 65536):x}::{int(draw() * 65536):x}"
+    return f"{pick(('192.0.2', '198.51.100', '203.0.113'), draw)}.{1 + int(draw() * 254)}"
+
+
+def record_number(index: int, draw: Draw) -> str:
+    """The medical record number of the patient of this index: no two are alike below 9 million patients."""
+    # 4 999 999 has no factor in common with 9 000 000, so the map is one to one.
+    number = str(1_000_000 + (index * 4_999_999 + 1_234_567) % 9_000_000)
+    return pick((number, number, f"{number[:3]}-{number[3:]}", f"M{number}", f"H-{number}"), draw)

@@ -1,0 +1,108 @@
+"""The demo corpus as streams: notes, patients and gold spans in chunks that any number of workers can make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
+from clinveil.corpus.demo.language import language
+from clinveil.corpus.demo.notes import Note, many_notes
+from clinveil.corpus.people import Patient
+from clinveil.errors import InputError
+from clinveil.scale import processes
+from clinveil.spans import Span
+
+# The label columns after the roles: what was written, and the main diagnosis, fine and coarse.
+KEPT = ("note_type", "code", "diagnosis_group")
+NOTES_SCHEMA = pa.schema([*ROLE_FIELDS, *((name, pa.string()) for name in KEPT)])
+COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID, KEPT, ("code", "diagnosis_group"), (), tuple(NOTES_SCHEMA.names))
+CHUNK_PATIENTS = 400
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Chunk(NamedTuple):
+    """The share of some consecutive patients.
+
+    Attributes:
+        notes: a record batch of `NOTES_SCHEMA`.
+        spans: lines of `spans.jsonl`.
+    """
+
+    notes: pa.RecordBatch
+    patients: list[Patient]
+    spans: str
+
+
+def demo_chunks(
+    patients: int, seed: int, *, workers: int = 1, chunk: int = CHUNK_PATIENTS, spans: bool = True
+) -> Iterator[Chunk]:
+    """The corpus in chunks of patients, in order; the rows depend on (patients, seed) alone.
+
+    Args:
+        patients: how many; patient k is the same in a corpus of any size.
+        seed: an ordinary public seed, since all of it is invented.
+        workers: spawned processes, 1 for none.
+        chunk: patients in a chunk.
+        spans: whether to write out the gold spans.
+    """
+    if patients < 1 or chunk < 1 or seed < 0:
+        raise InputError("a demo corpus needs at least one patient and a seed that is not negative")
+    starts = range(0, patients, chunk)
+    ranges = [(start, min(start + chunk, patients)) for start in starts]
+    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans), ranges)
+
+
+def _chunk(seed: int, spans: bool, bounds: tuple[int, int]) -> Chunk:
+    people: list[Patient] = []
+    notes: list[Note] = []
+    for patient, written in many_notes(seed, *bounds):
+        people.append(patient)
+        notes += written
+    return Chunk(_batch(notes), people, "".join(_lines(notes)) if spans else "")
+
+
+def _batch(notes: list[Note]) -> pa.RecordBatch:
+    identities, patients, types, codes, groups, texts, _ = zip(*notes, strict=True)
+    columns = (identities, patients, texts, types, codes, groups)
+    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, NOTES_SCHEMA, strict=True)]
+    return pa.record_batch(arrays, schema=NOTES_SCHEMA)
+
+
+def _lines(notes: list[Note]) -> Iterator[str]:
+    for note in notes:
+        for start, end, label in note.marks:
+            entry = {"note_id": note.note_id, "start": start, "end": end, "label": label, "text": note.text[start:end]}
+            yield _encode(entry) + "\n"
+
+
+def demo_notes(patients: int, seed: int, *, workers: int = 1) -> Iterator[pa.RecordBatch]:
+    """The notes: record batches of note_id, patient_id, text, note_type, code, diagnosis_group."""
+    return (chunk.notes for chunk in demo_chunks(patients, seed, workers=workers, spans=False))
+
+
+def demo_patients(patients: int, seed: int) -> Iterator[Patient]:
+    """The patients, as `patients.parquet` holds them."""
+    return (patient for patient, _ in many_notes(seed, 0, patients))
+
+
+def demo_spans(patients: int, seed: int) -> Iterator[tuple[str, Span]]:
+    """(note id, gold span) for all PHI of all notes, in order."""
+    for _, notes in many_notes(seed, 0, patients):
+        for note in notes:
+            yield from ((note.note_id, Span(*mark)) for mark in note.marks)
+
+
+def demo_codes() -> dict[str, str]:
+    """Code -> description of 1 to 3 words, from the most to the least frequent."""
+    return {diagnosis.code: diagnosis.description for diagnosis in language().diagnoses}
+
+
+def demo_corpus(patients: int, seed: int) -> MemoryCorpus:
+    """The notes as a corpus, made anew at each pass."""
+    return MemoryCorpus(partial(demo_notes, patients, seed), COLUMNS, ".parquet")

@@ -1,0 +1,213 @@
+"""Known patients and diagnosis codes: the feed for PHI removal, and the ground truth for attacks.
+
+`patients.parquet` has the columns `patient_id`, `name` (full name, space-separated tokens) and `codes` (list of
+strings), and optionally the lists `record_number`, `phone`, `email`, `address`, and `birth_date`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from clinveil.errors import InputError
+
+_STRINGS = pa.list_(pa.string())
+# Column -> attribute; the last five may be missing.
+LISTS = {"codes": "codes", "record_number": "record_numbers", "phone": "phones", "email": "emails",
+         "address": "addresses"}  # fmt: skip
+PATIENTS_SCHEMA = pa.schema(
+    [("patient_id", pa.string()), ("name", pa.string())]
+    + [(column, _STRINGS) for column in LISTS]
+    + [("birth_date", pa.date32())]
+)
+REQUIRED = ("patient_id", "name", "codes")
+ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What a hospital knows of one patient. Its repr shows counts only.
+
+    Attributes:
+        name: the tokens of the full name, in order.
+        codes: diagnosis codes; record_numbers, phones, emails, addresses: as they are on file, each may be empty.
+        birth_date: or None.
+    """
+
+    patient_id: str
+    name: tuple[str, ...]
+    codes: tuple[str, ...] = ()
+    record_numbers: tuple[str, ...] = ()
+    phones: tuple[str, ...] = ()
+    emails: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    birth_date: date | None = None
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{len(getattr(self, attribute))} {attribute}" for attribute in LISTS.values())
+        return f"Patient({len(self.name)} name tokens, {counts})"
+
+
+def patients_batch(patients: Sequence[Patient]) -> pa.RecordBatch:
+    """The patients as a record batch of `PATIENTS_SCHEMA`."""
+    columns: list[list[Any]] = [[p.patient_id for p in patients], [" ".join(p.name) for p in patients]]
+    columns += [[list(getattr(p, attribute)) for p in patients] for attribute in LISTS.values()]
+    columns.append([p.birth_date for p in patients])
+    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, PATIENTS_SCHEMA, strict=True)]
+    return pa.record_batch(arrays, schema=PATIENTS_SCHEMA)
+
+
+def write_patients(patients: Iterable[Patient], path: Path) -> int:
+    """Write patients.parquet in a stream and return how many; the caller sees to a private, whole file."""
+    rest, written = iter(patients), 0
+    with pq.ParquetWriter(path, PATIENTS_SCHEMA, compression="zstd") as writer:
+        while some := list(islice(rest, ROWS)):
+            writer.write_batch(patients_batch(some))
+            written += len(some)
+    return written
+
+
+def read_patients(path: Path) -> dict[str, Patient]:
+    """The known patients of a file, by patient id, in the order of the file.
+
+    Raises:
+        InputError: not a Parquet file, a missing or mistyped column, a null or repeated patient id, an empty name.
+    """
+    patients: dict[str, Patient] = {}
+    for row, patient in enumerate(_rows(path), 1):
+        if not patient.patient_id:
+            raise InputError(f"row {row} has no patient_id", where=path.name, remedy="every patient needs one")
+        if not patient.name:
+            raise InputError(f"row {row} has no name", where=path.name, remedy="leave out patients without a name")
+        if patient.patient_id in patients:
+            raise InputError(f"row {row} repeats a patient_id", where=path.name, remedy="one row a patient")
+        patients[patient.patient_id] = patient
+    if not patients:
+        raise InputError("it holds no patients", where=path.name)
+    return patients
+
+
+def _rows(path: Path) -> Iterator[Patient]:
+    try:
+        with pq.ParquetFile(path) as file:
+            present = set(file.schema_arrow.names)
+            if missing := [column for column in REQUIRED if column not in present]:
+                raise InputError(f"the column {missing[0]} is missing", where=path.name, remedy="see docs: patients")
+            columns = [column for column in PATIENTS_SCHEMA.names if column in present]
+            for batch in file.iter_batches(columns=columns):
+                yield from _patients(batch, path)
+    except (OSError, pa.ArrowInvalid):
+        raise InputError(
+            "it cannot be read as Parquet", where=path.name, remedy="write patients.parquet anew"
+        ) from None
+
+
+def _patients(batch: pa.RecordBatch, path: Path) -> Iterator[Patient]:
+    texts = [_texts(batch.column(name), name, path) for name in REQUIRED[:2]]
+    lists = [_lists(batch, name, path) for name in LISTS]
+    births = _births(batch, path)
+    for identity, name, *groups, born in zip(*texts, *lists, births, strict=True):
+        codes, numbers, phones, emails, addresses = (tuple(item for item in group or () if item) for group in groups)
+        tokens = tuple((name or "").split())
+        yield Patient(identity or "", tokens, codes, numbers, phones, emails, addresses, born)
+
+
+def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
+    """Strings, or whole numbers as strings; anything else is refused."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_integer(array.type) and name != "name":
+        array = array.cast(pa.string())
+    if not (_is_text(array.type) or pa.types.is_null(array.type)):
+        raise InputError(f"the column {name} is {array.type}, not text", where=path.name, remedy="cast it to string")
+    return list(array.to_pylist())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _lists(batch: pa.RecordBatch, name: str, path: Path) -> list[Any]:
+    """Lists of strings; a plain column of text counts as lists of one."""
+    if name not in batch.schema.names:
+        return [None] * batch.num_rows
+    array = batch.column(name)
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        inner = array.type.value_type
+        if not (_is_text(inner) or pa.types.is_integer(inner) or pa.types.is_null(inner)):
+            raise InputError(f"the column {name} is a list of {inner}, not of text", where=path.name)
+        return [items and [None if i is None else str(i) for i in items] for items in array.to_pylist()]
+    return [text and [text] for text in _texts(array, name, path)]
+
+
+def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
+    if "birth_date" not in batch.schema.names:
+        return [None] * batch.num_rows
+    array = batch.column("birth_date")
+    try:
+        if not (_is_text(array.type) or pa.types.is_temporal(array.type) or pa.types.is_null(array.type)):
+            raise pa.ArrowInvalid
+        return list(pc.cast(array, pa.date32(), safe=False).to_pylist())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        remedy = "dates, or text as YYYY-MM-DD"
+        raise InputError("the column birth_date does not hold dates", where=path.name, remedy=remedy) from None
+
+
+def read_names(path: Path) -> list[tuple[str, ...]]:
+    """Full names as tokens, of a patients file (.parquet) or of a text file with one full name a line.
+
+    Repeated names are given once. Raises InputError for an empty file or one that is not UTF-8.
+    """
+    if path.suffix == ".parquet":
+        names = [patient.name for patient in read_patients(path).values()]
+    else:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise InputError(
+                "it cannot be read as UTF-8 text", where=path.name, remedy="one full name a line"
+            ) from None
+        names = [tokens for line in lines if (tokens := tuple(line.split()))]
+    if not names:
+        raise InputError("it holds no names", where=path.name, remedy="one full name a line")
+    return list(dict.fromkeys(names))
+
+
+def read_codes(path: Path) -> dict[str, str]:
+    """Code -> description (1 to 3 words) of a `codes.csv` with the columns `code` and `description`.
+
+    Raises:
+        InputError: a missing column, a row without code or description, a repeated code, broken encoding.
+    """
+    codes: dict[str, str] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, strict=True)
+            if not {"code", "description"} <= set(rows.fieldnames or ()):
+                raise InputError("it lacks the columns code, description", where=path.name)
+            for row in rows:
+                code, description = ((row[key] or "").strip() for key in ("code", "description"))
+                if not code or not description:
+                    raise InputError(f"line {rows.line_num} has no code or no description", where=path.name)
+                if code in codes:
+                    raise InputError(f"line {rows.line_num} repeats a code", where=path.name)
+                codes[code] = description
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise InputError("it cannot be read as CSV in UTF-8", where=path.name) from None
+    return codes
+
+
+def write_codes(codes: dict[str, str], path: Path) -> None:
+    """Write codes.csv; the caller sees to a private, whole file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([("code", "description"), *codes.items()])
