@@ -127,3 +127,8 @@ def test_the_sample_does_not_depend_on_the_order_of_the_release():
 def test_the_same_seed_gives_the_same_findings():
     notes = random_notes(30, 6, "abc")
     assert found(notes, notes, seed=3) == found(notes, notes, seed=3)
+
+
+def test_nothing_shared_keeps_the_doubt_of_its_patients():
+    grams = found(random_notes(40, 1), random_notes(40, 2))["six_grams"]
+    assert grams.value == 0.0 == grams.low and grams.high == pytest.approx(0.168, abs=0.001)  # 20 patients

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
@@ -45,6 +45,7 @@ def test_permutation_p_refuses_what_is_no_number():
 
 
 @given(P_VALUES)
+@settings(max_examples=40, deadline=None)
 def test_adjusted_p_values_equal_statsmodels(p):
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
     assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1])

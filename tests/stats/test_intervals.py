@@ -17,6 +17,7 @@ from clinveil.stats import (
     clopper_pearson,
     ratio,
     rule_of_three,
+    share_by_patient,
     t_interval,
     wilson,
 )
@@ -123,3 +124,13 @@ def test_draws_without_a_number_are_left_out_and_none_at_all_is_refused():
         bootstrap_clusters(np.zeros((3, 2)), ratio, np.random.default_rng(1))
     with pytest.raises(InputError):
         bootstrap_clusters(np.zeros((0, 2)), ratio, np.random.default_rng(1))
+
+
+def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
+    none, all_hits = np.array([[0, 9], [0, 1], [0, 0]]), np.array([[9, 9], [1, 1]])
+    assert share_by_patient(none, np.random.default_rng(1)) == clopper_pearson(0, 2)
+    assert share_by_patient(all_hits, np.random.default_rng(1)) == clopper_pearson(2, 2)
+    some = np.array([[1, 2], [0, 3]])
+    assert share_by_patient(some, np.random.default_rng(1)) == bootstrap_clusters(some, ratio, np.random.default_rng(1))
+    with pytest.raises(InputError):
+        share_by_patient(np.zeros((2, 2)), np.random.default_rng(1))

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.finding import Detail, Finding
-from clinveil.stats import bootstrap_clusters, clopper_pearson, permutation_p, ratio
+from clinveil.stats import clopper_pearson, permutation_p, share_by_patient
 from clinveil.tokens import words
 
 PERMUTATIONS = 999
@@ -266,7 +266,7 @@ class NameScan:
             return Finding("attack.other_names", None, n, "lower", source=SOURCE, detail={**detail, "why": why})
         counts = self._counts
         hits = np.bincount(np.concatenate(self._others), minlength=len(notes))
-        low, high = bootstrap_clusters(np.stack([hits, notes], axis=1), ratio, rng)
+        low, high = share_by_patient(np.stack([hits, notes], axis=1), rng)
         return Finding(
             "attack.other_names",
             counts[0] / n,

@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, ratio
+from clinveil.stats import bootstrap_clusters, ratio, share_by_patient
 from clinveil.tokens import words
 
 GRAM = 6
@@ -178,7 +178,8 @@ def _finding(
 ) -> Finding:
     by_patient = np.zeros((int(sample.patients.max()) + 1, 2), dtype=np.int64)
     np.add.at(by_patient, sample.patients, by_note)
-    low, high = bootstrap_clusters(by_patient, ratio, rng)
+    share = detail["unit"] != "words"
+    low, high = share_by_patient(by_patient, rng) if share else bootstrap_clusters(by_patient, ratio, rng)
     n = int(by_note[:, 1].sum())
     why = {} if chance is not None else {"why": "all notes are of one patient: no shuffled pair"}
     return Finding(measure, ratio(by_note), n, "lower", low, high, chance, None, SOURCE, {**detail, **why})

@@ -21,7 +21,7 @@ from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.sample import KeySample
 from clinveil.finding import Detail, Finding
-from clinveil.stats import bootstrap_clusters, ratio, wilson
+from clinveil.stats import ratio, share_by_patient, wilson
 from clinveil.tokens import words
 
 Memo = Literal["occurrence", "note", "patient"]
@@ -230,7 +230,7 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
     if not pooled.size:
         return [Finding("attack.repeats_in_notes", None, 0, detail={**detail, "why": "no word in the notes"})]
     by_patient = np.array([[(t >= 3).sum(), t.size] for t in times])
-    low, high = bootstrap_clusters(by_patient, ratio, rng)
+    low, high = share_by_patient(by_patient, rng)
     detail |= {
         "median": float(np.median(pooled)),
         "p90": float(np.quantile(pooled, 0.9)),

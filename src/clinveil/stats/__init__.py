@@ -10,6 +10,7 @@ from clinveil.stats.intervals import (
     clopper_pearson,
     ratio,
     rule_of_three,
+    share_by_patient,
     t_interval,
     wilson,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "permutation_p",
     "ratio",
     "rule_of_three",
+    "share_by_patient",
     "t_interval",
     "wilson",
 ]

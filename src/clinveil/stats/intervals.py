@@ -147,3 +147,18 @@ def ratio(values: NDArray[Any]) -> float:
     """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is nought."""
     top, bottom = values[:, 0].sum(), values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")
+
+
+def share_by_patient(values: NDArray[Any], rng: Generator, *, draws: int = DRAWS, level: float = LEVEL) -> Interval:
+    """The interval of a share of things counted by patient, from each patient's hits and things, (n_patients, 2).
+
+    A percentile bootstrap over patients; where none or all are hits it would shrink to a point, so there the exact
+    interval of as many patients stands in for it, as if each gave one thing.
+
+    Raises InputError where there are no things.
+    """
+    hits, things = int(values[:, 0].sum()), int(values[:, 1].sum())
+    if 0 < hits < things:
+        return bootstrap_clusters(values, ratio, rng, draws=draws, level=level)
+    patients = int((values[:, 1] > 0).sum())
+    return clopper_pearson(patients if hits else 0, patients, level)

@@ -1,0 +1,3 @@
+"""Utility, one task a file: what a researcher could still do with the released notes."""
+
+from __future__ import annotations
