@@ -63,7 +63,8 @@ def forest(rows: Sequence[Row]) -> Figure | None:
     legend: list[tuple[Glyph, str]] = [("dot", "this release"), ("line", "interval"), ("tick", "chance")]
     legend += [("ring", "control: nothing to find")] * any(d["control"] is not None for d in data)
     legend += [("diamond", "unprotected notes")] * any(d["positive"] is not None for d in data)
-    says = "; ".join(f"{d['name']}: {d['said']}, chance {share(d['chance'])}" for d in data)
+    told = [(d["name"].replace("\n", ", "), d["said"], share(d["chance"])) for d in data]
+    says = "; ".join(f"{name}: {said}, chance {chance}" for name, said, chance in told)
     svg = page_svg(_finished(alt.layer(*layers), len(data)), "fig-forest", "Attacks on the release", says)
     return Figure("fig-forest", "Attacks, each beside its own chance level", says, tuple(legend), svg)
 
@@ -179,7 +180,7 @@ def _forest_datum(row: Row) -> dict[str, Any]:
         "chance": found.chance,
         "control": None if row.hidden else found.control,
         "positive": None if row.hidden else found.detail.get("positive_control"),
-        "said": said.replace("\u202f", "\u00a0"),
+        "said": said,
     }
 
 

@@ -51,7 +51,8 @@ def share(value: float) -> str:
         return f"<0.01{SPACE}%"
     if 99.995 <= percent < 100:
         return f">99.99{SPACE}%"
-    decimals = 3 if percent < 0.1 else 2 if percent < 1 or percent > 99 else 1
+    size = abs(percent)
+    decimals = 3 if size < 0.1 else 2 if size < 1 or 99 < size < 100 else 1
     return f"{percent:.{decimals}f}{SPACE}%".replace("-", "−")
 
 

@@ -21,7 +21,8 @@ from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord
 from clinveil.report.regulation import rules
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
 
-TOKENS_SHOWN = 20_000  # of all notes together; keeps the page well under 3 MB
+NOTE_BYTES = 2_000_000  # of all notes together; keeps the page under 3 MB
+TOKEN_MARKUP = 70  # bytes of tags around a token
 LONGEST = 60  # characters of a token that are shown
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -157,5 +158,13 @@ def _style() -> str:
 
 
 def _shown(notes: tuple[AlignedNote, ...]) -> list[ShownNote]:
-    share = TOKENS_SHOWN // max(len(notes), 1)
-    return [ShownNote(note, min(len(note.tokens), share)) for note in notes]
+    return [ShownNote(note, _fitting(note, NOTE_BYTES // len(notes))) for note in notes]
+
+
+def _fitting(note: AlignedNote, budget: int) -> int:
+    """How many tokens of a note fit a budget of bytes, as they are written (each stands in two places)."""
+    for position, token in enumerate(note.tokens):
+        budget -= TOKEN_MARKUP + 2 * sum(len(escape(clip(word)).encode()) for word in (token.source, token.released))
+        if budget < 0:
+            return position
+    return len(note.tokens)

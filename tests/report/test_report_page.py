@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import re
+import stat
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from invented_release import CANARIES, note, record
+
+from clinveil.finding import Finding
+from clinveil.report.edition import external_edition
+from clinveil.report.numerals import text
+from clinveil.report.record import AlignedNote, AlignedToken, Column, Fact, Gate, PhiCount, TokenRow
+from clinveil.report.render import LONGEST, md, render, write_report
+from clinveil.report.stored import from_json, to_json
+from clinveil.report.summarise import accounting
+from clinveil.report.tiles import tiles
+
+HOSTILE = "</style><script>alert('x')</script><img src=x onerror=y>"
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+EDITIONS = ("internal", "external", "refused")
+
+
+class Page(HTMLParser):
+    """Reads a page: checks that tags are nested, and keeps headings, attributes, `<data>` and words."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[tuple[int, str]] = []
+        self.data: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.feed(source)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        assert len(attrs) == len(dict(attrs)), "an attribute twice"
+        if tag not in VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append((int(tag[1]), ""))
+        if tag == "data":
+            self.data.append((dict(attrs)["value"], ""))
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes another tag"
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.words.append(data)
+        if self.headings and self.open and re.fullmatch("h[1-6]", self.open[-1]):
+            self.headings[-1] = (self.headings[-1][0], self.headings[-1][1] + data)
+        if self.open and self.open[-1] == "data":
+            self.data[-1] = (self.data[-1][0], self.data[-1][1] + data)
+
+    @property
+    def said(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def read(pages):
+    return {edition: Page(page) for edition, page in pages.items()}
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_tags_are_nested_and_ids_unique(read, edition):
+    ids = [attrs["id"] for _, attrs in read[edition].tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_reference_within_the_page_is_met(read, edition):
+    ids = {attrs["id"] for _, attrs in read[edition].tags if "id" in attrs}
+    for tag, attrs in read[edition].tags:
+        if tag == "a":
+            assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
+        for name in (attrs.get("aria-labelledby") or "").split():
+            assert name in ids
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_page_loads_and_runs_nothing(pages, read, edition):
+    for tag, attrs in read[edition].tags:
+        assert tag not in {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+        assert not {"src", "srcset", "style", "xlink:href"} & attrs.keys()
+        assert not any(name.startswith("on") for name in attrs)
+    assert "http" not in pages[edition].replace("http-equiv", "")
+    assert not re.search(r"url\(|@import|@font-face", pages[edition])
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_policy_allows_this_style_sheet_and_nothing_else(pages, read, edition):
+    (policy,) = (a["content"] for t, a in read[edition].tags if a.get("http-equiv") == "Content-Security-Policy")
+    style = pages[edition].split("<style>")[1].split("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy.split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_headings_go_down_one_step_at_a_time(read, edition):
+    levels = [level for level, _ in read[edition].headings]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_sections_stand_in_reading_order(read, edition):
+    assert [words for level, words in read[edition].headings if level == 2] == [
+        "At a glance", "What was done", "The data", "Side by side", "Attacks", "Utility", "Gates",
+        "Rules, and what this report has to say to them", "Limits", "Provenance and sign-off",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_tables_have_captions_and_scopes_and_scrolling_parts_take_the_keyboard(read, edition):
+    page = read[edition]
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("caption") == tags.count("table")
+    assert all(attrs.get("scope") in ("col", "row") for tag, attrs in page.tags if tag == "th")
+    for _, attrs in page.tags:
+        if attrs.get("class") == "scroll":
+            assert attrs["tabindex"] == "0" and attrs["role"] == "region" and attrs["aria-label"]
+    assert {"header", "nav", "main", "footer"} <= set(tags)
+    assert dict(page.tags)["html"]["lang"] == "en"
+
+
+def _numbers(value, found: set[float]) -> set[float]:
+    if isinstance(value, dict):
+        for item in value.values():
+            _numbers(item, found)
+    elif isinstance(value, list):
+        for item in value:
+            _numbers(item, found)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found.add(float(value))
+    return found
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_number_is_the_records_own_and_is_written_as_such(read, edition, external):
+    held = {"internal": record(), "external": external, "refused": record(failed=True, test_seed=True)}[edition]
+    known = _numbers(json.loads(to_json(held)), set())
+    known |= {float(getattr(accounting(held)[-1], n)) for n in ("seen", "replaced", "dropped", "unknown", "kept")}
+    known |= {float(r.released) for r in accounting(held)} | {t.figure.value for t in tiles(held)}
+    known |= {float(len(held.gates)), float(sum(g.passed for g in held.gates))} | {
+        float(len(n.tokens)) for n in held.notes
+    }
+    assert len(read[edition].data) > 100
+    for exact, shown in read[edition].data:
+        value = float(exact) if "." in exact or "e" in exact else int(exact)
+        assert float(value) in known, exact
+        kinds = ("share", "count", "score", "difference", "number", "length")
+        assert shown in {text(value, kind) for kind in kinds} | {f"{value:.1f} s"}
+
+
+def test_the_verdict_band(read):
+    sentence = "gates passed. This is evidence for a qualified reviewer, not a determination."
+    assert f"7 of 7 {sentence}" in read["internal"].said
+    assert f"6 of 7 {sentence}" in read["refused"].said
+    assert "A gate failed, so nothing was released" in read["refused"].said
+    assert "A gate failed" not in read["internal"].said
+
+
+def test_the_failed_gate_comes_first_with_its_remedy(read):
+    said = read["refused"].said
+    gates = said[said.index("Gates, the failed ones first") :]
+    assert gates.index("Own full name") < gates.index("Self-replaced tokens")
+    assert "What to do: Check the name detectors" in gates
+    assert "What to do:" not in read["internal"].said
+
+
+def test_the_test_seed_banner(read):
+    assert "Test seed: not for release." in read["refused"].said
+    assert "Test seed" not in read["internal"].said
+
+
+def test_the_external_edition_holds_no_source_word_and_no_place(pages):
+    for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32, "sampled from the notes", "Rows read"):
+        assert secret in pages["internal"]
+        assert secret not in pages["external"]
+
+
+def test_small_counts_outside_and_inside(read):
+    assert "Skipped: error <11" in read["external"].said and "Skipped: null text 30" in read["external"].said
+    assert "e-mail addresses (F) <11" in read["external"].said
+    assert "vehicle identifiers and plates (L) 0" in read["external"].said
+    assert "Skipped: error 3" in read["internal"].said
+    assert "<11" not in read["internal"].said
+    assert "own full name: <11 of 712 patients" in read["external"].said
+
+
+def test_a_small_share_of_rows_is_hidden_in_gates():
+    few = Gate("few failed", "q", True, 3 / 4999, 0.01, "m", "r", "share of notes")
+    held = replace(record(), gates=(few,), findings=(), notes=())
+    said = Page(render(external_edition(held, []))).said
+    assert "<11 1.0 %" in said
+    assert "0.060 %" in Page(render(held)).said
+
+
+@pytest.mark.parametrize("word", ["anonymous", "anonymised", "HIPAA compliant", "is safe", "guarantee"])
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_no_claim_is_made(read, edition, word):
+    assert not re.search(rf"\b{word}\b", read[edition].said)
+
+
+def test_what_must_be_said_plainly_is_said(read):
+    for page in read.values():
+        assert "No epsilon." in page.said and "not differentially private" in page.said
+        assert "Attackers who read context with a language model." in page.said
+        for word in ("Asked", "Number", "Meaning", "Next"):
+            assert word in page.said
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_each_metric_has_its_four_lines(pages, edition):
+    metrics = re.findall(r'<section class="metric".*?</section>', pages[edition], re.S)
+    assert len(metrics) >= 10
+    for metric in metrics:
+        assert re.findall("<dt>(.*?)</dt>", metric) == ["Asked", "Number", "Meaning", "Next"]
+        assert all(re.sub("<[^>]+>", "", part).strip() for part in re.findall("<dd>(.*?)</dd>", metric, re.S))
+
+
+def _hostile():
+    bad = HOSTILE
+    finding = Finding("attack.x", 0.1, 40, "lower", chance=0.1, source=bad, detail={"column": bad, "unit": bad})
+    used = [
+        Finding("utility.classification", 0.5, 9, "higher", detail={"side": s, "label": bad})
+        for s in ("original", "released")
+    ]
+    return replace(
+        record(),
+        title=bad,
+        run=bad,
+        findings=(finding, *used, Finding(f"odd.{bad}", None, 0, detail={"why": bad})),
+        notes=(
+            AlignedNote(bad, (AlignedToken(bad, bad, "replaced"), AlignedToken("\x00\x1b\ufffe", "\u202e", "phi"))),
+        ),
+        corpus=replace(record().corpus, columns=(Column(bad, bad),), more=(Fact(bad, bad),), skipped={bad: 33}),
+        settings=(Fact(bad, bad),),
+        warnings=(bad,),
+        not_tried=(bad,),
+        gates=(Gate(bad, bad, False, bad, bad, bad, bad, bad),),
+        phi=(PhiCount(bad, bad, 1, bad),),
+    )
+
+
+def test_hostile_words_stay_words():
+    page = Page(render(_hostile()))
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert "<script>alert('x')</script>" in page.said
+    assert "\x00" not in page.said and "\x1b" not in page.said
+
+
+def test_a_release_of_nothing_still_makes_a_page():
+    held = record()
+    bare = replace(
+        held, findings=(), gates=(), notes=(), stages=(), settings=(), context=(), provenance=(), warnings=(),
+        not_tried=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0, skipped={}, patients=None),
+    )  # fmt: skip
+    said = Page(render(bare)).said
+    assert "0 of 0 gates passed" in said
+    assert "No attack was run on this release" in said
+    assert "No identifier step ran" in said
+    assert "each note counts as its own patient" in said
+
+
+def test_many_long_notes_stay_under_three_megabytes():
+    tokens = tuple(AlignedToken("word" * 40, "other" * 5, "replaced") for _ in range(30_000))
+    page = render(replace(record(), notes=tuple(AlignedNote(f"note {i}", tokens) for i in range(20))))
+    assert len(page.encode()) < 3_000_000
+    assert page.count('class="t replaced"') > 5_000
+    assert page.count("more tokens of this note are not shown") == 20
+    assert "w" * (LONGEST + 1) not in page
+
+
+def test_a_newline_in_a_note_breaks_the_line(pages):
+    assert '<span class="t dropped"><del>\n' not in pages["internal"]
+    assert re.search(r'<div class="words".*?<br>.*?</div>', pages["internal"], re.S)
+
+
+def test_both_colour_schemes_define_the_same_colours(pages):
+    style = pages["internal"].split("<style>")[1].split("</style>")[0]
+    light, dark = _schemes(style)
+    assert light.keys() == dark.keys()
+    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", pages["internal"]))
+    assert used <= light.keys() | {"--sans", "--serif"}
+    assert "@media print" in style and "@page" in style
+
+
+def _schemes(style: str) -> tuple[dict[str, str], dict[str, str]]:
+    light, dark = re.findall(r":root \{(.*?)\n\s*\}", style, re.S)[:2]
+    pattern = r"(--[a-z0-9-]+): (#[0-9a-f]{6});"
+    return dict(re.findall(pattern, light)), dict(re.findall(pattern, dark))
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _contrast(one: str, other: str) -> float:
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_words_and_figures_have_contrast_enough(pages, scheme):
+    colours = _schemes(pages["internal"].split("<style>")[1].split("</style>")[0])[scheme]
+    grounds = {"--ink": ("--paper", "--tint", "--ground"), "--soft": ("--paper", "--ground", "--vault", "--fail-tint")}
+    grounds |= {"--accent": ("--paper",), "--pass": ("--paper",), "--fail": ("--paper", "--fail-tint")}
+    grounds |= {"--warn": ("--paper", "--warn-tint"), "--vault-ink": ("--paper", "--vault")}
+    grounds |= {"--fig-ink": ("--paper",), "--fig-mute": ("--paper",)}
+    for words, places in grounds.items():
+        for place in places:
+            assert _contrast(colours[words], colours[place]) >= 4.5, (words, place)
+    for series in ("--fig-1", "--fig-2", "--fig-3", "--fig-4"):
+        assert _contrast(colours[series], colours["--paper"]) >= 3.0, series
+
+
+def test_the_contrast_sum_is_the_known_one():
+    assert _contrast("#000000", "#ffffff") == pytest.approx(21.0)
+
+
+def test_a_page_from_the_stored_record_is_the_same_page(pages):
+    assert render(from_json(to_json(record()))) == pages["internal"]
+
+
+def test_the_page_is_written_for_its_owner_only(tmp_path, pages):
+    path = tmp_path / "report.html"
+    write_report(record(), path)
+    assert path.read_text(encoding="utf-8") == pages["internal"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_kept_words_are_an_alarm():
+    rows = (TokenRow("words", 10, replaced=8, kept=2),)
+    page = render(replace(record(), accounting=rows, findings=(), notes=()))
+    assert '<td class="n alarm"><data value="2">2</data></td>' in page
+
+
+def test_markdown_is_defused():
+    assert md("a|b\n# <i>*c*</i> `d` [e](f)") == "a\\|b \\# \\<i\\>\\*c\\*\\</i\\> \\`d\\` \\[e\\](f)"
+
+
+def test_internal_notes_are_all_there(read):
+    assert note().title in read["internal"].said

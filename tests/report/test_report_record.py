@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from invented_release import CANARIES, gates, note, record
+
+from clinveil.errors import InputError
+from clinveil.finding import Finding
+from clinveil.report.edition import SMALL, external_edition, hidden
+from clinveil.report.record import AlignedNote, AlignedToken, CorpusFacts, Fact, Gate, ReleaseRecord, StageRow, TokenRow
+from clinveil.report.stored import SCHEMA, from_json, to_json
+
+COUNTS = st.integers(min_value=0, max_value=10**12)
+
+
+def test_a_stored_record_comes_back_equal():
+    original = record()
+    assert from_json(to_json(original)) == original
+
+
+def test_an_external_record_comes_back_equal():
+    original = external_edition(record(test_seed=True), [note("Demo", demo=True)])
+    assert from_json(to_json(original)) == original
+
+
+@given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
+def test_any_words_survive_storing(source, released):
+    held = replace(record(), notes=(AlignedNote("n", (AlignedToken(source, released, "replaced"),)),))
+    assert from_json(to_json(held)).notes == held.notes
+
+
+@pytest.mark.parametrize("value", [0, 1, 3.0, 0.25, True, False, "yes", None, 10**15])
+def test_the_type_of_a_plain_value_survives(value):
+    back = from_json(to_json(replace(record(), settings=(Fact("x", value),)))).settings[0].value
+    assert back == value and type(back) is type(value)
+
+
+def test_details_of_findings_survive():
+    finding = Finding("attack.x", None, 0, detail={"why": "no", "m": 2, "f": 2.0, "b": True})
+    back = from_json(to_json(replace(record(), findings=(finding,)))).findings[0]
+    assert dict(back.detail) == {"why": "no", "m": 2, "f": 2.0, "b": True}
+    assert [type(v) for v in back.detail.values()] == [str, int, float, bool]
+
+
+def test_the_stored_record_names_its_schema():
+    assert json.loads(to_json(record()))["schema"] == SCHEMA
+
+
+def _broken() -> list[str]:
+    whole = json.loads(to_json(record()))
+    less = {k: v for k, v in whole.items() if k != "gates"}
+    wrong = whole | {"edition": "secret"}
+    marks = whole | {"notes": [{"title": "t", "tokens": [{"source": "Zanzibarovich", "released": "b", "mark": "x"}]}]}
+    return ["", "null", "[]", "{", '{"schema": 3}', *(json.dumps(x) for x in (less, wrong, marks))]
+
+
+@pytest.mark.parametrize("text", _broken())
+def test_what_is_no_record_is_refused_without_a_word_of_it(text):
+    with pytest.raises(InputError, match="report record") as caught:
+        from_json(text)
+    assert not any(word in str(caught.value) for word in CANARIES)
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+def test_another_schema_is_refused():
+    with pytest.raises(InputError, match=SCHEMA):
+        from_json(to_json(record()).replace(SCHEMA, "clinveil.report/99"))
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS)
+def test_an_accounting_row_balances_or_is_refused(replaced, masked, dropped, kept):
+    total = replaced + masked + dropped + kept
+    made = TokenRow("words", total, replaced, masked, dropped, kept)
+    assert made.released == replaced + masked + kept
+    with pytest.raises(InputError, match="does not balance"):
+        TokenRow("words", total + 1, replaced, masked, dropped, kept)
+
+
+@pytest.mark.parametrize(
+    "counts", [{"replaced": 3, "self_replaced": 4}, {"replaced": 3, "unknown": 4}, {"replaced": 3, "unknown": -1}]
+)
+def test_no_part_is_larger_than_its_whole(counts):
+    with pytest.raises(InputError, match="larger than its whole"):
+        TokenRow("words", 3, **counts)
+
+
+def test_the_total_is_the_sum_of_every_column():
+    rows = record().accounting
+    total = TokenRow.total(rows)
+    for name in (f.name for f in fields(TokenRow) if f.name != "kind"):
+        assert getattr(total, name) == sum(getattr(row, name) for row in rows)
+    assert TokenRow.total([]).seen == 0
+
+
+def test_rows_read_must_be_accounted_for():
+    with pytest.raises(InputError, match="row accounting"):
+        CorpusFacts(read=10, notes=8, patients=None, tokens=1, types=1, skipped={"null": 1})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_no_nan_or_infinity_gets_into_a_record(value):
+    for make in (
+        lambda: Fact("x", value),
+        lambda: Gate("g", "q", True, value, 0, "m", "r"),
+        lambda: Gate("g", "q", True, 0, value, "m", "r"),
+        lambda: StageRow("s", "w", seconds=value),
+    ):
+        with pytest.raises(InputError, match="NaN"):
+            make()
+
+
+def test_refused_is_one_failed_gate():
+    assert not record().refused
+    assert record(failed=True).refused
+    assert not replace(record(), gates=()).refused
+
+
+def test_an_external_record_with_a_real_note_is_refused():
+    with pytest.raises(InputError, match="demo note only"):
+        replace(record(), edition="external")
+
+
+def test_the_external_edition_leaves_out_what_must_not_leave():
+    text = to_json(external_edition(record(), [note("Demo", demo=True)]))
+    for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32, "sampled from"):
+        assert secret in to_json(record())
+        assert secret not in text
+
+
+@pytest.mark.parametrize("value", ["/home/anna/n.csv", "C:\\notes", "~/n.csv", "anna@ward7", "data/n.csv"])
+def test_values_that_look_like_places_are_only_said_to_be_given(value):
+    facts = (Fact("a", value), Fact("b", "plain"), Fact("c", 3))
+    outward: ReleaseRecord = external_edition(replace(record(), settings=facts, context=facts, provenance=facts), [])
+    for shown in (outward.settings, outward.context, outward.provenance):
+        assert [fact.value for fact in shown] == ["(given)", "plain", 3]
+
+
+@pytest.mark.parametrize("unit", ["patients", "notes", "test notes", "own record numbers", "spans"])
+def test_small_counts_of_people_are_hidden_outside_only(unit):
+    assert [n for n in range(15) if hidden(n, unit, "external")] == list(range(1, SMALL))
+    assert not any(hidden(n, unit, "internal") for n in range(15))
+
+
+def test_counts_of_words_and_no_counts_are_not_hidden():
+    assert not hidden(3, "tokens", "external")
+    assert not hidden(3, "", "external")
+    assert not hidden(None, "patients", "external")
+
+
+def test_gates_of_the_invented_release_are_as_the_other_tests_take_them():
+    assert [gate.passed for gate in gates()].count(True) == 7
+    assert [gate.name for gate in gates(failed=True) if not gate.passed] == ["Own full name"]
