@@ -49,7 +49,7 @@ def forest(rows: Sequence[Row]) -> Figure | None:
         return None
     data = [_forest_datum(row) for row in rows]
     base = _base(data)
-    y = _names(alt)
+    y = _names(alt, [d["name"] for d in data])
     x = alt.X("value:Q", title="success of the attack: lower is safer", scale=_scale(alt, data))
     x = x.axis(format="~%", tickCount=6)
     layers = [
@@ -116,7 +116,7 @@ def utility(pairs: Sequence[tuple[str, Row, Row]]) -> Figure | None:
         return None
     data = [_side(name, row, shift) for name, *sides in pairs for row, shift in zip(sides, (-8, 8), strict=True)]
     links = [{"name": n, "from": o.finding.value, "to": r.finding.value} for n, o, r in pairs]
-    y = _names(alt)
+    y = _names(alt, [name for name, *_ in pairs])
     x = alt.X("value:Q", title="macro-F1: higher is more useful").scale(domain=[0, 1]).axis(tickCount=6)
     layers = [
         _base(links).mark_rule(strokeWidth=1, strokeDash=[2, 3], color=MUTE).encode(x=alt.X("from:Q"), x2="to:Q", y=y),
@@ -157,7 +157,7 @@ def accounting(rows: Sequence[TokenRow]) -> Figure | None:
         tickCount=6, labelExpr="datum.value ? format(datum.value, '~s') : '0'"
     )
     bars = _base(data).mark_bar(size=22, stroke="var(--paper)", strokeWidth=1.5)
-    chart = bars.encode(x=x, y=_names(alt), color=color, order="order:Q").properties(
+    chart = bars.encode(x=x, y=_names(alt, [row.kind for row in rows]), color=color, order="order:Q").properties(
         width=PLOT + 140, height=34 * len(rows)
     )
     says = "; ".join(f"{d['name']}: {d['tokens']:,} {d['fate']}" for d in data)
@@ -173,7 +173,7 @@ def _forest_datum(row: Row) -> dict[str, Any]:
     # A hidden count is drawn as the stretch in which it may lie, without a dot.
     span = (0.0, min(1.0, 10 / max(found.n, 1))) if row.hidden else (found.low, found.high)
     return {
-        "name": "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 36)[:2]]),
+        "name": "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 30)[:2]]),
         "value": None if row.hidden else found.value,
         "low": span[0],
         "high": span[1],
@@ -205,9 +205,9 @@ def _base(data: Sequence[dict[str, Any]]) -> Any:
     return alt.Chart(alt.Data(values=list(data)))
 
 
-def _names(alt: Any) -> Any:
+def _names(alt: Any, order: Sequence[str]) -> Any:
     axis = alt.Axis(labelExpr="split(datum.label, '\\n')", labelLimit=260, domain=False, ticks=False, labelPadding=12)
-    return alt.Y("name:N", sort=None, title=None, axis=axis)
+    return alt.Y("name:N", sort=list(dict.fromkeys(order)), title=None, axis=axis)
 
 
 def _finished(chart: Any, lines: int) -> dict[str, Any]:
