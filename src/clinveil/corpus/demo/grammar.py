@@ -152,7 +152,11 @@ def expand(
         entry = vocabulary[slot] if type(slot) is str else slot
         kind = type(entry)
         if kind is tuple:
-            expand(entry[int(draw() * len(entry))], vocabulary, draw, pieces, marks)  # type: ignore[arg-type,index]
+            chosen = entry[int(draw() * len(entry))]  # type: ignore[arg-type,index]
+            if chosen[1]:  # type: ignore[index,misc]
+                expand(chosen, vocabulary, draw, pieces, marks)  # type: ignore[arg-type]
+            elif chosen[0]:  # type: ignore[index,misc]
+                pieces.append(chosen[0])  # type: ignore[index,misc,arg-type]
         elif kind is str:
             pieces.append(entry)  # type: ignore[arg-type]
         elif kind is Deck:

@@ -7,63 +7,12 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
-
-from clinveil.corpus.demo.grammar import (
-    Alternatives,
-    Deck,
-    Draw,
-    Vocabulary,
-    capitalised,
-    compile_rule,
-    with_capitals,
-)
+from clinveil.corpus.demo.diagnosis import Diagnosis, read_diagnoses
+from clinveil.corpus.demo.grammar import Alternatives, Vocabulary, compile_rule, with_capitals
 
 HABITS = ("formal", "plain", "terse")
-# The slots of a diagnosis and what its lists are called in the data.
-LISTS = {"symptom": "symptoms", "deny": "denies", "story": "stories", "finding": "findings", "risk": "risks",
-         "plan": "plan", "advice": "advice"}  # fmt: skip
-ORDERS = 6
-Shuffles: TypeAlias = list[tuple[Alternatives, Alternatives]]
-
-
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
-    """One diagnosis: its code, whom it befalls, and its own words.
-
-    Attributes:
-        description: 1 to 3 words, what `codes.csv` says.
-        sex: "F", "M", or "" for both; low, high: age range in years.
-        rules: its slots (dx, description).
-        decks: sex -> slot -> some shuffles of (alternatives, the same capitalised).
-        drugs: generic names, the keys of the drug rules.
-    """
-
-    key: str
-    code: str
-    description: str
-    group: str
-    clinic: str
-    sex: str
-    low: int
-    high: int
-    rules: dict[str, Alternatives] = field(repr=False)
-    decks: dict[str, dict[str, Shuffles]] = field(repr=False)
-    drugs: tuple[str, ...] = field(repr=False)
-
-    def deal(self, sex: str, draw: Draw) -> Vocabulary:
-        """Freshly shuffled decks for one note; the plain and the capitalised slot share a deck."""
-        dealt: Vocabulary = {}
-        for name, shuffles in self.decks[sex].items():
-            plain, capital = shuffles[int(draw() * ORDERS)]
-            dealt[name] = dealt["^" + name] = Deck(plain, capital, 0)
-        return dealt
-
-    def suits(self, sex: str, age: int) -> bool:
-        """Whether someone of this sex and age may have it."""
-        return self.sex in ("", sex) and self.low <= age <= self.high
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +51,9 @@ class Language:
         """The vocabulary of a note on a diagnosis by an author of a habit, without its person; a fresh copy."""
         key = (diagnosis.key, habit)
         if key not in self._bases:
-            self._bases[key] = {**self.rules, **self.words[habit], **diagnosis.rules, "space": " "}
-            self._bases[key]["clinic"] = diagnosis.clinic
-            self._bases[key]["description"] = diagnosis.description
-            self._bases[key]["^description"] = diagnosis.description.capitalize()
+            title = diagnosis.description
+            own = {"clinic": diagnosis.clinic, "description": title, "^description": title[:1].upper() + title[1:]}
+            self._bases[key] = {**self.rules, **self.words[habit], **own, "space": " "}
         return self._bases[key].copy()
 
 
@@ -116,8 +64,8 @@ def language() -> Language:
     notes, identifiers, terms = _read("notes.toml"), _read("identifiers.toml"), _read("terms.toml")
     rules = {name: compile_rule(phrases) for name, phrases in {**terms, **notes, **identifiers}.items()}
     rules |= {key: compile_rule([key.replace("_", " ")] * 3 + _brands(line)) for key, line in drugs.items()}
-    by_key = {d.key: d for d in _diagnoses()}
-    rules |= {key: diagnosis.rules["dx"] for key, diagnosis in by_key.items()}
+    by_key = {d.key: d for d in read_diagnoses()}
+    rules |= {key: diagnosis.names for key, diagnosis in by_key.items()}
     order = _read("prevalence.toml")["order"].split()
     return Language(
         rules=with_capitals(rules),
@@ -153,61 +101,3 @@ def _doses(key: str, line: str) -> Alternatives:
     """`{metformin} 500 mg twice daily`, and so on: the name stays a slot, so that brand and generic alternate."""
     _, amounts, how = (part.strip() for part in line.split("|"))
     return compile_rule([f"{{{key}}} {amount.strip()} {how}" for amount in amounts.split(";")])
-
-
-def _diagnoses() -> list[Diagnosis]:
-    folder = resources.files("clinveil.corpus.demo") / "language" / "diagnoses"
-    found: list[Diagnosis] = []
-    for file in sorted(folder.iterdir(), key=lambda item: item.name):
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-        group, clinic = table.pop("group"), table.pop("clinic")
-        found += [_diagnosis(key, group, clinic, words) for key, words in table.items()]
-    return found
-
-
-def _diagnosis(key: str, group: str, clinic: str, words: dict[str, Any]) -> Diagnosis:
-    names = compile_rule(words["names"])
-    low, high = words["age"]
-    return Diagnosis(
-        key=key,
-        code=words["code"],
-        description=names[0].head,
-        group=group,
-        clinic=clinic,
-        sex=words.get("sex", ""),
-        low=low,
-        high=high,
-        rules=with_capitals({"dx": names}),
-        decks={who: _decks(words, who) for who in words.get("sex", "FM")},
-        drugs=tuple(words["drugs"]),
-    )
-
-
-def _decks(words: dict[str, Any], sex: str) -> dict[str, Shuffles]:
-    phrases: dict[str, list[str]] = {slot: _said_of(words[name], sex) for slot, name in LISTS.items()}
-    phrases["result"], phrases["order"] = _tests(_said_of(words["tests"], sex))
-    return {slot: _shuffles(compile_rule(parts)) for slot, parts in phrases.items()}
-
-
-def _said_of(line: str, sex: str) -> list[str]:
-    """The phrases of a line that may be said of a sex; "F:" and "M:" mark those of one."""
-    other = "M:" if sex == "F" else "F:"
-    parts = [part.strip() for part in line.split(";")]
-    return [part.removeprefix(f"{sex}:") for part in parts if not part.startswith(other)]
-
-
-def _tests(tests: list[str]) -> tuple[list[str], list[str]]:
-    """Results ("X showed A", "X showed B") and orders ("X") from "X > A / B"."""
-    results, orders = [], []
-    for test in tests:
-        order, _, findings = (part.strip() for part in test.partition(" > "))
-        orders.append(order)
-        results += [f"{order} {{showed}} {finding.strip()}" for finding in findings.split(" / ")]
-    return results, orders
-
-
-def _shuffles(alternatives: Alternatives) -> Shuffles:
-    rng = np.random.default_rng(len(alternatives))
-    orders = [rng.permutation(len(alternatives)) for _ in range(ORDERS)]
-    capital = capitalised(alternatives)
-    return [(tuple(alternatives[i] for i in order), tuple(capital[i] for i in order)) for order in orders]

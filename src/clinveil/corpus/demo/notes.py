@@ -85,7 +85,8 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     words.update(course.words)
     words.update(course.consultant.fields)
     words["side"], words["^side"] = course.side, course.side.capitalize()
-    words.update(course.diagnosis.deal(person.sex, draw))
+    words.update(course.speech.names)
+    words.update(course.speech.deal(draw))
     words.update(_colleagues(seed, person, draw))
     words.update(_day(person, number, draw))
     words.update(_others(person, course, draw))
@@ -133,8 +134,8 @@ def _others(person: Person, course: Course, draw: Draw) -> Vocabulary:
     others = others[turn:] + others[:turn]
     rules = language().rules
     words: Vocabulary = {"others": rules[f"others{len(others)}"], "^others": rules[f"others{len(others)}"]}
-    names = tuple(Production("", ((c.diagnosis.rules["dx"], ""),)) for c in others)
-    capital = tuple(Production("", ((c.diagnosis.rules["^dx"], ""),)) for c in others)
+    names = tuple(Production("", ((c.speech.names["dx"], ""),)) for c in others)
+    capital = tuple(Production("", ((c.speech.names["^dx"], ""),)) for c in others)
     drugs = tuple(Production("", ((c.words["med"], ""),)) for c in others)  # type: ignore[arg-type]
     words["cdx"] = words["^cdx"] = Deck(names, capital, 0)
     words["cdrug"] = Deck(drugs, drugs, 0)

@@ -9,9 +9,10 @@ from functools import cache
 
 from clinveil.corpus.demo import places
 from clinveil.corpus.demo.clinicians import FAMILY, Clinician, clinicians
+from clinveil.corpus.demo.diagnosis import Diagnosis, Speech
 from clinveil.corpus.demo.grammar import Draw, Phi, Vocabulary, capitalised, pick
 from clinveil.corpus.demo.identifiers import identifiers
-from clinveil.corpus.demo.language import Diagnosis, language
+from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.life import life
 from clinveil.corpus.demo.names import person_name
 from clinveil.corpus.people import Patient
@@ -29,6 +30,7 @@ class Course:
     """One diagnosis of one patient: its side, its drugs and its consultant, the same in all notes."""
 
     diagnosis: Diagnosis
+    speech: Speech = field(repr=False)
     consultant: Clinician = field(repr=False)
     side: str
     words: Vocabulary = field(repr=False)
@@ -72,7 +74,7 @@ def make_person(seed: int, index: int, draw: Draw) -> Person:
         addresses=_texts(fields, "street"),
         birth_date=date.fromordinal(born),
     )
-    courses = tuple(_course(d, pick(doctors[d.clinic], draw), draw) for d in diagnoses)
+    courses = tuple(_course(d, sex, pick(doctors[d.clinic], draw), draw) for d in diagnoses)
     return Person(patient, sex, bool(name.middle), born, visits, courses, pick(doctors[FAMILY], draw), fields)
 
 
@@ -83,7 +85,9 @@ def _texts(fields: Vocabulary, *slots: str) -> tuple[str, ...]:
 def _illnesses(draw: Draw) -> tuple[str, int, list[Diagnosis]]:
     """Sex, age at the first visit, and diagnoses: the first by its Zipf weight, then such as suit sex and age."""
     first = _any_diagnosis(draw)
-    sex = first.sex or ("F" if draw() < FEMALE else "M")
+    sex = "F" if draw() < FEMALE else "M"
+    if sex not in first.speech:
+        sex = next(iter(first.speech))
     age = first.low + int((draw() + draw()) / 2 * (min(first.high, 89) - first.low))
     if first.high >= 95 and draw() < VERY_OLD:
         age = 90 + int(draw() * (first.high - 90))
@@ -114,12 +118,13 @@ def _visits(draw: Draw) -> tuple[int, ...]:
     return tuple(days)
 
 
-def _course(diagnosis: Diagnosis, consultant: Clinician, draw: Draw) -> Course:
-    rules, doses, drugs = language().rules, language().doses, diagnosis.drugs
+def _course(diagnosis: Diagnosis, sex: str, consultant: Clinician, draw: Draw) -> Course:
+    rules, doses, speech = language().rules, language().doses, diagnosis.speech[sex]
+    drugs = speech.drugs
     start = int(draw() * len(drugs))
     words: Vocabulary = {}
     for slot, drug in (("med", drugs[start]), ("newmed", drugs[(start + 1) % len(drugs)])):
         words[slot], words["^" + slot] = rules[drug], rules["^" + drug]
         dose = words[slot + "_dose"] = (pick(doses[drug], draw),)
         words[f"^{slot}_dose"] = capitalised(dose)
-    return Course(diagnosis, consultant, "left" if draw() < 0.5 else "right", words)
+    return Course(diagnosis, speech, consultant, "left" if draw() < 0.5 else "right", words)

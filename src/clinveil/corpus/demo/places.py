@@ -115,6 +115,6 @@ def internet_address(draw: Draw) -> str:
 
 def record_number(index: int, draw: Draw) -> str:
     """The medical record number of the patient of this index: no two are alike below 9 million patients."""
-    # 4 999 999 has no factor in common with 9 000 000, so the map is one to one.
-    number = str(1_000_000 + (index * 4_999_999 + 1_234_567) % 9_000_000)
+    # 3 571 423 has no factor in common with 9 000 000, so the map is one to one.
+    number = str(1_000_000 + (index * 3_571_423 + 1_234_567) % 9_000_000)
     return pick((number, number, f"{number[:3]}-{number[3:]}", f"M{number}", f"H-{number}"), draw)
