@@ -107,10 +107,10 @@ class FormatContract:
         assert self.there_and_back(notes, tmp_path) == self.expected(notes)
 
     def test_many_rows_come_in_batches_of_about_2000(self, tmp_path: Path) -> None:
-        notes: list[Note] = [(f"{i:05}", f"{i % 9}", f"note {i}", "k") for i in range(5000)]
+        notes: list[Note] = [(f"{i:05}", f"{i % 9}", f"note {i}", "k") for i in range(2500)]
         assert self.there_and_back(notes, tmp_path) == self.expected(notes)
         corpus = open_corpus(tmp_path / f"notes{self.suffix}", self.options)
-        assert [b.num_rows for b in corpus.batches()] == [BATCH_ROWS, BATCH_ROWS, 1000]
+        assert [b.num_rows for b in corpus.batches()] == [BATCH_ROWS, 500]
 
     def test_batches_have_the_roles_and_then_the_kept(self, tmp_path: Path) -> None:
         path = tmp_path / f"notes{self.suffix}"

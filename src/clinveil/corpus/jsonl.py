@@ -166,8 +166,9 @@ class JsonlSink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        lines = [self._line(record) for record in batch.to_pylist()]
-        self._file.write(b"".join(lines))
+        names = batch.schema.names
+        columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        self._file.write(b"".join(self._line(dict(zip(names, row, strict=True))) for row in columns))
 
     def _line(self, record: Record) -> bytes:
         for name in self._raw:

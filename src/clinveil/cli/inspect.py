@@ -1,0 +1,132 @@
+"""`clinveil inspect`: what a set of notes holds and what a release of it would cost; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clinveil.cli.options import JsonOut, settings_command
+from clinveil.settings import NotesSettings
+
+if TYPE_CHECKING:
+    from clinveil.corpus.inspect import Inspection
+    from clinveil.finding import Finding
+
+app = typer.Typer()
+Row = tuple[str, str, str]  # what, how many, remark
+
+
+@settings_command(app, NotesSettings, name="inspect")
+def inspect(
+    settings: NotesSettings,
+    notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
+    json_out: JsonOut = None,
+) -> None:
+    """Say what notes hold: rows, patients, words, rare words, duplicates, columns, and the cost of a release."""
+    from clinveil.corpus.inspect import inspect as look
+    from clinveil.corpus.open import open_corpus
+    from clinveil.finding import write_findings
+
+    corpus = open_corpus(notes, settings)
+    if not corpus.columns.has_patients:
+        typer.echo("clinveil: no patient column, so each note counts as its own patient (--patient COL)", err=True)
+    found = look(corpus)
+    if json_out:
+        write_findings(json_out, "inspect", findings(found), seed=None)
+    else:
+        _print(notes.name, found)
+
+
+def _print(name: str, found: Inspection) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("", "", "", show_header=False, box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for row in (*_counts(found), *_columns(found), *_cost(found)):
+        table.add_row(*(Text(cell) for cell in row))  # as Text: a column name may look like markup
+    console = Console(highlight=False)
+    console.print(Text(name, style="bold"))
+    console.print(table)
+
+
+def _counts(found: Inspection) -> Iterator[Row]:
+    from clinveil.corpus.inspect import RARE_BELOW
+
+    yield "notes", f"{found.rows:,}", ""
+    for reason, count in found.skipped.items():
+        yield "left out", f"{count:,}", reason
+    own = "" if found.columns.has_patients else "no patient column: each note is its own patient"
+    yield "patients", f"{found.patients:,}", own
+    yield "without a text", f"{found.null:,}", "null: not written by any command, and counted"
+    yield "empty", f"{found.empty:,}", "written and counted"
+    yield "without a word", f"{found.wordless:,}", "numbers and signs only"
+    for kind, count in found.tokens.items():
+        yield f"{kind.lower()} tokens", f"{count:,}", ""
+    yield "distinct words", f"{found.types:,}", ""
+    share = found.rare_types / found.types if found.types else 0
+    yield "rare words", f"{found.rare_types:,}", f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"
+    yield "exact duplicates", f"{found.exact_duplicates:,}", "notes whose text an earlier note has"
+    yield "same words", f"{found.same_words:,}", "notes with the same words in the same order as an earlier note"
+    for label, count in found.conflicts.items():
+        yield "two labels", f"{count:,}", f"texts that stand under two labels or more of {label}"
+
+
+def _columns(found: Inspection) -> Iterator[Row]:
+    columns = found.columns
+    yield "", "", ""
+    if found.preset:
+        yield "preset", found.preset, "known by its header"
+    for role, name in (("text", columns.text), ("id", columns.note_id), ("patient", columns.patient_id)):
+        if name is not None:
+            yield role, name, "guessed" if role in found.guessed else ""
+    yield "kept", str(len(columns.keep)), ", ".join(columns.keep)
+    yield "dropped", str(len(columns.dropped)), ", ".join(columns.dropped)
+
+
+def _cost(found: Inspection) -> Iterator[Row]:
+    cost = found.estimate
+    yield "", "", ""
+    parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
+    yield "a release takes", f"about {_duration(cost.seconds)}", f"with {cost.workers} workers: {parts}"
+    yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "grows with the distinct words, not with the notes"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def findings(found: Inspection) -> list[Finding]:
+    """The counts as findings of the room `corpus`; column names and stages stand in their details."""
+    from clinveil.corpus.inspect import RARE_BELOW
+    from clinveil.finding import Finding
+
+    columns = found.columns
+    roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": found.preset}
+    lists = {"guessed": found.guessed, "kept": columns.keep, "dropped": columns.dropped}
+    notes = {"unit": "notes"}
+    n_tokens = sum(found.tokens.values())
+    cost = found.estimate
+
+    def count(name: str, value: float, n: int, **detail: str | int | float | None) -> Finding:
+        return Finding(f"corpus.{name}", value, n, source="docs: inspect", detail=detail)
+
+    return [
+        count("rows", found.rows, found.rows, **roles, **{k: ", ".join(v) for k, v in lists.items()}, **notes),
+        *(count("skipped", n, found.rows + n, reason=reason, **notes) for reason, n in found.skipped.items()),
+        count("patients", found.patients, found.rows, **notes),
+        *(count(k, getattr(found, k), found.rows, **notes) for k in ("null", "empty", "wordless")),
+        *(count("tokens", n, n_tokens, kind=kind, unit="tokens") for kind, n in found.tokens.items()),
+        count("types", found.types, found.tokens["WORD"], unit="tokens"),
+        count("rare_types", found.rare_types, found.types, unit="types", fewer_patients_than=RARE_BELOW),
+        *(count(k, getattr(found, k), found.rows, **notes) for k in ("exact_duplicates", "same_words")),
+        *(count("two_labels", n, found.rows, label=label, **notes) for label, n in found.conflicts.items()),
+        count("release_seconds", cost.seconds, n_tokens, workers=cost.workers, unit="tokens", **cost.stages),
+        count("release_bytes", cost.memory, found.types, unit="types"),
+    ]

@@ -1,0 +1,166 @@
+"""What a set of notes holds: one pass, nothing written, no word of a note in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus
+from clinveil.corpus.estimate import Estimate, estimate
+from clinveil.corpus.kinds import N_KINDS, count_kinds
+from clinveil.corpus.open import NotesCorpus
+from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes
+from clinveil.settings import ReleaseSettings
+from clinveil.tokens import Kind, words
+
+RARE_BELOW: int = ReleaseSettings.model_fields["min_patients"].default
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found in a set of notes; counts and column names only.
+
+    Attributes:
+        rows: notes read. skipped: rows that the source's preset leaves out, by reason.
+        patients: distinct patients; where no column tells them apart, as many as notes.
+        null, empty, wordless: notes without a text, with an empty one, and with one that holds no word.
+        tokens: by class ("WORD", "NUMBER", …), over all texts.
+        types: distinct words (lookup forms). rare_types: those in the notes of fewer than 5 patients.
+        exact_duplicates: notes whose text stands in an earlier note (empty ones aside).
+        same_words: notes whose sequence of words stands in an earlier note (wordless ones aside); exact ones included.
+        conflicts: by label column, texts (the same words) that stand under two labels or more.
+        columns: the roles. guessed: roles whose column was guessed. preset: the known source, or None.
+        estimate: time and memory of a release.
+    """
+
+    rows: int
+    skipped: Mapping[str, int]
+    patients: int
+    null: int
+    empty: int
+    wordless: int
+    tokens: Mapping[str, int]
+    types: int
+    rare_types: int
+    exact_duplicates: int
+    same_words: int
+    conflicts: Mapping[str, int]
+    columns: Columns
+    guessed: tuple[str, ...]
+    preset: str | None
+    estimate: Estimate
+
+
+class _Types:
+    """Words and the first few patients who use them; memory grows with the vocabulary, not with the notes."""
+
+    def __init__(self, enough: int) -> None:
+        self._enough = enough
+        self._full = (0,) * enough
+        self._users: dict[str, tuple[int, ...]] = {}
+
+    def add(self, distinct: set[str], patient: int) -> None:
+        users = self._users
+        for word in distinct:
+            known = users.get(word, ())
+            if len(known) < self._enough and patient not in known:
+                users[word] = self._full if len(known) + 1 == self._enough else (*known, patient)
+
+    def counts(self) -> tuple[int, int]:
+        """All types, and the rare ones."""
+        return len(self._users), sum(len(known) < self._enough for known in self._users.values())
+
+
+@dataclass
+class _Tally:
+    """Everything that one pass counts."""
+
+    labels: tuple[str, ...]
+    types: _Types
+    patients: HashLog
+    texts: HashLog
+    same_words: HashLog
+    by_label: Mapping[str, HashLog]
+    rows: int = 0
+    null: int = 0
+    empty: int = 0
+    wordless: int = 0
+    kinds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(N_KINDS, dtype=np.int64))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        texts, patients = batch.column(TEXT).to_pylist(), hashes(batch.column(PATIENT_ID).to_pylist())
+        self.rows += len(texts)
+        self.null += batch.column(TEXT).null_count
+        self.patients.add(patients)
+        self.kinds += count_kinds([text for text in texts if text])
+        self.texts.add(hashes(text for text in texts if text))
+        self._add_words(texts, patients.tolist(), [batch.column(name).to_pylist() for name in self.labels])
+
+    def _add_words(self, texts: Sequence[str | None], patients: list[int], labels: list[list[object]]) -> None:
+        keys: list[int] = []
+        rows: list[int] = []
+        for row, text in enumerate(texts):
+            if text is None:
+                continue
+            self.empty += not text
+            found = words(text)
+            if found:
+                self.types.add(set(found), patients[row])
+                keys.append(hash(tuple(found)))
+                rows.append(row)
+            else:
+                self.wordless += 1
+        key = np.array(keys, dtype=np.int64).view(np.uint64)
+        self.same_words.add(key)
+        for name, values in zip(self.labels, labels, strict=True):
+            labelled = np.array([values[row] is not None for row in rows], dtype=np.bool_)
+            tags = hashes(str(values[row]) for row in rows)
+            self.by_label[name].add(key[labelled], tags[labelled])
+
+
+def inspect(corpus: Corpus, settings: ReleaseSettings | None = None) -> Inspection:
+    """Read all notes once and count.
+
+    Args:
+        corpus: the notes.
+        settings: of the release whose cost is estimated; the defaults if None.
+
+    Raises:
+        InputError: what the corpus raises while it is read.
+    """
+    columns = corpus.columns
+    with ExitStack() as stack:
+        patients, texts, same = (stack.enter_context(closing(HashLog())) for _ in range(3))
+        by_label = {name: stack.enter_context(closing(HashLog())) for name in columns.labels}
+        tally = _Tally(columns.labels, _Types(RARE_BELOW), patients, texts, same, by_label)
+        for batch in corpus.batches():
+            tally.add(batch)
+        return _result(corpus, tally, settings or ReleaseSettings())
+
+
+def _result(corpus: Corpus, tally: _Tally, settings: ReleaseSettings) -> Inspection:
+    types, rare = tally.types.counts()
+    opened = corpus if isinstance(corpus, NotesCorpus) else None
+    return Inspection(
+        rows=tally.rows,
+        skipped=dict(corpus.skipped),
+        patients=tally.rows - count_repeats(tally.patients),
+        null=tally.null,
+        empty=tally.empty,
+        wordless=tally.wordless - tally.empty,
+        tokens={kind.name: int(tally.kinds[kind]) for kind in Kind if kind != Kind.IGNORABLE},
+        types=types,
+        rare_types=rare,
+        exact_duplicates=count_repeats(tally.texts),
+        same_words=count_repeats(tally.same_words),
+        conflicts={name: count_conflicts(log) for name, log in tally.by_label.items()},
+        columns=corpus.columns,
+        guessed=opened.guessed if opened else (),
+        preset=opened.preset if opened else None,
+        estimate=estimate(int(tally.kinds[Kind.WORD]), types, settings),
+    )

@@ -1,0 +1,185 @@
+"""What `inspect` counts, against a reader's own sums and against plain loops."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.cli.main import main
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.estimate import estimate
+from clinveil.corpus.inspect import RARE_BELOW, inspect
+from clinveil.corpus.kinds import count_kinds
+from clinveil.corpus.open import open_corpus
+from clinveil.settings import NotesSettings, ReleaseSettings
+from clinveil.tokens import tokenize, words
+
+ODD = "ab9 \n.,é\u0301\u200b\u00ad\ufe0f\u0000\ue000漢٣"
+
+
+def plain_kinds(texts: list[str]) -> list[int]:
+    counts = Counter(int(t.kind) for text in texts for t in tokenize(text))
+    return [counts[k] for k in range(5)]
+
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(st.lists(st.text(st.sampled_from(ODD), max_size=12) | st.text(max_size=8), max_size=6))
+def test_kinds_are_those_of_the_tokenizer(texts: list[str]) -> None:
+    assert count_kinds(texts).tolist() == plain_kinds(texts)
+
+
+def test_kinds_over_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clinveil.corpus.kinds._BLOCK", 10)
+    texts = ["\u200bone", "two\u200b", "", "\u200b", "3.5 mg", "a" * 50, "a"]
+    assert count_kinds(texts).tolist() == plain_kinds(texts)
+
+
+def test_the_sum_of_a_corpus_that_a_reader_can_do() -> None:
+    corpus = memory_corpus(
+        [
+            ("1", "p", "Pain, pain!"),
+            ("2", "p", "Pain, pain!"),  # exact duplicate
+            ("3", "q", "PAIN pain 5"),  # same words
+            ("4", "q", None),
+            ("5", "r", ""),
+            ("6", "r", "12 / 80"),  # no word
+            ("7", "s", "12 / 81"),  # no word, so not the same words as 6
+            ("8", "t", "cough"),
+            ("9", "u", "pain"),
+            ("10", "v", "pain"),  # exact duplicate
+            ("11", "w", "pain"),  # exact duplicate
+        ]
+    )
+    found = inspect(corpus)
+    assert (found.rows, found.patients) == (11, 8)
+    assert (found.null, found.empty, found.wordless) == (1, 1, 2)
+    assert found.tokens == {"OTHER": 0, "WORD": 10, "NUMBER": 5, "SPACE": 8, "PUNCT": 6}
+    assert (found.types, found.rare_types) == (2, 1)  # pain: p q u v w; cough: t
+    assert (found.exact_duplicates, found.same_words) == (3, 4)
+    assert found.conflicts == {}
+    assert (found.guessed, found.preset) == ((), None)
+
+
+def test_rare_means_fewer_than_five_patients_wherever_their_notes_stand() -> None:
+    assert RARE_BELOW == 5
+    notes = [(f"{i}", f"p{i % 5}", "common") for i in range(50)] + [(f"r{i}", f"p{i % 4}", "rare") for i in range(50)]
+    found = inspect(memory_corpus(notes))
+    assert (found.types, found.rare_types) == (2, 1)
+
+
+@settings(max_examples=50, deadline=None, database=None)
+@given(st.lists(st.tuples(st.integers(0, 7), st.none() | st.text(st.sampled_from("ab é9."), max_size=6)), min_size=1))
+def test_counts_are_those_of_a_plain_loop(data: list[tuple[int, str | None]]) -> None:
+    found = inspect(memory_corpus([(str(i), f"p{p}", text) for i, (p, text) in enumerate(data)]))
+    users: dict[str, set[int]] = defaultdict(set)
+    for patient, text in data:
+        for word in words(text or ""):
+            users[word].add(patient)
+    texts = [text for _, text in data if text]
+    sequences = [tuple(words(text)) for text in texts if words(text)]
+    assert found.patients == len({p for p, _ in data})
+    assert (found.types, found.rare_types) == (len(users), sum(len(u) < 5 for u in users.values()))
+    assert found.exact_duplicates == len(texts) - len(set(texts))
+    assert found.same_words == len(sequences) - len(set(sequences))
+
+
+def test_the_same_text_under_two_labels(tmp_path: Path) -> None:
+    rows = ["1,A b.,x,1", "2,a B,y,1", "3,c,x,1", "4,c,x,", "5,d,x,1", "6,d,,2", "7,9,x,1", "8,9,y,2"]
+    (tmp_path / "a.csv").write_text("id,text,kind,grade\n" + "\n".join(rows) + "\n")
+    found = inspect(open_corpus(tmp_path / "a.csv", NotesSettings(label=("kind", "grade"))))
+    assert found.conflicts == {"kind": 1, "grade": 1}  # "a b" under x and y; "d" under 1 and 2
+
+
+def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
+    rows = "7,1,9,a,1\n8,1,9,b,\n"
+    (tmp_path / "a.csv").write_text("ROW_ID,SUBJECT_ID,CGID,TEXT,ISERROR\n" + rows)
+    found = inspect(open_corpus(tmp_path / "a.csv"))
+    assert (found.rows, found.skipped, found.preset) == (1, {"entered in error": 1}, "mimic3")
+    assert found.columns.dropped == ("CGID", "ISERROR")
+
+
+def test_an_estimate_grows_with_words_types_and_epochs() -> None:
+    small = estimate(10**6, 20_000, ReleaseSettings())
+    assert small.seconds == pytest.approx(sum(small.stages.values()))
+    more = estimate(10**9, 20_000, ReleaseSettings())
+    assert more.seconds > 500 * (small.seconds - 20)
+    assert more.memory == small.memory, "memory does not grow with the notes"
+    assert estimate(10**6, 2_000_000, ReleaseSettings()).memory > small.memory + 1e9
+    longer = estimate(10**6, 20_000, ReleaseSettings(epochs=50))
+    assert longer.stages["train vectors"] == pytest.approx(10 * small.stages["train vectors"])
+    assert estimate(10**6, 20_000, ReleaseSettings(phi=False)).stages["replace PHI"] == 0
+    assert estimate(10**6, 20_000, ReleaseSettings(workers=4)).seconds < small.seconds
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    path = tmp_path / "zoo.csv"
+    path.write_text('doc_id,note,"[bold]kind",ward\n1,zyzzyva xylograph,k,w\n2,zyzzyva,k,w\n3,,k,w\n')
+    return path
+
+
+def test_the_command_prints_a_table_and_writes_nothing(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(notes.parent.iterdir())
+    assert main(["inspect", str(notes), "--label", "[bold]kind"]) == 0
+    out, err = capsys.readouterr()
+    assert sorted(notes.parent.iterdir()) == before
+    table = {line.split("  ")[0]: line for line in out.splitlines() if line.strip()}
+    assert table["notes"].split()[1] == "3"
+    assert table["rare words"].split()[2] == "2"
+    assert table["two labels"].split()[2] == "0"
+    assert "[bold]kind" in table["kept"], "a column name is not taken for markup"
+    assert "ward" in table["dropped"]
+    assert "guessed" in table["text"]
+    assert "GB" in table["and memory"]
+    assert "each note counts as its own patient" in err
+    assert "zyzzyva" not in out + err
+
+
+def test_the_command_writes_findings_to_stdout(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(notes), "--label", "[bold]kind", "--json", "-"]) == 0
+    out, _ = capsys.readouterr()
+    document = json.loads(out)
+    assert document["schema"] == "clinveil.findings/1"
+    values = {f["measure"]: f["value"] for f in document["findings"]}
+    assert values["corpus.rows"] == 3
+    assert values["corpus.null"] == 1
+    assert values["corpus.types"] == values["corpus.rare_types"] == 2
+    [rows] = [f for f in document["findings"] if f["measure"] == "corpus.rows"]
+    assert rows["detail"]["text"] == "note"
+    assert rows["detail"]["guessed"] == "text, id"
+    assert rows["detail"]["dropped"] == "ward"
+    assert "zyzzyva" not in out
+
+
+def test_the_command_refuses_in_one_line(notes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notes.write_text(notes.read_text() + '4,"zyzzyva,k,w\n')
+    assert main(["inspect", str(notes)]) == 3
+    _, err = capsys.readouterr()
+    assert err.splitlines()[-1] == "clinveil: zoo.csv, row 4: a quote is opened and never closed (close it)"
+    assert "zyzzyva" not in err
+    assert main(["inspect", str(notes), "--text", "story"]) == 3
+    assert main(["inspect", str(notes), "--encoding", "nonsense"]) == 2
+    assert main(["inspect", str(notes.parent / "gone.csv")]) == 3
+
+
+def test_real_notes(real_data: Callable[[str], Path]) -> None:
+    corpus = open_corpus(real_data("notes/mtsamples.csv.gz"), NotesSettings(label=("doc_type",)))
+    found = inspect(corpus)
+    texts = [t for batch in corpus.batches() for t in batch.column(2).to_pylist()]
+    assert found.rows == found.patients == len(texts) == 1796
+    assert found.tokens["WORD"] == sum(len(words(t)) for t in texts)
+    users = Counter(word for text in texts for word in set(words(text)))
+    assert found.types == len(users)
+    assert found.rare_types == sum(n < 5 for n in users.values())
+    assert found.exact_duplicates == len(texts) - len(set(texts))
+    assert np.isfinite(found.estimate.seconds)
