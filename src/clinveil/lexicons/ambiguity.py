@@ -6,8 +6,8 @@ PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) split its l
 
 from __future__ import annotations
 
-from enum import IntFlag
 from functools import lru_cache
+from typing import Final
 
 from clinveil.lexicons.census import all_given_names, surnames
 from clinveil.lexicons.forms import name_form
@@ -16,29 +16,26 @@ from clinveil.lexicons.world import world_given, world_surnames
 
 USUAL_GIVEN = 0.01  # percent of the census population; about 780 first names
 USUAL_FAMILY = 0.001  # about 19,000 surnames
+CHIEFLY_GIVEN = 0.1  # about 190 first names
 FAMILIAR_FAMILY = 0.005  # about 2,600 surnames
 
 
-class Reading(IntFlag):
-    """How a word can be read; several at once."""
+class Reading:
+    """How a word can be read; several at once, as the bits of a plain integer (enum flags are too slow here)."""
 
-    NOTHING = 0
-    GIVEN = 1
-    FAMILY = 2
-    WORD = 4
-    EPONYM = 8
-    USUAL_GIVEN = 16
-    USUAL_FAMILY = 32
-    FOREIGN_ONLY = 64
-
-    @property
-    def is_name(self) -> bool:
-        """Whether some list of names holds it."""
-        return bool(self & (Reading.GIVEN | Reading.FAMILY))
+    NOTHING: Final = 0
+    GIVEN: Final = 1
+    FAMILY: Final = 2
+    NAME: Final = 3
+    WORD: Final = 4
+    EPONYM: Final = 8
+    USUAL_GIVEN: Final = 16
+    USUAL_FAMILY: Final = 32
+    FOREIGN_ONLY: Final = 64
 
 
 @lru_cache(maxsize=1 << 17)
-def reading(word: str) -> Reading:
+def reading(word: str) -> int:
     """All readings of one word (or hyphenated name) in any case.
 
     A hyphenated word is a name where one part is a name and no part is a word.
@@ -47,19 +44,19 @@ def reading(word: str) -> Reading:
         parts = [reading(part) for part in word.split("-") if part]
         if any(part & Reading.WORD for part in parts) or not parts:
             return Reading.WORD
-        return Reading(_union(parts))
+        return _union(parts)
     return _single(name_form(word))
 
 
-def _union(parts: list[Reading]) -> Reading:
-    total = Reading.NOTHING
+def _union(parts: list[int]) -> int:
+    total: int = Reading.NOTHING
     for part in parts:
         total |= part
     return total
 
 
-def _single(form: str) -> Reading:
-    found = Reading.NOTHING
+def _single(form: str) -> int:
+    found: int = Reading.NOTHING
     given, family = all_given_names().get(form), surnames().get(form)
     if given is not None or form in world_given():
         found |= Reading.GIVEN
@@ -74,8 +71,10 @@ def _single(form: str) -> Reading:
     return found | _other_readings(form, found)
 
 
-def _other_readings(form: str, found: Reading) -> Reading:
-    other = Reading.EPONYM if form in word_list("eponyms") else Reading.NOTHING
+def _other_readings(form: str, found: int) -> int:
+    # David and Henry are eponyms, but first of all names.
+    eponym = form in word_list("eponyms") and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
+    other = Reading.EPONYM if eponym else Reading.NOTHING
     # An ending makes a word of a rare name only: Roberts is no plural of a verb to robert.
     exact = form in word_list("common") or form in word_list("clinical")
     usual = found & Reading.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY

@@ -7,7 +7,7 @@ from functools import cache
 
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before
+from clinveil.phi.detector import FOUR_DIGITS, Detector, NoteView, Rule, RuleDetector, before, words
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (
@@ -26,7 +26,11 @@ _STATE = "(?:" + "|".join(_ABBREVIATIONS) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
     r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated|flew"
-    r"|visit(?:s|ed|ing)?|works?|worked|working|home|house|apartment|vacation|trip|family|address|hometown|back)"
+    r"|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated)"
+)
+_LIVES_WORDS = words(
+    "live lives lived living reside resides resided residing resident moved born grew raised native travel travels traveled travelled"
+    " traveling travelling relocated flew visit visits visited visiting works worked vacation vacationing trip hometown emigrated immigrated"
 )
 _I = re.IGNORECASE
 
@@ -47,7 +51,7 @@ def _a_city(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
     if place.lower() in _wide():
         return False
-    return place in _places() or not any(reading(part) & Reading.WORD for part in place.split())
+    return place in _places() or not any(reading(part) & (Reading.WORD | Reading.EPONYM) for part in place.split())
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
@@ -59,10 +63,10 @@ def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
 
 def _known_city(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
-    if place not in _places():
+    if not any(" ".join(place.split()[:count]) in _places() for count in (1, 2, 3)):
         return False
-    tail = note.plain[match.end("phi") : match.end("phi") + 20].lower()
-    return not re.match(r"'?s?\s+(?:scale|score|brace|coma|criteria|classification|study|diet|index|heart)", tail)
+    tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 30])
+    return not (tail and (tail[1] in word_list("eponym_nouns") or tail[1] in ("study", "diet", "heart", "health")))
 
 
 def _street(match: re.Match[str], note: NoteView) -> bool:
@@ -76,40 +80,78 @@ def _zip(match: re.Match[str], note: NoteView) -> bool:
 
 
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
+_STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in word_list("states")))
+_FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area)"
+_A_STATE = re.compile(rf",\s?{_STATE}\b")
+_FIRST_WORDS = frozenset(city.split()[0].strip(".").split("-")[0] for city in word_list("cities"))
+_STREET = re.compile(
+    rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?,?\s+(?:(?:[NSEW]|NE|NW|SE|SW)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th))\s+)"
+    rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
+)
+_HOUSE = re.compile(r"\d[A-Z]?,?\s+(?:[NSEW]{1,2}\.?\s+)?(?:[A-Z]|\d{1,3}[snrt])")
+_BOX = re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
+_AFTER_ADDRESS = re.compile(
+    r"\b(?:address|lives at|residing at|resides at|living at|home is)(?: is)?[:\s]+(?P<phi>\d{1,6}\s+[^\n;,]{3,50})", _I
+)
+_FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste)\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
+_CUED_ZIP = re.compile(
+    r"\b(?:zip(?:\s?code)?|postal code|postcode)\s*(?:is)?[:\s]*(?P<phi>[A-Z0-9]{3,5}(?:[ -]?[A-Z0-9]{3,4})?)\b", _I
+)
+
 RULES = (
+    Rule("ADDRESS", _STREET, check=_street, anchor=_HOUSE, reach=100),
+    Rule("ADDRESS", _BOX, needs=words("box"), score=0.95),
+    Rule("ADDRESS", _AFTER_ADDRESS, needs=words("address lives resides residing living home"), score=0.8),
+    Rule("ADDRESS", _FLAT_ALONE, needs=words("apt apartment suite ste"), score=0.7),
+    Rule("CITY", re.compile(rf"{_CITY_RUN},?\s+{_STATE}\.?,?\s+{_ZIP}(?!\d)"), score=0.95, anchor=FOUR_DIGITS),
+    Rule("ZIP", re.compile(rf"\b{_STATE}\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), score=0.95, anchor=FOUR_DIGITS),
+    Rule("ZIP", _CUED_ZIP, needs=words("zip zipcode postal postcode")),
+    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b"), anchor=re.compile(r"\d[A-Z] \d")),
     Rule(
-        "ADDRESS",
-        re.compile(
-            rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?,?\s+(?:(?:[NSEW]|NE|NW|SE|SW)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th))\s+)"
-            rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
-        ),
-        score=0.9,
-        check=_street,
+        "ZIP",
+        re.compile(r"(?:[A-Z][a-z]+),\s+(?:[A-Z][a-z]+\s){1,2}(?P<phi>\d{5}(?:-\d{4})?)(?!\d)"),
+        score=0.7,
+        check=_zip,
+        anchor=FOUR_DIGITS,
     ),
-    Rule("ADDRESS", re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I), needs=("box",), score=0.95),
-    Rule(
-        "ADDRESS",
-        re.compile(r"\b(?:address|lives at|residing at|resides at|living at|home is)(?: is)?[:\s]+(?P<phi>\d{1,6}\s+[^\n;,]{3,50})", _I),
-        needs=("address", "lives at", "resid", "living at", "home is"),
-        score=0.8,
-    ),
-    Rule("CITY", re.compile(rf"{_CITY_RUN},?\s+{_STATE}\.?,?\s+{_ZIP}(?!\d)"), score=0.95),
-    Rule("ZIP", re.compile(rf"\b{_STATE}\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), score=0.95),
-    Rule("ZIP", re.compile(r"\b(?:zip(?:\s?code)?|postal code|postcode)\s*(?:is)?[:\s]*(?P<phi>[A-Z0-9]{3,5}(?:[ -]?[A-Z0-9]{3,4})?)\b", _I),
-         needs=("zip", "postal", "postcode")),
-    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b")),
-    Rule("ZIP", re.compile(r"(?:[A-Z][a-z]+),\s+(?:[A-Z][a-z]+\s){1,2}(?P<phi>\d{5}(?:-\d{4})?)(?!\d)"), score=0.7, check=_zip),
-    Rule("CITY", re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"), score=0.6, check=_city_of_state),
+    Rule("CITY", re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"), score=0.6, check=_city_of_state, anchor=_A_STATE),
     Rule(
         "CITY",
-        re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{'|'.join(s for s in 'Alabama Alaska Arizona Arkansas California Colorado Connecticut Delaware Florida Georgia Hawaii Idaho Illinois Indiana Iowa Kansas Kentucky Louisiana Maine Maryland Massachusetts Michigan Minnesota Mississippi Missouri Montana Nebraska Nevada Ohio Oklahoma Oregon Pennsylvania Tennessee Texas Utah Vermont Virginia Washington Wisconsin Wyoming Ontario Quebec'.split())}|New [A-Z][a-z]+|(?:North|South|West) [A-Z][a-z]+)\b"),
+        re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
         score=0.7,
         check=_a_city,
+        needs=frozenset(state.split()[0] for state in word_list("states")),
     ),
-    Rule("CITY", re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,2}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"), score=0.7, check=_a_city),
-    Rule("CITY", re.compile(rf"\b(?:in|from|to|near|at|of|outside)\s+{_CITY_RUN}"), score=0.6, check=_known_city),
-    Rule("CITY", re.compile(rf"(?:Hospital|Center|Clinic|Office|Hopkins|Langone),?\s+(?:in\s+)?{_CITY_RUN}"), score=0.6, check=_known_city),
-)  # fmt: skip
+    Rule(
+        "CITY",
+        re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,2}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
+        score=0.7,
+        check=_a_city,
+        needs=_LIVES_WORDS,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"\b(?:in|from|to|near|at|of|outside),?\s+{_CITY_RUN}"),
+        score=0.6,
+        check=_known_city,
+        needs=_FIRST_WORDS,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"\b(?:our|the|a|in)\s+{_CITY_RUN}(?=\s+{_FACILITY}\b)"),
+        score=0.6,
+        check=_known_city,
+        needs=_FIRST_WORDS,
+    ),
+    Rule(
+        "CITY",
+        re.compile(rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|Hopkins|Langone|Sinai),?\s+(?:in\s+)?{_CITY_RUN}"),
+        score=0.6,
+        check=_known_city,
+        needs=_FIRST_WORDS,
+    ),
+    Rule("CITY", re.compile(r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"), score=0.5),
+)
 
 
 def detector() -> Detector:

@@ -85,10 +85,14 @@ class Deidentifier:
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """The text with its spans treated, and how many were tagged for want of a surrogate, by label."""
+        replacements, tagged = self.replacements(text, spans, patient_id)
+        return splice(text, spans, replacements), tagged
+
+    def replacements(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[list[str], Counter[str]]:
+        """What stands in the place of each span, and how many were tagged for want of a surrogate, by label."""
         tagged: Counter[str] = Counter()
         surrogates = Surrogates(self.key)
-        replacements = [self._replacement(text, span, patient_id, surrogates, tagged) for span in spans]
-        return splice(text, spans, replacements), tagged
+        return [self._replacement(text, span, patient_id, surrogates, tagged) for span in spans], tagged
 
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""

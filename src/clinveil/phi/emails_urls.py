@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before
+from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before, words
 
 _I = re.IGNORECASE
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
@@ -17,27 +18,27 @@ def _an_address(match: re.Match[str], note: NoteView) -> bool:
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
 
-def _rule(label: str, pattern: str, **options: object) -> Rule:
-    return Rule(label, re.compile(pattern, _I), **options)  # type: ignore[arg-type]
+def _rule(label: str, pattern: str, **options: Any) -> Rule:
+    return Rule(label, re.compile(pattern, _I), **options)
 
 
 RULES = (
-    _rule("EMAIL", rf"(?P<phi>[\w.+'%-]*[\w+%-]\s?@\s?{_HOST})", needs=("@",), score=0.99),
+    _rule("EMAIL", rf"(?P<phi>[\w.+'%-]*[\w+%-](?:@{_HOST}|\s?@\s?[\w-]+(?:\.[\w-]+)+))", anchor=re.compile("@"), score=0.99),
     _rule(
         "EMAIL",
         r"\b(?P<phi>[\w.+-]+\s+(?:at|\(at\)|\[at\])\s+[\w-]+\s+(?:dot|\(dot\)|\[dot\])\s+\w{2,6})\b",
-        needs=("dot",),
+        needs=words("dot"),
     ),
-    _rule("URL", r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=("://",), score=0.99),
-    _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=("www.",), score=0.99),
+    _rule("URL", r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", anchor=re.compile("://"), reach=2000, score=0.99),
+    _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=words("www"), reach=2000, score=0.99),
     _rule(
         "URL",
         rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)+{_ENDING}\b(?:/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])?)(?!@)",
-        needs=tuple("." + e for e in ("com", "org", "net", "edu", "gov", "mil", "io", "biz", "info", "local", "corp", "co.uk",
-                                      "nhs.uk", "ac.uk")),
+        needs=words("com org net edu gov mil io biz info local corp co nhs ac"),
+        anchor=re.compile(rf"\.{_ENDING}\b", _I),
     ),
-    _rule("IP", rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)", check=_an_address),
-    _rule("IP", r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])"),
+    _rule("IP", rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)", check=_an_address, anchor=re.compile(r"\d\.\d{1,3}\.\d")),
+    _rule("IP", r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])", anchor=re.compile(r"[0-9a-f]:[0-9a-f]{0,4}:", _I)),
 )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector
+from clinveil.lexicons.words import is_word, word_list
+from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, words
 
 _KIND = (
     r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College)|Clinics?|Health(?:care)?\s+(?:System|Center|Centre|Network"
@@ -21,10 +21,10 @@ _SHOUTED = re.compile(r"[A-Z .,'&-]+")
 # Words that make no name of an institution when they stand before its kind.
 _PLAIN = frozenset(
     "the this that our a an his her their local outside another any same other nearby current prior previous outlying referring"
-    " each my your transferring area day general main teaching acute long-term skilled in at to from of and by for with into"
+    " each my your transferring area day main teaching acute long-term skilled in at to from of and by for with into"
     " emergency department as patient outpatient inpatient internal admitted admission discharge transfer and primary no home".split()
 )
-_NAMES_ANYWAY = frozenset("city county university children's childrens mercy memorial community regional general st veterans va".split())
+_NAMES_ANYWAY = frozenset("central city county university children's childrens mercy memorial community regional general st veterans va".split())
 
 
 def _called(match: re.Match[str], note: NoteView) -> bool:
@@ -36,15 +36,23 @@ def _called(match: re.Match[str], note: NoteView) -> bool:
     pieces = [piece.strip(".,").lower() for piece in head.split()]
     clinical = word_list("clinical")
     names = [p for p in pieces if p not in _PLAIN and (p not in clinical or p in _NAMES_ANYWAY)]
-    alone = len(pieces) == 1 and pieces[0] in {"general", "community", "regional", "memorial"} and "Hospital" not in found
-    return bool(names) and not alone and any(_named(p) for p in names)
+    return any(_named(p) for p in names)
+
+
+def _called_there(match: re.Match[str], note: NoteView) -> bool:
+    pieces = [piece.strip(".,").lower() for piece in match["phi"].split()[:-1]]
+    clinical = word_list("clinical")
+    return any(p not in _PLAIN and (p not in clinical or p in _NAMES_ANYWAY) and _named(p) for p in pieces)
 
 
 @cache
 def _named(piece: str) -> bool:
-    from clinveil.lexicons.words import is_word
-
     return piece in _NAMES_ANYWAY or not is_word(piece) or piece in word_list("common")
+
+
+def _no_eponym(match: re.Match[str], note: NoteView) -> bool:
+    tail = re.match(r"\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 20])
+    return not (tail and tail[1] in word_list("eponym_nouns"))
 
 
 @cache
@@ -54,11 +62,20 @@ def _known() -> re.Pattern[str]:
     return re.compile(rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{either})(?:\s+(?:{_KIND}|University))?)\b")
 
 
-_NEEDS = (
-    "hosp", "cent", "clinic", "health", "infirmary", "nursing", "rehab", "univers", "school", "academy", "manor", "pharmacy",
-    "physicians", "family", "pediatrics", "ctr", "medical",
-)  # fmt: skip
 _SAINT = r"\b(?:at|to|from|in|by)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
+# Lower-case kinds and short forms count only after a word of place.
+_PLACED = (
+    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic|medical center|General|Health(?:\sCare)?"
+    r"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
+)
+_PLACED_KINDS = words(
+    "hospital clinic medical General Health Med Medical Memorial Presbyterian Methodist Baptist Oncology Pediatrics"
+)
+_KIND_WORDS = words(
+    "Hospital Hospitals HOSPITAL HOSPITALS Med Medical MEDICAL Clinic Clinics CLINIC CLINICS Health HEALTH Healthcare HEALTHCARE Infirmary"
+    " Hospice Nursing NURSING Rehab Rehabilitation Cancer Heart Surgery Surgical Care Trauma Urgent Community Family Dialysis University"
+    " UNIVERSITY Elementary High Middle Academy Manor Pharmacy Physicians Pediatrics Hosp Ctr Center CENTER"
+)
 
 
 def detector() -> Detector:
@@ -66,8 +83,9 @@ def detector() -> Detector:
     return RuleDetector(
         "hospitals",
         (
-            Rule("HOSPITAL", re.compile(_NAMED), score=0.8, needs=_NEEDS, check=_called),
-            Rule("HOSPITAL", re.compile(_SAINT), score=0.7, needs=("st", "saint")),
-            Rule("HOSPITAL", _known(), score=0.7),
+            Rule("HOSPITAL", re.compile(_NAMED), score=0.8, needs=_KIND_WORDS, reach=90, check=_called),
+            Rule("HOSPITAL", re.compile(_SAINT), score=0.7, needs=words("St Saint")),
+            Rule("HOSPITAL", re.compile(_PLACED), score=0.7, check=_called_there, needs=_PLACED_KINDS),
+            Rule("HOSPITAL", _known(), score=0.7, check=_no_eponym, needs=frozenset(re.split(r"[\s.'-]", n)[0] for n in word_list("hospitals"))),
         ),
     )

@@ -1,17 +1,20 @@
-"""What stands beside a name: titles, field headers, relatives, credentials, verbs of saying.
+"""What stands beside a name: titles, field headers, relatives, credentials, ages, verbs of saying.
 
-Each cue says where a name would begin; `names.py` decides how far it goes and whether it is one.
+Each cue says at which word a name may begin; `names.py` decides how far it goes and whether it is one.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
-from enum import Enum
+from enum import IntEnum
 from typing import NamedTuple
 
+from clinveil.phi.note import NoteView, Word
 
-class Trust(Enum):
+
+class Trust(IntEnum):
     """How much a cue says about the word it points at."""
 
     TITLE = 3  # anything capitalised is a name, and a known name even in lower case
@@ -21,71 +24,124 @@ class Trust(Enum):
 
 
 class Cue(NamedTuple):
-    """The start of a possible name in the plain copy."""
+    """The word at which a possible name begins."""
 
-    start: int
+    index: int
     trust: Trust
 
 
-_I = re.IGNORECASE
-_TITLE = re.compile(
-    r"(?<![A-Za-z])(?:Drs?|Mrs?|Ms|Mx|Miss|Messrs|Prof|Professor|Rev|Reverend|Fr|Rabbi|Pastor|Sgt|Capt|Lt|Col|Maj|Judge"
-    r"|Hon|Sr\.|Sister|Nurse|Doctor|Mister|Missus|Madam|Sir|Lady|Señora?|Sra?|Mme|Herr|Frau)\b\.?\s*,?\s*(?=[^\W\d_])",
-    _I,
+_TITLES = frozenset("dr drs mr mrs ms mx messrs professor prof rev reverend rabbi mister missus mme herr frau señor señora sra".split())
+_WEAK_TITLES = frozenset("doctor nurse sister miss pastor sgt capt judge lady sir father fr sr hon lt col maj aunt uncle".split())
+_FIELDS = frozenset(
+    "re patient name pt client resident attending physician doctor provider surgeon surgeons assistant assistants anesthesiologist"
+    " anesthetist pathologist radiologist cardiologist consultant intern pcp therapist nurse author scribe transcriptionist proctor witness"
+    " by dictator cc attn attention contact kin guarantor informant interpreter caregiver manager worker md mother father spouse wife"
+    " husband daughter son subscriber insured nok".split()
 )
-_GLUED = re.compile(r"(?<![A-Za-z])(?:Drs?|Mrs?|Ms|pt)\.?(?=[A-Z][a-z]+)")
-_ALSO_WORDS = ("sister", "nurse", "doctor", "judge", "lady", "sir", "miss", "fr", "col", "pastor", "sr.", "hon", "lt", "maj", "prof")
-_FIELD = re.compile(
-    r"(?:^|[\n;,.|]|\s{2,})[ \t]*(?:RE|patient(?:'?s)?(?:\s+name)?|(?:full|first|last|middle|given|family|legal|preferred|maiden)\s+name|name"
-    r"|(?:pt|client|resident|guarantor|subscriber|member|provider|physician|doctor|nurse|surgeon|mother|father|spouse)(?:'?s)?\s+name|pt"
-    r"|client|(?:attending|referring|primary(?:\s+care)?|family|consulting|requesting|ordering|admitting|treating|covering)"
-    r"(?:\s+(?:physician|doctor|provider|surgeon|md))?|(?:first|second|co|assistant)?[- ]?(?:surgeon|assistant)s?(?:\s+surgeon)?"
-    r"|anesthesiologist|anesthetist|pathologist|radiologist|cardiologist|consultant|resident|intern|pcp|provider|physician|therapist"
-    r"|nurse|author|scribe|transcriptionist|proctor|witness(?:ed by)?|dictated by|dictator|signed(?: by)?|electronically signed by"
-    r"|reviewed by|prepared by|attested by|transcribed by|verified by|approved by|cosigned by|seen by|cc|attn|attention"
-    r"|emergency contact|next of kin|guarantor|contact|informant|interpreter|caregiver|case manager|social worker)"
-    r"\s*[:#]\s*[,]?\s*(?=[^\W\d_])",
-    _I,
+_NAMED = frozenset("named dear nicknamed nee née hello hi aka".split())
+_PEOPLE = frozenset(
+    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle cousin niece nephew friend"
+    " friends partner girlfriend boyfriend fiance fiancé fiancee fiancée caregiver caretaker grandson granddaughter grandmother"
+    " grandfather grandma grandpa spouse roommate neighbor neighbour stepson stepdaughter stepmother stepfather twin sibling guardian"
+    " sponsor boss coworker colleague attorney lawyer worker therapist counselor psychologist psychiatrist manager practitioner"
+    " assistant resident surgeon interpreter teacher pastor priest landlord".split()
 )
-_PEOPLE = (
-    r"wife|husband|son|daughter|mother|father|mom|dad|brother|sister|aunt|uncle|cousin|niece|nephew|friend|partner|girlfriend"
-    r"|boyfriend|fianc[eé]e?|caregiver|caretaker|grandson|granddaughter|grandmother|grandfather|grandma|grandpa|spouse|roommate"
-    r"|neighbou?r|stepson|stepdaughter|stepmother|stepfather|twin|sibling|guardian|sponsor|boss|co-?worker|colleague|attorney|lawyer"
-    r"|social worker|therapist|counselor|psychologist|psychiatrist|case manager|nurse practitioner|physician assistant|resident|surgeon"
-    r"|interpreter|teacher|pastor|priest|landlord"
+_PATIENTS = frozenset(
+    "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual".split()
 )
-_WHO = r"patient|pt|male|female|man|woman|boy|girl|child|infant|lady|gentleman|baby|toddler|teenager|veteran|client|individual|mr|m|f"
-_RELATIVE = re.compile(rf"\b(?:{_PEOPLE})s?(?:\s+is|\s+was|'s\s+name\s+is)?(?:\s+(?:named|called))?\s*[,(:]?\s*[\"']?(?=[^\W\d_])", _I)
-_PATIENT = re.compile(rf"\b(?:{_WHO})\s*[,(:]?\s+(?=[A-Z])", _I)
-_NAMED = re.compile(
-    r"\b(?:named|name\s+is|name's|dear|hi|hello|goes\s+by|known\s+as|a\.?k\.?a\.?|nicknamed|n[ée]e)\s+[\"']?(?=[A-Z])", _I
+_SAYS = frozenset(
+    "states state stated reports reported denies denied complains complained presents presented endorses returns says said tells told"
+    " feels admits called lives works who".split()
 )
-# One to four capitalised words, then what only a person does, or an age.
-_PERSON = r"(?<![\w-])(?P<name>[A-Z][\w'-]+(?:[ ]+(?:[A-Z]\.|[A-Z][\w'-]+)){0,3})"
-_AGED = re.compile(_PERSON + r",?\s+(?:(?:is|was)\s+)?(?:(?:a|an|the)\s+)?\d{1,3}[\s-]*(?:y/?o|year|yr|month|week|day)")
-_SUBJECT = re.compile(
-    _PERSON + r"\s+(?:states?|stated|reports?|reported|denies|denied|complains?|complained|presents|presented|endorses?|returns|says|said"
-    r"|tells|told|feels|admits|notes that|is here|comes in|called|lives|works|who|is\s+(?:an?\s+)?(?:very\s+)?(?:pleasant|delightful|lovely))\b"
-)
-_KIN = re.compile(rf"(?<![\w-])(?P<name>[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?),\s+(?:(?:her|his|their|my|the)\s+)?(?:patient'?s?\s+)?(?:{_PEOPLE})\b")
-CREDENTIAL = re.compile(
-    r"(?<=[\w.])(?:,\s*|\s+)(?:M\.\s?D\.|MD|D\.\s?O\.|DO|R\.N\.|RN|N\.P\.|NP|FNP|ARNP|CRNP|CNM|P\.A\.|PA-C|PA|Ph\.?\s?D\.?|PsyD|LPN|CRNA|DPM"
-    r"|DDS|DMD|PharmD|RPh|MSW|LCSW|LICSW|FACS|FACC|FACP|MBBS|OTR|PT|DPT|Esq)(?![\w-])"
+_CREDENTIALS = frozenset("MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT Esq".split())
+_DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
+_DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
+_GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
+_GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
+
+_TO_TITLED = re.compile(r"\.?[ \t]*,?\s?[ \t]*")
+_TO_FIELD = re.compile(r"(?:'s)?[ \t]*[:#][ \t]*,?\s?[ \t]*")
+_TO_NAMED = re.compile(r"(?:\s+is)?[\s:,]{1,3}[\"']?")
+_TO_KIN = re.compile(r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|'s\s+name\s+is)?(?:\s+(?:named|called))?(?:,?\s{1,2}|\s?[(:]\s?)[\"']?", re.I)
+_TO_PATIENT = re.compile(r"[,:]?\s{1,2}\(?")
+_NAME_IS = re.compile(r"\s+is\s+(?=[A-Z])")
+_AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))")
+_BEFORE_AGE = re.compile(r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z")
+_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z")
+
+
+def cues(note: NoteView) -> Iterator[Cue]:
+    """Where names may begin, by what stands before or after them; in no particular order, several at one word."""
+    starts = note.words.starts
+    for index, lower in enumerate(note.words.lowers):
+        if lower in _CUE_WORDS:
+            yield from _after(note, starts, index, note.words[index])
+            yield from _before(note, index, note.words[index])
+        elif lower[0] in "dm" and _GLUED.fullmatch(note.words.texts[index]):
+            yield Cue(index, Trust.TITLE)
+    for match in _AGE.finditer(note.plain):
+        yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE)
+
+
+_CUE_WORDS = (
+    _TITLES | _WEAK_TITLES | _FIELDS | _NAMED | _PEOPLE | _PATIENTS | _SAYS | frozenset(c.lower() for c in _CREDENTIALS) | {"m", "d"}
 )
 
 
-def cues(text: str) -> Iterator[Cue]:
-    """Where names may begin, by what stands before or after them; in no particular order, several at one place."""
-    for match in _TITLE.finditer(text):
-        weak = match[0].strip().lower().startswith(_ALSO_WORDS)
-        yield Cue(match.end(), Trust.FIELD if weak else Trust.TITLE)
-    for pattern, trust in _BEFORE:
-        yield from (Cue(match.end(), trust) for match in pattern.finditer(text))
-    for pattern, trust in _AFTER:
-        yield from (Cue(match.start("name"), trust) for match in pattern.finditer(text))
+def _after(note: NoteView, starts: list[int], index: int, word: Word) -> Iterator[Cue]:
+    """Cues for the word after this one."""
+    for kinds, between, trust in _LINKS:
+        if word.lower in kinds and (match := between.match(note.plain, word.end)):
+            following = index + 1
+            while following < len(starts) and starts[following] < match.end():
+                following += 1
+            if following < len(starts) and starts[following] == match.end() and not _is_title(note.words[following]):
+                yield Cue(following, trust)
 
 
-_BEFORE = (
-    (_GLUED, Trust.TITLE), (_FIELD, Trust.FIELD), (_NAMED, Trust.FIELD), (_RELATIVE, Trust.KIN), (_PATIENT, Trust.HINT),
+_LINKS = (
+    (_TITLES, _TO_TITLED, Trust.TITLE), (_WEAK_TITLES, _TO_TITLED, Trust.KIN), (_FIELDS, _TO_FIELD, Trust.FIELD),
+    (_NAMED, _TO_NAMED, Trust.FIELD), (frozenset({"name"}), _NAME_IS, Trust.FIELD), (_PEOPLE, _TO_KIN, Trust.KIN),
+    (_PATIENTS, _TO_PATIENT, Trust.HINT), (frozenset({"pt"}), _GLUED_PATIENT, Trust.HINT),
 )  # fmt: skip
-_AFTER = ((_AGED, Trust.KIN), (_SUBJECT, Trust.HINT), (_KIN, Trust.KIN))
+
+
+def _is_title(word: Word) -> bool:
+    return word.lower in _TITLES
+
+
+def _before(note: NoteView, index: int, word: Word) -> Iterator[Cue]:
+    """Cues for the words before this one."""
+    if word.lower in _SAYS:
+        for start in _capitals(note, index - 1):
+            yield Cue(start, Trust.HINT)
+    elif word.lower in _PEOPLE:
+        yield from _backwards(note, index - 1, word.start, _BEFORE_KIN)
+
+
+def _backwards(note: NoteView, index: int, end: int, between: re.Pattern[str]) -> Iterator[Cue]:
+    """A cue for the run of capitalised words that ends where `between` begins, before `end`."""
+    while index >= 0 and not note.words[index].capital and end - note.words[index].start < 30:
+        index -= 1
+    if index >= 0 and between.fullmatch(note.plain, note.words[index].end, end):
+        for start in _capitals(note, index):
+            yield Cue(start, Trust.KIN)
+
+
+def _capitals(note: NoteView, last: int) -> Iterator[int]:
+    """The first words of the runs of up to four capitalised words that end with word `last`, longest run first."""
+    index = last
+    while index >= 0 and last - index < 4 and note.words[index].capital:
+        if index < last and note.plain[note.words[index].end : note.words[index + 1].start] not in (" ", ". ", "  "):
+            break
+        index -= 1
+    yield from range(index + 1, last + 1)
+
+
+def credentials(note: NoteView) -> Iterator[int]:
+    """The indices of the last words of names that a credential follows: `John Smith, MD`."""
+    for index, text in enumerate(note.words.texts):
+        if index and (text in _CREDENTIALS or (text in _DOTTED_HEADS and _DOTTED.match(note.plain, note.words.starts[index]))):
+            gap = note.plain[note.words[index - 1].end : note.words.starts[index]]
+            if gap.strip(" .") == "," or (gap in (" ", ". ") and text in ("MD", "RN", "M")):
+                yield index - 1

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from clinveil.lexicons.ambiguity import Reading
+from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.forms import name_form
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import Detector, NoteView
-from clinveil.phi.name_cues import CREDENTIAL, Trust, cues
+from clinveil.phi.name_cues import Trust, credentials, cues
 from clinveil.phi.note import Word
 from clinveil.spans import Span
 
@@ -26,6 +26,8 @@ _COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _SAYS = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and|does|did|feels|lives)\b"
 )
+# In lower case only usual first names that are no words are worth a look.
+_MAYBE_LOWER = Reading.USUAL_GIVEN | Reading.WORD
 _STOPS = ".!?:\n"
 
 
@@ -34,20 +36,19 @@ class _Reader:
 
     def __init__(self, note: NoteView) -> None:
         self.note, self.words, self.text = note, note.words, note.plain
-        self.at = {word.start: index for index, word in enumerate(self.words)}
         self.taken: dict[int, float] = {}  # word index -> score
         self.runs: list[tuple[int, int, float]] = []
+        self._eponyms: frozenset[str] | None = None
 
     def runs_of_note(self) -> list[tuple[int, int, float]]:
         """Half-open runs of word indices with their scores."""
-        for cue in sorted(set(cues(self.text)), key=lambda cue: -cue.trust.value):
-            if (index := self.at.get(cue.start)) is not None:
-                self._take(index, cue.trust)
-        for match in CREDENTIAL.finditer(self.text):
-            self._take_backwards(match.start())
-        for index, word in enumerate(self.words):
-            if word.reading & (Reading.GIVEN | Reading.FAMILY) and index not in self.taken:
-                self._take_listed(index, word)
+        for index, trust in sorted(set(cues(self.note)), key=lambda cue: (-cue.trust, cue.index)):
+            self._take(index, trust)
+        for index in credentials(self.note):
+            self._take_backwards(index)
+        for index, kind in enumerate(self.words.readings):
+            if kind & Reading.NAME and index not in self.taken and (kind & _MAYBE_LOWER == Reading.USUAL_GIVEN or self._has_capital(index)):
+                self._take_listed(index, self.words[index])
         self._propagate()
         return self.runs
 
@@ -66,13 +67,13 @@ class _Reader:
 
     def _may_begin(self, index: int, trust: Trust) -> bool:
         word = self.words[index]
-        known, ordinary = word.reading.is_name, word.ordinary
+        known, ordinary = word.listed, word.ordinary
         if not word.capital:
             if trust is Trust.TITLE:
                 return known and not ordinary
             return bool(trust is not Trust.HINT and word.reading & Reading.USUAL_GIVEN) and not ordinary
         if len(word.text) == 1:
-            return trust in (Trust.TITLE, Trust.FIELD) and self._initial_of_name(index)
+            return (trust is Trust.TITLE and word.text.isupper()) or (trust is Trust.FIELD and self._initial_of_name(index))
         if trust is Trust.TITLE:
             return known or not ordinary
         if not known:
@@ -88,11 +89,11 @@ class _Reader:
         following = self._neighbour(index)
         if following is not None and following.capital and following.reading & Reading.FAMILY:
             return True
-        return bool(word.reading & Reading.USUAL_GIVEN) and word.text.lower() not in self.note.lower_case
+        return bool(word.reading & Reading.USUAL_GIVEN) and word.lower not in self.note.lower_case
 
     def _initial_of_name(self, index: int) -> bool:
         following = self._neighbour(index)
-        return following is not None and following.capital and (following.reading.is_name or not following.ordinary)
+        return following is not None and following.capital and (following.listed or not following.ordinary)
 
     # How far a run goes.
 
@@ -100,7 +101,7 @@ class _Reader:
         end = index + 1
         while end < len(self.words) and end - index < _LONGEST and self._continues(index, end, trusted):
             end += 1
-        while end - index > 1 and self.words[end - 1].text.lower() in PARTICLES:
+        while end - index > 1 and self.words[end - 1].lower in PARTICLES:
             end -= 1
         return end
 
@@ -108,7 +109,7 @@ class _Reader:
         last, word = self.words[index - 1], self.words[index]
         gap = self.text[last.end : word.start]
         if len(last.text) == 1 and last.text.isupper() and _AFTER_INITIAL.fullmatch(gap):
-            return word.capital and (word.reading.is_name or not word.ordinary)
+            return word.capital and (not word.ordinary or (len(word.text) > 3 and bool(word.reading & Reading.USUAL_FAMILY)))
         if index == first + 1 and _COMMA.fullmatch(gap):
             return self._comma_order(last, word)
         if not _GAP.fullmatch(gap):
@@ -116,16 +117,17 @@ class _Reader:
         return self._fits(last, word, index, trusted)
 
     def _fits(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
-        if word.text.lower() in PARTICLES:
+        if word.lower in PARTICLES:
             following = self._neighbour(index)
             return following is not None and following.capital and not following.ordinary
         if not word.capital:
             lower = last.text.islower()
-            return lower and word.reading.is_name and not word.ordinary
+            return lower and word.listed and not word.ordinary
         if len(word.text) == 1:
-            return bool(last.reading & Reading.GIVEN) or trusted
+            dotted = self.text[word.end : word.end + 1] == "."
+            return (bool(last.reading & Reading.GIVEN) or trusted) and (dotted or not (last.ordinary or word.text in "AI"))
         if not word.ordinary:
-            return word.reading.is_name or (not word.shouted and (trusted or bool(last.reading & Reading.GIVEN)))
+            return word.listed or (not word.shouted and (trusted or bool(last.reading & Reading.GIVEN)))
         surname_like = word.reading & Reading.FAMILY and last.reading & Reading.GIVEN
         return bool(surname_like) and (not word.shouted or (trusted and bool(last.reading & Reading.USUAL_GIVEN)))
 
@@ -135,32 +137,26 @@ class _Reader:
             return False
         return bool(word.reading & Reading.USUAL_GIVEN) and not word.ordinary and not last.reading & Reading.USUAL_GIVEN
 
-    def _take_backwards(self, end: int) -> None:
+    def _take_backwards(self, last: int) -> None:
         """John Q. Smith, MD: the capitalised words before a credential, as far as names go."""
-        index = last = self._word_that_ends(end)
+        index = last
         while index >= 0 and last - index < _LONGEST - 1:
             word = self.words[index]
             gap = self.text[word.end : self.words[index + 1].start] if index < last else " "
-            name = word.capital and (not word.ordinary or (word.reading.is_name and index < last and not word.shouted))
+            name = word.capital and (not word.ordinary or (word.listed and index < last and not word.shouted))
             if not name or not (_GAP.fullmatch(gap) or _AFTER_INITIAL.fullmatch(gap)) or "\n" in gap:
                 break
             index -= 1
         run = self.words[index + 1 : last + 1]
-        if run and (any(w.reading.is_name for w in run) or len(run) > 1) and not all(len(w.text) < 3 or w.shouted for w in run[:1]):
+        if run and (any(w.listed for w in run) or len(run) > 1) and not all(len(w.text) < 3 or w.shouted for w in run[:1]):
             self._keep(index + 1, last + 1, 0.9)
-        elif len(run) > 1 and all(w.reading.is_name for w in run if len(w.text) > 1):
+        elif len(run) > 1 and all(w.listed for w in run if len(w.text) > 1):
             self._keep(index + 1, last + 1, 0.9)
-
-    def _word_that_ends(self, end: int) -> int:
-        for index in range(len(self.words) - 1, -1, -1):
-            if self.words[index].end <= end:
-                return index if end - self.words[index].end <= 1 else -1
-        return -1
 
     # Runs that only the lists speak for.
 
     def _take_listed(self, index: int, word: Word) -> None:
-        if not word.capital:
+        if not self._has_capital(index):
             self._take_lower(index, word)
             return
         end = self._run(index, trusted=False)
@@ -174,7 +170,7 @@ class _Reader:
 
     def _take_lower(self, index: int, word: Word) -> None:
         """john smith, or a usual first name alone, in lower case."""
-        if word.ordinary or not word.reading & Reading.USUAL_GIVEN or word.reading & Reading.EPONYM:
+        if word.reading & Reading.EPONYM:
             return
         end = self._run(index, trusted=False)
         if not self._before_noun(end) and (end - index > 1 or word.text in _very_usual()):
@@ -182,29 +178,35 @@ class _Reader:
 
     def _listed_run(self, index: int, end: int) -> bool:
         run = [word for word in self.words[index:end] if len(word.text) > 1]
-        sure = [word for word in run if word.reading.is_name and not word.ordinary]
+        sure = [word for word in run if word.listed and not word.ordinary]
         first = run[0].reading
         if self.words[index].shouted:
             return bool(first & (Reading.USUAL_GIVEN | Reading.FAMILY)) and len(sure) == len(run) >= 2
         if first & Reading.WORD:
-            return bool(first & Reading.USUAL_GIVEN) and any(w.reading & Reading.USUAL_FAMILY for w in sure)
+            initial = end - index > len(run)
+            return bool(first & Reading.USUAL_GIVEN) and (initial or any(w.reading & Reading.USUAL_FAMILY for w in sure))
         if all(word.reading & Reading.EPONYM for word in run):
-            return bool(first & Reading.USUAL_GIVEN) and len(run) > 1
+            return bool(first & Reading.USUAL_GIVEN) or self._initialled(index, run[0])
         return len(run) > 1 or bool(first & Reading.GIVEN)
 
     def _lone(self, index: int, word: Word) -> bool:
         """One listed word with a capital: a usual name that is nothing else, here or elsewhere in the note."""
         if word.shouted or len(word.text) < 3 or word.reading & (Reading.WORD | Reading.EPONYM):
             return self._initialled(index, word)
-        if word.text.lower() in self.note.lower_case:
+        if word.lower in self.note.lower_case or word.lower in self._eponymous() or not _shaped_like_name(word.text):
             return False
-        return bool(word.reading & (Reading.USUAL_GIVEN | Reading.USUAL_FAMILY))
+        if "-" in word.text and not all(len(part) > 1 and reading(part) & Reading.NAME for part in word.text.split("-")):
+            return False
+        foreign = word.reading & Reading.FOREIGN_ONLY and word.reading & Reading.GIVEN and len(word.text) > 4
+        return bool(foreign or word.reading & (Reading.USUAL_GIVEN | Reading.USUAL_FAMILY))
 
     def _initialled(self, index: int, word: Word) -> bool:
-        """J. Smith: an initial before a usual surname, eponym or not."""
-        if word.ordinary or word.shouted or not word.reading & Reading.USUAL_FAMILY or index == 0:
+        """J. Smith, or Smith J.: an initial beside a usual surname, eponym or not."""
+        if word.ordinary or word.shouted or not word.reading & Reading.USUAL_FAMILY:
             return False
-        last = self.words[index - 1]
+        if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
+            return True
+        last = self.words[index - 1] if index else word
         return len(last.text) == 1 and last.text.isupper() and self.text[last.end : word.start] in (". ", ".")
 
     # Other mentions of what was found.
@@ -212,21 +214,24 @@ class _Reader:
     def _propagate(self) -> None:
         found = {name_form(self.words[i].text) for i in self.taken if len(self.words[i].text) > 2}
         found -= {form for form in found if form in PARTICLES}
-        for index, word in enumerate(self.words):
-            if index not in self.taken and name_form(word.text) in found and self._other_mention(index, word):
+        for index, text in enumerate(self.words.texts if found else ()):
+            if name_form(text) in found and index not in self.taken and self._other_mention(index, self.words[index]):
                 self._keep(index, index + 1, 0.7)
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if word.reading & Reading.EPONYM and (self._before_noun(index + 1) or self.text[word.end : word.end + 2] == "'s"):
+        if self._before_noun(index + 1) or (word.reading & Reading.EPONYM and self.text[word.end : word.end + 2] == "'s"):
             return False
         if not word.ordinary:
-            return word.capital or len(word.text) > 3
+            return word.capital or (word.listed and len(word.text) > 3)
         if not word.capital or word.shouted:
             return False
         before = self.text[: word.start].rstrip(" \t")[-1:]
         return (before not in _STOPS and before != "") or bool(_SAYS.match(self.text, word.end))
 
     # Small looks.
+
+    def _has_capital(self, index: int) -> bool:
+        return self.words.texts[index] != self.words.lowers[index]
 
     def _neighbour(self, index: int) -> Word | None:
         """The next word, where no more than space or the dot of an initial lies between."""
@@ -235,12 +240,20 @@ class _Reader:
         gap = self.text[self.words[index].end : self.words[index + 1].start]
         return self.words[index + 1] if _GAP.fullmatch(gap) or _AFTER_INITIAL.fullmatch(gap) else None
 
+    def _eponymous(self) -> frozenset[str]:
+        """The words that stand before an eponym's noun somewhere in the note."""
+        if self._eponyms is None:
+            nouns = word_list("eponym_nouns")
+            lowers = self.words.lowers
+            self._eponyms = frozenset(lowers[i - 1] for i, lower in enumerate(lowers) if i and lower in nouns and self._before_noun(i))
+        return self._eponyms
+
     def _before_noun(self, end: int) -> bool:
         """Whether the word at `end` makes an eponym of what stands before it: `Foley catheter`, `Murphy's sign`."""
         if end >= len(self.words):
             return False
         gap = self.text[self.words[end - 1].end : self.words[end].start]
-        return len(gap) <= 4 and gap.strip("'s \n") in ("", "-") and self.words[end].text.lower() in word_list("eponym_nouns")
+        return len(gap) <= 4 and gap.strip("'s \n") in ("", "-") and self.words[end].lower in word_list("eponym_nouns")
 
     def _keep(self, start: int, end: int, score: float) -> None:
         if len(self.words[start - 1].text) == 1 and start and self._initial_before(start):
@@ -251,6 +264,11 @@ class _Reader:
     def _initial_before(self, start: int) -> bool:
         last, word = self.words[start - 1], self.words[start]
         return last.text.isupper() and self.text[last.end : word.start] in (". ", ".") and start - 1 not in self.taken
+
+
+def _shaped_like_name(word: str) -> bool:
+    """Whether capitals stand only where names have them: Smith, McCoy, O'Brien, not SaO."""
+    return all(part[1:].islower() or part[:2] in ("Mc", "De", "La", "Di", "Le") or part[:3] == "Mac" for part in re.split("[-']", word) if len(part) > 1)
 
 
 @cache

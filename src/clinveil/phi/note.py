@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.phi.plain import Plain, plain
@@ -21,12 +22,13 @@ _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
 
 
 class Word(NamedTuple):
-    """A word of the plain copy: its place, itself without a possessive ending, and what it may be."""
+    """A word of the plain copy: its place, itself without a possessive ending, in lower case, and what it may be."""
 
     start: int
     end: int
     text: str
-    reading: Reading
+    lower: str
+    reading: int
 
     @property
     def capital(self) -> bool:
@@ -42,6 +44,11 @@ class Word(NamedTuple):
     def ordinary(self) -> bool:
         """Whether it can be a common or clinical word."""
         return bool(self.reading & Reading.WORD)
+
+    @property
+    def listed(self) -> bool:
+        """Whether it stands in some list of names."""
+        return bool(self.reading & Reading.NAME)
 
 
 @dataclass(frozen=True)
@@ -72,30 +79,67 @@ class NoteView:
         return _MASK.sub(lambda match: "\x00" * len(match[0]), copy)
 
     @cached_property
-    def lower(self) -> str:
-        """The plain copy in lower case, for quick looks (its length may differ)."""
-        return self.plain.lower()
+    def words(self) -> Words:
+        """The words of the plain copy in order."""
+        return Words(self.plain)
 
     @cached_property
-    def words(self) -> list[Word]:
-        """The words of the plain copy in order."""
-        return [_word(match) for match in _WORD.finditer(self.plain)]
+    def positions(self) -> Mapping[str, list[int]]:
+        """Word -> where it begins, as it is and in lower case; the parts of a hyphenated word begin where it does."""
+        found: dict[str, list[int]] = {}
+        for start, text, lower in zip(self.words.starts, self.words.texts, self.words.lowers, strict=True):
+            for key in (text, lower) if text != lower else (text,):
+                found.setdefault(key, []).append(start)
+        for key in [key for key in found if "-" in key or "'" in key]:
+            for part in re.split("[-']", key):
+                found[part] = sorted({*found.get(part, ()), *found[key]})
+        return found
 
     @cached_property
     def lower_case(self) -> frozenset[str]:
         """The words that the note writes in lower case."""
-        return frozenset(word.text for word in self.words if word.text.islower())
+        return frozenset(self.words.texts).intersection(self.words.lowers)
+
+    @cached_property
+    def windows(self) -> dict[Hashable, list[tuple[int, int]]]:
+        """Where detectors have found it worth looking, by what they looked for; several share one look."""
+        return {}
 
     def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0) -> Span:
         """The span in the note of a place in the plain copy."""
         return Span(*self.whole.place(start, end), label, detector, score)
 
 
-def _word(match: re.Match[str]) -> Word:
-    text, end = match[0], match.end()
-    if "'" in text:
-        if text[-2:] in ("'s", "'S"):
-            text, end = text[:-2], end - 2
-        elif text.lower().endswith(_CONTRACTED):
-            return Word(match.start(), end, text, Reading.WORD)
-    return Word(match.start(), end, text, reading(text))
+class Words(Sequence[Word]):
+    """The words of a text: columns for quick passes over all of them, and each one as a `Word` when asked for."""
+
+    def __init__(self, text: str) -> None:
+        found = [(match.start(), _known(match[0])) for match in _WORD.finditer(text)]
+        self.starts = [start for start, _ in found]
+        self.texts = [word[0] for _, word in found]
+        self.lowers = [word[1] for _, word in found]
+        self.readings = [word[2] for _, word in found]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Word: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Word]: ...
+    def __getitem__(self, index: int | slice) -> Word | list[Word]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        start, text = self.starts[index], self.texts[index]
+        return Word(start, start + len(text), text, self.lowers[index], self.readings[index])
+
+
+@lru_cache(maxsize=1 << 17)
+def _known(word: str) -> tuple[str, str, int]:
+    """A word without its possessive ending, in lower case, and its readings."""
+    if "'" in word:
+        if word[-2:] in ("'s", "'S"):
+            word = word[:-2]
+        elif word.lower().endswith(_CONTRACTED):
+            return word, word.lower(), Reading.WORD
+    return word, word.lower(), reading(word)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, after, before
+from clinveil.phi.detector import FOUR_DIGITS, Detector, NoteView, Rule, RuleDetector, after, before, words
 
 _EXTENSION = r"(?:[\s,]*(?:x|ext\.?|extension)\s*\d{1,6})?"
 _AREA = r"(?:\+?1[\s.-]?)?(?:\(\d{3}\)\s*|\d{3}(?:[.-]\s*|\s))"
@@ -30,28 +31,30 @@ def _local(match: re.Match[str], note: NoteView) -> bool:
     return bool(_CUE.search(before(match, note, 30))) and not _UNITS.match(after(match, note, 8))
 
 
-def _rule(label: str, pattern: str, **options: object) -> Rule:
-    return Rule(label, re.compile(pattern, _I), **options)  # type: ignore[arg-type]
+
+
+def _rule(label: str, pattern: str, **options: Any) -> Rule:
+    return Rule(label, re.compile(pattern, _I), **options)
 
 
 RULES = (
-    _rule("PHONE", _FULL, check=_is_phone),
-    _rule("FAX", _FULL, check=_is_fax, needs=("fax", "facsimile")),
-    _rule("PHONE", r"(?<![\w.-])(?P<phi>\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4})(?![\w-])", needs=("+",)),
-    _rule("PHONE", rf"(?<![\w.-])(?P<phi>\(?0\d{{2,4}}\)?[\s-]\d{{3,4}}[\s-]?\d{{3,4}}{_EXTENSION})(?![\w-])"),
-    _rule("PHONE", rf"(?<![\w.-])(?P<phi>\d{{3}}[.-]\d{{4}}{_EXTENSION})(?![\w-])", check=_local, score=0.7),
+    _rule("PHONE", _FULL, check=_is_phone, anchor=FOUR_DIGITS),
+    _rule("FAX", _FULL, check=_is_fax, needs=words("fax facsimile")),
+    _rule("PHONE", r"(?<![\w.-])(?P<phi>\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4})(?![\w-])", anchor=re.compile(r"\+\d")),
+    _rule("PHONE", rf"(?<![\w.-])(?P<phi>\(?0\d{{2,4}}\)?[\s-]\d{{3,4}}[\s-]?\d{{3,4}}{_EXTENSION})(?![\w-])", anchor=FOUR_DIGITS),
+    _rule("PHONE", rf"(?<![\w.-])(?P<phi>\d{{3}}[.-]\d{{4}}{_EXTENSION})(?![\w-])", check=_local, score=0.7, anchor=FOUR_DIGITS),
     _rule(
         "PHONE",
-        r"\b(?:phone|tel|telephone|cell|mobile|call|ph)\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\d{7,11})\b",
-        needs=("phone", "tel", "cell", "mobile", "call", "ph"),
+        r"\b(?:phone|tel|telephone|cell|mobile|call|ph)\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\+?\(?\d(?:[\s().-]{0,2}\d){6,14})\b",
+        needs=words("phone tel cell mobile call ph"),
     ),
-    _rule("FAX", r"\bfax\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\d{3}[.-]?\d{4}|\d{10,11})\b", needs=("fax",)),
+    _rule("FAX", r"\bfax\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\d{3}[.-]?\d{4}|\d{10,11})\b", needs=words("fax")),
     _rule(
         "PHONE",
         r"\b(?:pager|beeper|page me at|paged? at|extension|ext\.?)\s*(?:number|no\.?|#|is|at)?[:#\s]*(?P<phi>[px]?\d{3,7})\b",
-        needs=("pager", "beeper", "page", "ext"),
+        needs=words("pager beeper page paged ext extension"),
     ),
-    _rule("PHONE", r"(?<![\w.-])(?P<phi>[px]\d{4,5})(?![\w-])", score=0.6),
+    _rule("PHONE", r"(?<![\w.-])(?P<phi>[px]\d{4,5})(?![\w-])", score=0.6, needs=words("p x")),
 )  # fmt: skip
 
 

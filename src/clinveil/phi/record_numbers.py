@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before
+from clinveil.phi.detector import FOUR_DIGITS, Detector, NoteView, Rule, RuleDetector, before, words
 
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.
@@ -22,27 +22,31 @@ _CUES = {
     "SSN": rf"(?:ssn|ss\s?#|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?)",
     "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|card)\s*{_NO}|acct\.?:|account:|iban)",
     "HEALTH_PLAN": rf"(?:(?:health\s+)?(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|plan|group|medicaid|medicare"
-    rf"|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn|coverage)"
-    rf"\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|ohip|nhs\s+{_NO})",
+    rf"|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn|hbn|coverage)"
+    rf"\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|nhs\s+{_NO})",
     "LICENSE": rf"(?:(?:driver'?s?\s+)?licen[sc]e\s*(?:plate\s*)?{_NO}?|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e|ion)\s+{_NO}"
     rf"|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO})",
     "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|(?:license\s+)?plate\s*{_NO}?|tag\s+{_NO})",
     "DEVICE": rf"(?:serial\s*{_NO}?|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi|imei)",
     "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#)|order\s+{_NO}|visit\s+{_NO}|encounter\s*{_NO}|csn|fin"
-    rf"|requisition\s*{_NO}?|(?:study|job|document|dictation|transcription|confirmation|claim|claims|referral|reference|ref|sample"
+    rf"|requisition\s*{_NO}?|(?:study|job|document|dictation|transcription|confirmation|claim|claims|referral|reference|ref\.?|site|sample"
     rf"|employee|badge|staff|student|user|trial|subject|participant)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d))",
 }  # fmt: skip
 _NEEDS = {
-    "MRN": ("mr", "record", "med", "unit", "hospital", "patient", "pt", "chart", "emr", "ehr"),
-    "SSN": ("ss", "soc"),
-    "ACCOUNT": ("acc", "bill", "invoice", "bank", "card", "iban"),
-    "HEALTH_PLAN": ("insurance", "policy", "member", "subscriber", "beneficiary", "plan", "group", "medic", "payer", "hic",
-                    "mbi", "hpbn", "coverage", "ohip", "nhs"),
-    "LICENSE": ("licen", "dea", "npi", "certificat", "passport", "registration", "dl"),
-    "VEHICLE": ("vin", "vehicle", "plate", "tag"),
-    "DEVICE": ("ser", "s/n", "sn:", "device", "implant", "lot", "udi", "imei"),
-    "ID": (),
-}  # fmt: skip
+    "MRN": words("mrn mr record records rec unit hospital patient pt chart emr ehr"),
+    "SSN": words("ssn ss soc social"),
+    "ACCOUNT": words("account acct billing invoice bank card iban"),
+    "HEALTH_PLAN": words(
+        "insurance policy member membership subscriber beneficiary plan group medicaid medicare payer hic hicn mbi hpbn hbn coverage ohip nhs"
+    ),
+    "LICENSE": words("license licence dea npi certificate certification passport registration dl"),
+    "VEHICLE": words("vin vehicle plate tag"),
+    "DEVICE": words("serial s sn ser device implant lot udi imei"),
+    "ID": words(
+        "accession specimen case order visit encounter csn fin requisition study job document dictation transcription confirmation claim"
+        " claims referral reference ref site sample employee badge staff student user trial subject participant id"
+    ),
+}
 
 
 def _no_code(match: re.Match[str], note: NoteView) -> bool:
@@ -55,18 +59,18 @@ def _long_number(match: re.Match[str], note: NoteView) -> bool:
 
 def _cued(label: str) -> Rule:
     pattern = re.compile(rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}", _I)
-    return Rule(label, pattern, score=0.95, needs=_NEEDS[label])
+    return Rule(label, pattern, score=0.95, needs=_NEEDS[label], reach=90)
 
 
 RULES = (
     *(_cued(label) for label in _CUES),
-    Rule("SSN", re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"), score=0.9),
-    Rule("ACCOUNT", re.compile(r"(?<![\w-])(?P<phi>\d{4}([ -])\d{4}\2\d{4}\2\d{4}|\d{4}([ -])\d{6}\3\d{5}|\d{13,19})(?![\w-])")),
-    Rule("ACCOUNT", re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}[A-Z]{0,4}\d{6,}[A-Z0-9]*|[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7})(?!\w)")),
-    Rule("VEHICLE", re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{17})(?!\w)"), score=0.8),
-    Rule("ID", re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,2}\d{2}-\d{3,7})(?![\w-])"), score=0.8),
-    Rule("ID", re.compile(r"(?<![\w.,/-])(?P<phi>#?\d{9,12})(?![\w/-]|[.,]\d)"), score=0.7, check=_long_number),
-    Rule("ID", re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"), score=0.7, check=_no_code),
+    Rule("SSN", re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"), score=0.9, anchor=FOUR_DIGITS),
+    Rule("ACCOUNT", re.compile(r"(?<![\w-])(?P<phi>\d{4}([ -])\d{4}\2\d{4}\2\d{4}|\d{4}([ -])\d{6}\3\d{5}|\d{13,19})(?![\w-])"), anchor=FOUR_DIGITS),
+    Rule("ACCOUNT", re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}[A-Z]{0,4}\d{6,}[A-Z0-9]*|[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7})(?!\w)"), anchor=FOUR_DIGITS),
+    Rule("VEHICLE", re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{17})(?!\w)"), score=0.8, anchor=FOUR_DIGITS),
+    Rule("ID", re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,2}\d{2}-\d{3,7})(?![\w-])"), score=0.8, anchor=re.compile(r"\d-\d\d\d")),
+    Rule("ID", re.compile(r"(?<![\w.,/-])(?P<phi>#?\d{9,12})(?![\w/-]|[.,]\d)"), score=0.7, check=_long_number, anchor=FOUR_DIGITS),
+    Rule("ID", re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"), score=0.7, check=_no_code, anchor=FOUR_DIGITS),
 )  # fmt: skip
 
 
