@@ -1,0 +1,67 @@
+"""`clinveil embed`: word vectors from notes."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.options import Out, settings_command
+from clinveil.settings import NotesSettings, RunSettings, VectorSettings, flag
+
+app = typer.Typer(add_completion=False)
+
+
+class EmbedSettings(RunSettings, NotesSettings, VectorSettings):
+    """Everything that `clinveil embed` can be told."""
+
+    workers: int = flag(2, "Threads; with more than one the vectors are not reproducible to the bit.", ge=1, le=1024)
+    seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
+
+
+@settings_command(app, EmbedSettings, name="embed", without=frozenset({"label", "keep"}))
+def embed(
+    settings: EmbedSettings, notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")], out: Out
+) -> None:
+    """Train word vectors on notes; what they give away of the notes is secret too."""
+    from clinveil.corpus.open import open_corpus
+    from clinveil.files import PART, refuse_existing, remove
+    from clinveil.vectors.files import save_vectors
+    from clinveil.vectors.train import train
+
+    refuse_existing(out, force=settings.force)
+    say = _quiet if settings.quiet else _say
+    seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
+    say(f"seed {seed} (public; --seed {seed} with --workers 1 makes the same vectors again)")
+    corpus = open_corpus(notes, settings)
+    if corpus.columns.patient_id is None:
+        say("no patient column: each note counts as a patient of its own")
+    scratch = out.with_name(f"{out.name}.scratch{PART}")
+    remove(scratch)
+    try:
+        vectors = train(corpus, settings, seed=seed, workers=settings.workers, scratch=scratch, on_epoch=_progress(say))
+    finally:
+        remove(scratch)
+    save_vectors(vectors, out, force=settings.force)
+    say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
+    if out.suffix in (".vec", ".txt", ".bin"):
+        say(f"a {out.suffix} file holds no counts: the rare-word floor will be counted on the notes at hand")
+    typer.echo("SECRET: word vectors give away words of the notes; keep them where the notes are kept", err=True)
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _quiet(line: str) -> None:
+    pass
+
+
+def _progress(say: Callable[[str], None]) -> Callable[[int, int], None] | None:
+    if not sys.stderr.isatty():
+        return None
+    return lambda done, epochs: say(f"pass {done} of {epochs}")

@@ -1,0 +1,111 @@
+"""AdaGrad over weighted log counts: GloVe's inner loop."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# One pair of words: log X(row, column), and the weight f(X).
+PAIR = np.dtype([("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)])
+Pairs = NDArray[np.void]
+# (n_words, 2, dim + 1): of each word its vector and its bias, then AdaGrad's sums of squared gradients of the same.
+# They lie side by side because the loop waits for memory: one row of each word is all that a step fetches.
+Parameters = NDArray[np.float32]
+
+
+class Rule(NamedTuple):
+    """How a gradient becomes a step.
+
+    Attributes:
+        eta: the learning rate.
+        square_scale: what gradients are multiplied by before they are squared and summed.
+        clip: the largest weighted error; infinity clips nothing.
+    """
+
+    eta: np.float32
+    square_scale: np.float32
+    clip: np.float32
+
+
+def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Parameters:
+    """Vectors uniform in (-0.5, 0.5) / dim, biases 0, sums of squares 1; shape (n_words, 2, dim + 1)."""
+    parameters = np.ones((n_words, 2, dim + 1), dtype=np.float32)
+    parameters[:, 0, :dim] = (rng.random((n_words, dim), dtype=np.float32) - np.float32(0.5)) / np.float32(dim)
+    parameters[:, 0, dim] = 0
+    return parameters
+
+
+# Sums may be reordered, so that the loops over dimensions become vector instructions; NaN keeps its meaning.
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule) -> float:
+    """One pass over the pairs in the given order, changing the parameters in place.
+
+    The loss of a pair is f(X) (w·c + b + b' - log X)² / 2 (Pennington et al. 2014, equation 8). A model of one vector
+    a word passes the same array twice, and then no pair may hold a word twice.
+
+    Args:
+        pairs: (n,) records of `PAIR`.
+        order: (n,) permutation.
+        left, right: parameters of rows and of columns.
+        rule: the step.
+
+    Returns:
+        The sum of the pairs' losses, each before its own step.
+    """
+    total = 0.0
+    dim = left.shape[2] - 1
+    for position in order:
+        pair = pairs[position]
+        u, u_squares = left[pair.row, 0], left[pair.row, 1]
+        v, v_squares = right[pair.column, 0], right[pair.column, 1]
+        difference = u[dim] + v[dim] - pair.target
+        for k in range(dim):
+            difference += u[k] * v[k]
+        error = pair.weight * difference
+        total += 0.5 * error * difference
+        error = max(min(error, rule.clip), -rule.clip)
+        step, scaled = rule.eta * error, rule.square_scale * error
+        for k in range(dim):
+            old_u, old_v = u[k], v[k]
+            u[k] = old_u - step * old_v / np.sqrt(u_squares[k])
+            v[k] = old_v - step * old_u / np.sqrt(v_squares[k])
+            u_squares[k] += (scaled * old_v) ** 2
+            v_squares[k] += (scaled * old_u) ** 2
+        u[dim] -= step / np.sqrt(u_squares[dim])
+        v[dim] -= step / np.sqrt(v_squares[dim])
+        u_squares[dim] += scaled**2
+        v_squares[dim] += scaled**2
+    return total
+
+
+@njit(nogil=True, cache=True)
+def tiled_order(tiles: NDArray[np.int64], n_tiles: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """A random order that keeps the members of a tile together: tiles in random order, members at random in each.
+
+    Args:
+        tiles: (n,) the tile of each pair.
+        n_tiles: how many tiles there are.
+        rng: the source of the order.
+    """
+    ends = np.zeros(n_tiles, np.int64)
+    for tile in tiles:
+        ends[tile] += 1
+    end = 0
+    for tile in rng.permutation(n_tiles):
+        end += ends[tile]
+        ends[tile] = end
+    order = np.empty(tiles.size, np.int32)
+    starts = ends.copy()
+    for position in range(tiles.size):
+        tile = tiles[position]
+        starts[tile] -= 1
+        order[starts[tile]] = position
+    for tile in range(n_tiles):
+        first = starts[tile]
+        for last in range(ends[tile] - 1, first, -1):
+            other = first + int(rng.random() * (last - first + 1))
+            order[last], order[other] = order[other], order[last]
+    return order

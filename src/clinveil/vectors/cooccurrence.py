@@ -1,0 +1,219 @@
+"""Weighted co-occurrence counts of word pairs, exact and out of core.
+
+Two words at distance d in one note (d up to the window) add 1/d to their pair; windows never cross notes. Words
+without an id are taken out first, so the window closes over them, as in the programs of word2vec and GloVe.
+
+A hash table holds the pairs until its memory is spent; then it is sorted and written to a scratch file, a run, and
+the runs are merged at the end. Weights are summed as integers, so the counts are the same for any memory limit, any
+number of workers and any order.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from clinveil.corpus.corpus import TEXT, Corpus
+from clinveil.scale.local import threads
+from clinveil.tokens import words
+
+Ids = NDArray[np.int32]
+Records = NDArray[np.void]
+
+END = -1  # follows each note in an array of word ids
+# A pair of words, row << 32 | column, and its weight. In a table, no units mean an empty slot.
+RECORD = np.dtype([("key", np.int64), ("units", np.int64)])
+_LARGEST_UNIT = 1 << 30
+_FIRST_SLOTS = 1 << 16
+_LEAST_CHUNK = 1 << 12
+# A slot has 16 bytes; writing a table that is half full as a sorted run takes 16 more.
+_BYTES_PER_SLOT = 32
+
+
+def encode(corpus: Corpus, ids: Mapping[str, int]) -> Iterator[Ids]:
+    """The word ids of each batch of notes, `END` after each note; null texts and words without an id are left out."""
+    for batch in corpus.batches():
+        row: list[int] = []
+        for text in batch.column(TEXT).to_pylist():
+            if text is not None:
+                row += [ids[word] for word in words(text) if word in ids]
+                row.append(END)
+        yield np.array(row, dtype=np.int32)
+
+
+def unit_of(window: int) -> int:
+    """How many units a weight of 1 has: every 1/d is a whole number of them up to window 22, and nearly so beyond."""
+    return min(math.lcm(*range(1, window + 1)), _LARGEST_UNIT)
+
+
+@dataclass(frozen=True)
+class Cooccurrences:
+    """Counts X of word pairs.
+
+    Attributes:
+        runs: sorted arrays of (key, units), in memory or mapped from scratch files that must outlive this object.
+        unit: units that make a weight of 1.
+        symmetric: whether X(i, j) = X(j, i), of which only i <= j is kept; otherwise j follows i in the text.
+        chunk: records of a run that are held in memory at a time.
+    """
+
+    runs: Sequence[Records] = field(repr=False)
+    unit: int
+    symmetric: bool
+    chunk: int = 1 << 20
+
+    def blocks(self) -> Iterator[tuple[Ids, Ids, NDArray[np.float64]]]:
+        """Rows, columns and counts of all pairs, each once, in order of row and column.
+
+        A symmetric X(i, i) counts each of its co-occurrences twice, once from either side.
+        """
+        for block in _merged(self.runs, self.chunk):
+            rows = (block["key"] >> 32).astype(np.int32)
+            columns = (block["key"] & 0xFFFFFFFF).astype(np.int32)
+            counts = block["units"] / self.unit
+            yield rows, columns, np.where(self.symmetric & (rows == columns), 2 * counts, counts)
+
+
+def count_pairs(
+    batches: Iterable[Ids], *, window: int, symmetric: bool, memory_mb: float, workers: int, folder: Path
+) -> Cooccurrences:
+    """Count the co-occurrences of encoded notes.
+
+    Args:
+        batches: word ids with `END` after each note, as `encode` gives them.
+        window: the largest distance that counts.
+        symmetric: count unordered pairs, or (earlier, later) ones.
+        memory_mb: MiB for all tables together.
+        workers: threads; each has a table of its own, and they change no count.
+        folder: a private folder for runs; the result reads from it, so it must stay.
+    """
+    slots = 1 << max(8, int(memory_mb * 2**20 / workers / _BYTES_PER_SLOT).bit_length() - 1)
+    counters = [_Counter(window, symmetric, max(slots, _slots_for(window)), folder / str(n)) for n in range(workers)]
+    free: SimpleQueue[_Counter] = SimpleQueue()
+    for counter in counters:
+        free.put(counter)
+
+    def count(ids: Ids) -> None:
+        counter = free.get()
+        counter.add(ids)
+        free.put(counter)
+
+    for _ in threads(workers)(count, batches):
+        pass
+    runs = [run for counter in counters for run in counter.finish()]
+    return Cooccurrences(runs, unit_of(window), symmetric, chunk=max(_LEAST_CHUNK, slots // max(1, len(runs))))
+
+
+class _Counter:
+    """One worker's table of pairs, with the runs that it has written."""
+
+    def __init__(self, window: int, symmetric: bool, most_slots: int, path: Path) -> None:
+        self._weights = np.rint(unit_of(window) / np.arange(1, window + 1)).astype(np.int64)
+        self._symmetric, self._most_slots, self._path = symmetric, most_slots, path
+        self._runs: list[Records] = []
+        self._table, self._used = np.zeros(min(_FIRST_SLOTS, most_slots), RECORD), 0
+
+    def add(self, ids: Ids) -> None:
+        """Count the pairs of whole notes."""
+        position = 0
+        while True:
+            position, self._used = _count(ids, position, self._weights, self._symmetric, self._table, self._used)
+            if position == ids.size:
+                return
+            self._make_room()
+
+    def _make_room(self) -> None:
+        if self._table.size < self._most_slots:
+            larger = np.zeros(2 * self._table.size, RECORD)
+            _move(self._table, larger)
+            self._table = larger
+        else:
+            path = self._path.with_name(f"{self._path.name}-{len(self._runs)}.run")
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                self._sorted().tofile(file)
+            self._runs.append(np.memmap(path, RECORD, mode="r"))
+            self._table["units"] = 0
+            self._used = 0
+
+    def _sorted(self) -> Records:
+        full = self._table[self._table["units"] > 0]
+        return full[np.argsort(full["key"])]
+
+    def finish(self) -> list[Records]:
+        """The runs on disk, and what is left in memory as the last one; the table is given up."""
+        last = self._sorted()
+        self._table = np.zeros(0, RECORD)
+        return [*self._runs, last] if last.size else self._runs
+
+
+def _slots_for(window: int) -> int:
+    """The least table that takes the pairs of one word at half its slots."""
+    return 1 << (2 * window).bit_length()
+
+
+def _merged(runs: Sequence[Records], chunk: int) -> Iterator[Records]:
+    """Merge sorted runs, adding the units of equal keys; about `chunk` records of each run are in memory at a time."""
+    starts = [0] * len(runs)
+    while unread := [n for n, run in enumerate(runs) if starts[n] < run.size]:
+        heads = [runs[n][starts[n] : starts[n] + chunk] for n in unread]
+        # Up to the least of the last keys, no run can hold a key that has not been read.
+        last = min(head["key"][-1] for head in heads)
+        takes = [int(np.searchsorted(head["key"], last, side="right")) for head in heads]
+        for n, take in zip(unread, takes, strict=True):
+            starts[n] += take
+        together = np.concatenate([head[:take] for head, take in zip(heads, takes, strict=True)])
+        together = together[np.argsort(together["key"], kind="stable")]
+        firsts = np.flatnonzero(np.diff(together["key"], prepend=~together["key"][:1]))
+        block = together[firsts]
+        block["units"] = np.add.reduceat(together["units"], firsts)
+        yield block
+
+
+@njit(nogil=True, cache=True)
+def _slot(table: Records, key: int) -> np.int64:
+    """The slot of a key in an open-addressed table: its own, or the empty one where it belongs."""
+    mask = table.size - 1
+    # Multiplicative hashing (Knuth, TAOCP 3, 6.4); the fold brings the well-mixed high bits down.
+    product = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64(product ^ (product >> np.uint64(32))) & mask
+    while table[slot].units != 0 and table[slot].key != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(nogil=True, cache=True)
+def _count(
+    ids: Ids, position: int, weights: NDArray[np.int64], symmetric: bool, table: Records, used: int
+) -> tuple[int, int]:
+    """Count from a position on until the table is half full; return the next position and the used slots."""
+    window, limit = weights.size, table.size // 2
+    while position < ids.size and used + window <= limit:
+        word = np.int64(ids[position])
+        for distance in range(1, min(window, position) + 1):
+            other = np.int64(ids[position - distance])
+            if word < 0 or other < 0:
+                break
+            key = (word << 32) | other if symmetric and word < other else (other << 32) | word
+            slot = _slot(table, key)
+            used += table[slot].units == 0
+            table[slot].key = key
+            table[slot].units += weights[distance - 1]
+        position += 1
+    return position, used
+
+
+@njit(nogil=True, cache=True)
+def _move(old: Records, new: Records) -> None:
+    """Copy all pairs of a table to a larger, empty one."""
+    for record in old:
+        if record.units != 0:
+            slot = _slot(new, record.key)
+            new[slot].key, new[slot].units = record.key, record.units

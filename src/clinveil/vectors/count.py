@@ -1,0 +1,181 @@
+"""Counting words and the patients who use them, in one pass over the notes and in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
+from clinveil.files import private_folder, remove
+from clinveil.tokens import words
+
+PAIRS_IN_MEMORY = 1 << 24
+_BLOCK_TOKENS = 1 << 20
+_BUCKETS = 64
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """How often each word occurs, and in the notes of how many patients.
+
+    Attributes:
+        words: lookup forms, most frequent first, ties by the word itself.
+        counts: (n_words,) int64 occurrences.
+        patients: (n_words,) int64 distinct patients in whose notes the word occurs.
+        n_patients, n_notes, n_tokens: totals over the notes that have a text (null ones are skipped).
+    """
+
+    words: Sequence[str] = field(repr=False)
+    counts: NDArray[np.int64] = field(repr=False)
+    patients: NDArray[np.int64] = field(repr=False)
+    n_patients: int
+    n_notes: int
+    n_tokens: int
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def count_words(corpus: Corpus, scratch: Path, *, pairs_in_memory: int = PAIRS_IN_MEMORY) -> WordCounts:
+    """Count the words of all notes and the patients of each word, in one pass.
+
+    Args:
+        corpus: the notes; null texts are skipped, notes without a patient id count as one patient.
+        scratch: a private folder; (patient, word) numbers are spilled there beyond the limit and removed at the end.
+        pairs_in_memory: distinct (patient, word) pairs held at a time, 8 bytes each.
+
+    Returns:
+        The counts; memory grows with the vocabulary and the number of patients, not with the notes.
+    """
+    numbering = _Numbering[str]()
+    owners = _Numbering[str | None]()
+    counts = np.zeros(0, dtype=np.int64)
+    n_notes = 0
+    with _Pairs(scratch, pairs_in_memory) as pairs:
+        for rows, lengths, patients in _blocks(corpus, numbering, owners):
+            grown = np.bincount(rows, minlength=len(numbering))
+            grown[: len(counts)] += counts
+            counts = grown
+            n_notes += len(lengths)
+            pairs.add(rows << 32 | np.repeat(patients, lengths))
+        per_word = pairs.patients_per_word(len(numbering))
+    return _sorted(list(numbering), counts, per_word, (len(owners), n_notes))
+
+
+class _Numbering(dict[K, int], Generic[K]):
+    """Numbers for things in the order of their first use."""
+
+    def __missing__(self, key: K) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+_Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def _blocks(corpus: Corpus, numbering: _Numbering[str], owners: _Numbering[str | None]) -> Iterator[_Block]:
+    """Word numbers of about a million tokens at a time, with the length and the patient number of each note."""
+    number = numbering.__getitem__
+    rows: list[int] = []
+    lengths: list[int] = []
+    patients: list[int] = []
+    for batch in corpus.batches():
+        for text, patient in zip(batch.column(TEXT).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True):
+            if text is None:
+                continue
+            before = len(rows)
+            rows.extend(map(number, words(text)))
+            lengths.append(len(rows) - before)
+            patients.append(owners[patient])
+            if len(rows) >= _BLOCK_TOKENS:
+                yield _arrays(rows, lengths, patients)
+                rows, lengths, patients = [], [], []
+    yield _arrays(rows, lengths, patients)
+
+
+def _arrays(rows: list[int], lengths: list[int], patients: list[int]) -> _Block:
+    return np.array(rows, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(patients, dtype=np.int64)
+
+
+def _sorted(
+    found: list[str], counts: NDArray[np.int64], patients: NDArray[np.int64], totals: tuple[int, int]
+) -> WordCounts:
+    by_word = np.array(sorted(range(len(found)), key=found.__getitem__), dtype=np.int64)
+    order = by_word[np.argsort(-counts[by_word], kind="stable")]
+    return WordCounts([found[i] for i in order], counts[order], patients[order], *totals, n_tokens=int(counts.sum()))
+
+
+class _Pairs:
+    """Distinct (word, patient) pairs, packed as word << 32 | patient; spilled to files by word beyond a limit."""
+
+    def __init__(self, scratch: Path, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[NDArray[np.int64]] = []
+        self._held = 0
+        self._folder = Path(tempfile.mkdtemp(prefix="pairs", dir=private_folder(scratch)))
+
+    def __enter__(self) -> _Pairs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        remove(self._folder)
+
+    def add(self, pairs: NDArray[np.int64]) -> None:
+        self._parts.append(_distinct(pairs))
+        self._held += len(self._parts[-1])
+        if self._held > self._limit:
+            self._merge()
+            if self._held > self._limit // 2:
+                self._spill()
+
+    def _merge(self) -> None:
+        self._parts = [_distinct(np.concatenate(self._parts))]
+        self._held = len(self._parts[0])
+
+    def _spill(self) -> None:
+        pairs = np.concatenate(self._parts)
+        bucket = (pairs >> 32) % _BUCKETS
+        order = np.argsort(bucket, kind="stable")
+        ends = np.searchsorted(bucket[order], np.arange(_BUCKETS + 1))
+        for name in range(_BUCKETS):
+            _append(self._folder / str(name), pairs[order[ends[name] : ends[name + 1]]])
+        self._parts, self._held = [], 0
+
+    def patients_per_word(self, n_words: int) -> NDArray[np.int64]:
+        """How many patients each word has, shape (n_words,)."""
+        patients = np.zeros(n_words, dtype=np.int64)
+        spilled = sorted(self._folder.iterdir())
+        if spilled and self._parts:
+            self._spill()
+        for file in spilled:
+            distinct = _distinct(np.fromfile(file, dtype=np.int64))
+            patients += np.bincount(distinct >> 32, minlength=n_words)
+        if self._parts:
+            self._merge()
+            patients += np.bincount(self._parts[0] >> 32, minlength=n_words)
+        return patients
+
+
+def _distinct(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Distinct values, ascending; many times faster than np.unique, which hashes."""
+    pairs = np.sort(pairs)
+    first = np.ones(len(pairs), dtype=bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=first[1:])
+    return pairs[first]
+
+
+def _append(file: Path, pairs: NDArray[np.int64]) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
+        out.write(pairs.tobytes())

@@ -1,0 +1,131 @@
+"""Vectors on disk: a folder of our own (Arrow, npy, JSON), and word2vec's text and binary files; never pickle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.errors import InputError
+from clinveil.files import private_folder, whole
+from clinveil.vectors.table import Vectors
+from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
+
+TEXT_SUFFIXES, BINARY_SUFFIX = (".vec", ".txt"), ".bin"
+SCHEMA = "clinveil.vectors/1"
+
+
+def save_vectors(vectors: Vectors, path: Path, *, force: bool = False) -> None:
+    """Write vectors, readable by their owner only, whole or not at all.
+
+    `.vec` and `.txt` are word2vec's text, `.bin` its binary: words and numbers only, counts are lost. Any other name is
+    a folder: words.arrow (word, count, patients), matrix.npy, meta.json.
+
+    Raises:
+        UsageError: the place is taken and `force` is false.
+        InputError: a word that a word2vec file cannot hold (empty, or with a space or line break).
+    """
+    with whole(path, force=force) as part:
+        if path.suffix in TEXT_SUFFIXES:
+            write_text(vectors, part)
+        elif path.suffix == BINARY_SUFFIX:
+            write_binary(vectors, part)
+        else:
+            _write_folder(vectors, private_folder(part))
+
+
+def load_vectors(path: Path) -> Vectors:
+    """Read vectors: our folder, word2vec text (`.vec`, `.txt`; GloVe's without a header too) or binary (`.bin`).
+
+    Of a file the words stay as they are; `usable` says which of them are lookup forms.
+
+    Raises:
+        InputError: missing or malformed; one line with the file's name and, where there is one, the row.
+    """
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.is_file():
+        raise InputError("there are no vectors here", where=path.name)
+    if path.suffix == BINARY_SUFFIX:
+        return read_binary(path)
+    if path.suffix in TEXT_SUFFIXES:
+        return read_text(path)
+    raise InputError(
+        "is no kind of vectors that is known", where=path.name, remedy="a folder of clinveil embed, .vec, .txt or .bin"
+    )
+
+
+def _write_folder(vectors: Vectors, folder: Path) -> None:
+    import pyarrow as pa
+
+    columns = {
+        "word": pa.array(vectors.words, pa.large_string()),
+        "count": _column(vectors.counts, len(vectors)),
+        "patients": _column(vectors.patients, len(vectors)),
+    }
+    table = pa.table(columns)
+    with pa.OSFile(str(folder / "words.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    np.save(folder / "matrix.npy", vectors.matrix, allow_pickle=False)
+    meta = {"schema": SCHEMA, "secret": True, "n_patients": vectors.n_patients, "meta": dict(vectors.meta)}
+    (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _column(figures: NDArray[np.int64] | None, n_words: int) -> Any:
+    import pyarrow as pa
+
+    return pa.nulls(n_words, pa.int64()) if figures is None else pa.array(figures, pa.int64())
+
+
+def _read_folder(folder: Path) -> Vectors:
+    meta = _read_meta(folder / "meta.json")
+    words, counts, patients = _read_words(folder / "words.arrow")
+    file = folder / "matrix.npy"
+    try:
+        matrix = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        raise InputError("cannot be read as an array", where=_place(file)) from None
+    if not isinstance(matrix, np.ndarray) or matrix.dtype != np.float32:
+        raise InputError("holds no float32 matrix", where=_place(file))
+    try:
+        return Vectors(words, matrix, counts, patients, meta["n_patients"], meta["meta"])
+    except InputError as error:
+        raise InputError(error.what, where=folder.name) from None
+
+
+def _read_meta(file: Path) -> dict[str, Any]:
+    try:
+        meta = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError("cannot be read as JSON", where=_place(file)) from None
+    if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
+        raise InputError(f"does not say {SCHEMA}", where=_place(file))
+    if not isinstance(meta.get("meta"), dict) or not isinstance(meta.get("n_patients"), int | None):
+        raise InputError("lacks n_patients or meta", where=_place(file))
+    return meta
+
+
+def _read_words(file: Path) -> tuple[list[str], NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(str(file), "rb") as source:
+            table = pa.ipc.open_file(source).read_all()
+        words = table.column("word").to_pylist()
+        counts, patients = _figures(table.column("count")), _figures(table.column("patients"))
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        raise InputError("cannot be read as the words of vectors", where=_place(file)) from None
+    if not all(isinstance(word, str) for word in words):
+        raise InputError("holds something that is no word", where=_place(file))
+    return words, counts, patients
+
+
+def _figures(column: Any) -> NDArray[np.int64] | None:
+    return None if column.null_count else np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def _place(file: Path) -> str:
+    return f"{file.parent.name}/{file.name}"

@@ -1,0 +1,166 @@
+"""The neighbour table of a vocabulary: how it is made, kept, and identified."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.errors import InputError
+from clinveil.files import private_folder, whole
+from clinveil.vectors.table import Neighbours, Vectors
+
+if TYPE_CHECKING:
+    from clinveil.vectors.approximate import Lists
+    from clinveil.vectors.nearest import Space
+
+# Comparisons up to which the exact table is made: every word of 200,000 with every other.
+EXACT_UP_TO = 200_000**2
+RECALL_WANTED = 0.97
+SAMPLED, _TUNED_ON = 2_000, 600
+
+
+def neighbours(
+    vectors: Vectors,
+    k: int,
+    *,
+    eligible: NDArray[np.bool_],
+    threads: int,
+    seed: int,
+    exact: bool | None = None,
+) -> Neighbours:
+    """The k nearest eligible words of every word by cosine, nearest first, ties by the lower row, never itself.
+
+    Args:
+        vectors: the words.
+        k: neighbours a word.
+        eligible: (n_words,) bool, which words may be a neighbour (`output_floor`).
+        threads: how many; the table is the same for any number.
+        seed: public; of the centroids and of the words that recall is measured on.
+        exact: whether to compare each word with each eligible one; None: up to `EXACT_UP_TO` comparisons.
+
+    Returns:
+        The table. A word with a zero vector has cosine 0 with all. An approximate table (lists around centroids)
+        carries its recall, measured against the exact neighbours of 2,000 words drawn by frequency band.
+
+    Raises:
+        InputError: k < 1, a mask of another length, or not more than k eligible words.
+    """
+    from clinveil.vectors.exact import exact_search
+    from clinveil.vectors.nearest import Space
+
+    candidates = np.flatnonzero(eligible).astype(np.int32)
+    if eligible.shape != (len(vectors),):
+        raise InputError(f"a mask of {eligible.shape} for {len(vectors)} words")
+    if k < 1 or len(candidates) <= k:
+        raise InputError(
+            f"{k} neighbours a word need more than {max(k, 1)} eligible words; there are {len(candidates)}"
+        )
+    if exact is None:
+        exact = len(vectors) * len(candidates) <= EXACT_UP_TO
+    space, queries = Space.of(vectors.matrix), np.arange(len(vectors), dtype=np.int32)
+    if not exact:
+        return _approximate(vectors, space, k, eligible, threads, seed)
+    ids, cosines = exact_search(space, queries, candidates, k, threads=threads)
+    return Neighbours(ids, cosines, eligible, 1.0, {"method": "exact", "k": k, "candidates": len(candidates)})
+
+
+def _approximate(
+    vectors: Vectors, space: Space, k: int, eligible: NDArray[np.bool_], threads: int, seed: int
+) -> Neighbours:
+    from clinveil.vectors.approximate import approximate_search, build_lists
+    from clinveil.vectors.exact import exact_search
+    from clinveil.vectors.recall import draw_sample, recall
+
+    candidates = np.flatnonzero(eligible).astype(np.int32)
+    lists = build_lists(space, candidates, n_lists=max(1, int(2 * len(candidates) ** 0.5)), seed=seed)
+    n_probed = _enough_lists(vectors, space, lists, k, threads, seed)
+    queries = np.arange(len(vectors), dtype=np.int32)
+    ids, cosines = approximate_search(space, lists, queries, k, n_probed=n_probed, threads=threads)
+    sample = draw_sample(vectors.counts, len(vectors), SAMPLED, np.random.default_rng([seed, 2]))
+    _, true = exact_search(space, sample.rows, candidates, k, threads=threads)
+    share, bands = recall(sample, cosines[sample.rows], true)
+    meta = {
+        "method": "inverted lists",
+        "k": k,
+        "candidates": len(candidates),
+        "lists": len(lists),
+        "lists_probed": n_probed,
+        "seed": seed,
+        "recall_weighted_by": "tokens" if vectors.counts is not None else "words",
+        "recall_by_band": bands,
+    }
+    return Neighbours(ids, cosines, eligible, share, meta)
+
+
+def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads: int, seed: int) -> int:
+    """How many lists a query must look into for the recall wanted, by tokens and over words alike.
+
+    Doubled until it does on a sample of its own, not the one that recall is reported on.
+    """
+    from clinveil.vectors.approximate import approximate_search
+    from clinveil.vectors.exact import exact_search
+    from clinveil.vectors.recall import draw_sample, recall
+
+    sample = draw_sample(vectors.counts, len(vectors), _TUNED_ON, np.random.default_rng([seed, 1]))
+    _, true = exact_search(space, sample.rows, np.sort(lists.candidates), k, threads=threads)
+    n_probed = min(16, len(lists))
+    while n_probed < len(lists):
+        _, found = approximate_search(space, lists, sample.rows, k, n_probed=n_probed, threads=threads)
+        by_token, bands = recall(sample, found, true)
+        words = sum(band["words"] for band in bands)
+        by_word = sum(band["recall"] * band["words"] for band in bands) / words
+        if min(by_token, by_word) >= RECALL_WANTED:
+            break
+        n_probed = min(2 * n_probed, len(lists))
+    return n_probed
+
+
+def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> None:
+    """Write a table as a private folder (ids.npy, similarities.npy, eligible.npy, meta.json), whole or not at all."""
+    with whole(path, force=force) as folder:
+        private_folder(folder)
+        for name, column in _columns(table).items():
+            np.save(folder / f"{name}.npy", column, allow_pickle=False)
+        meta = {"schema": "clinveil.neighbours/1", "secret": True, "recall": table.recall, "meta": dict(table.meta)}
+        (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def load_neighbours(path: Path) -> Neighbours:
+    """Read a table back. Raises InputError with the file's name if it is missing, broken or of another shape."""
+    columns = {name: _array(path / f"{name}.npy", kind) for name, kind in _KINDS.items()}
+    file = path / "meta.json"
+    try:
+        meta = json.loads(file.read_text(encoding="utf-8"))
+        return Neighbours(**columns, recall=float(meta["recall"]), meta=dict(meta["meta"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("cannot be read as the description of a neighbour table", where=file.name) from None
+
+
+def table_digest(table: Neighbours) -> str:
+    """SHA-256 in hex of the shape, the ids, the similarities and the mask: what names a table in the manifest."""
+    digest = hashlib.sha256(f"clinveil.neighbours/1 {len(table)} {table.k}\n".encode())
+    for name, column in _columns(table).items():
+        digest.update(np.ascontiguousarray(column, dtype=_KINDS[name]).data)
+    return digest.hexdigest()
+
+
+_KINDS = {"ids": "<i4", "similarities": "<f4", "eligible": "?"}
+
+
+def _columns(table: Neighbours) -> dict[str, NDArray[Any]]:
+    return {name: getattr(table, name) for name in _KINDS}
+
+
+def _array(file: Path, kind: str) -> NDArray[Any]:
+    try:
+        array = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        raise InputError("cannot be read as an array", where=file.name) from None
+    if not isinstance(array, np.ndarray) or array.dtype != np.dtype(kind) or array.ndim not in (1, 2):
+        raise InputError(f"holds no array of {np.dtype(kind)}", where=file.name)
+    return array

@@ -1,0 +1,100 @@
+"""How many of the true nearest words an approximate table holds, by frequency band and weighted by tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.vectors.nearest import Floats
+
+# Bands of occurrences; of the place in the file where vectors came without counts.
+_BOUNDS = np.array([2, 10, 100, 1_000, 10_000])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Queries drawn at random within each frequency band.
+
+    Attributes:
+        rows: (n,) int32, ascending.
+        band: (n,) int64, the band of each.
+        weight: (n,) float64, its share of all tokens that it stands for; sums to 1.
+        names: what each band holds.
+        shares: (n_bands,) float64 share of all tokens.
+        sizes: (n_bands,) int64 words of each band.
+    """
+
+    rows: NDArray[np.int32]
+    band: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    names: tuple[str, ...]
+    shares: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+
+
+def draw_sample(counts: NDArray[np.int64] | None, n_words: int, size: int, rng: np.random.Generator) -> Sample:
+    """About `size` words, as many from each band as there are, up to an equal share.
+
+    Args:
+        counts: (n_words,) occurrences; without them the bands are places in the file, and words weigh the same.
+        n_words: words in all.
+        size: queries wanted.
+        rng: the draw.
+    """
+    figures = np.arange(1, n_words + 1) if counts is None else counts
+    weights = np.ones(n_words) if counts is None else np.maximum(counts, 1).astype(np.float64)
+    bands = np.searchsorted(_BOUNDS, figures, side="right")
+    filled = np.unique(bands)
+    rows: list[NDArray[np.int64]] = []
+    weight: list[NDArray[np.float64]] = []
+    for band, left in zip(filled, range(len(filled), 0, -1), strict=True):
+        members = np.flatnonzero(bands == band)
+        fair = -(-(size - sum(len(drawn) for drawn in rows)) // left)
+        drawn = np.sort(rng.choice(members, min(len(members), fair), replace=False))
+        rows.append(drawn)
+        weight.append(weights[drawn] / weights[drawn].sum() * weights[members].sum())
+    order = np.argsort(np.concatenate(rows))
+    chosen = np.concatenate(rows)[order].astype(np.int32)
+    shares = np.bincount(bands, weights, len(_BOUNDS) + 1) / weights.sum()
+    return Sample(
+        chosen,
+        bands[chosen],
+        np.concatenate(weight)[order] / weights.sum(),
+        _names("place" if counts is None else "count"),
+        shares,
+        np.bincount(bands, minlength=len(_BOUNDS) + 1),
+    )
+
+
+def _names(what: str) -> tuple[str, ...]:
+    ends = [*(str(bound - 1) for bound in _BOUNDS), ""]
+    return tuple(
+        f"{what} {first}" if str(first) == last else f"{what} {first}-{last}" if last else f"{what} {first} and more"
+        for first, last in zip([1, *_BOUNDS.tolist()], ends, strict=True)
+    )
+
+
+def recall(sample: Sample, found: Floats, true: Floats) -> tuple[float, list[dict[str, Any]]]:
+    """The share of the true nearest that was found, weighted by tokens, and its mean by band.
+
+    A neighbour counts as found where its cosine reaches the k-th true one, so that ties do not count as misses.
+
+    Args:
+        sample: the queries.
+        found, true: (n, k) float32 cosines of the approximate and of the exact table.
+    """
+    hits = (found >= true[:, -1:]).mean(axis=1)
+    bands = [
+        {
+            "band": sample.names[band],
+            "words": int(sample.sizes[band]),
+            "sampled": int((sample.band == band).sum()),
+            "token_share": round(float(sample.shares[band]), 6),
+            "recall": round(float(hits[sample.band == band].mean()), 6),
+        }
+        for band in np.unique(sample.band)
+    ]
+    return float((hits * sample.weight).sum()), bands

@@ -1,0 +1,108 @@
+"""Word pairs split so that threads never touch the same vector, whatever order they run in.
+
+Words are dealt into `PARTS` parts, and pairs into blocks by the parts of their two words. A round is a set of blocks
+that share no part, so its blocks can be trained at the same time with the same result as one after the other: the
+outcome depends on the seed, not on the number of workers (distributed SGD of Gemulla et al., KDD 2011). Blocks lie in
+scratch files and are read one at a time.
+
+Within a block, pairs come in tiles of `TILE` words by `TILE` words, so that the vectors at work stay in a core's cache.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.scale.local import threads
+from clinveil.vectors.adagrad import PAIR, Pairs, tiled_order
+
+PARTS = 16
+TILE = 256
+Block = tuple[int, int]
+Step = Callable[[Pairs, NDArray[np.int32]], float]
+
+
+def part_of(words: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The part of each word: dealt out by frequency, to and fro, so that the parts have much the same work."""
+    turn = words % (2 * PARTS)
+    return np.minimum(turn, 2 * PARTS - 1 - turn)
+
+
+def rounds(*, shared: bool) -> list[list[Block]]:
+    """All blocks, in rounds of blocks that share no parameter.
+
+    Args:
+        shared: rows and columns share their vectors, so a block (a, b) with a <= b holds the pairs of both orders and
+            needs both parts; otherwise it needs row part a and column part b.
+    """
+    if not shared:
+        return [[(a, (a + shift) % PARTS) for a in range(PARTS)] for shift in range(PARTS)]
+    # The circle method of round-robin tournaments: one part stays, the others move around it.
+    turning = PARTS - 1
+    games: list[list[Block]] = [[(a, a) for a in range(PARTS)]]
+    for shift in range(turning):
+        pairs = [(shift, turning)]
+        pairs += [((shift + k) % turning, (shift - k) % turning) for k in range(1, PARTS // 2)]
+        games.append([(min(pair), max(pair)) for pair in pairs])
+    return games
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The blocks of pairs in a folder, one file a block.
+
+    Attributes:
+        folder: a private folder.
+        shared: see `rounds`.
+    """
+
+    folder: Path
+    shared: bool
+
+    def _path(self, block: Block) -> Path:
+        return self.folder / f"{block[0]}-{block[1]}.pairs"
+
+    def add(self, pairs: Pairs) -> None:
+        """Append pairs to the files of their blocks."""
+        rows, columns = part_of(pairs["row"]), part_of(pairs["column"])
+        if self.shared:
+            rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        block = rows * PARTS + columns
+        order = np.argsort(block, kind="stable")
+        names, starts = np.unique(block[order], return_index=True)
+        for name, members in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
+            path = self._path(divmod(name, PARTS))
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                pairs[members].tofile(file)
+
+    def epoch(self, step: Step, *, seed: int, epoch: int, workers: int) -> float:
+        """Pass over all pairs once, rounds, tiles and their pairs in random order; return the sum of losses.
+
+        Args:
+            step: trains on pairs in an order and returns their loss; it must not hold the GIL.
+            seed, epoch: what the random order is made from.
+            workers: threads; they change nothing that comes out.
+        """
+
+        def train(block: Block) -> float:
+            path = self._path(block)
+            if not path.exists():
+                return 0.0
+            pairs = np.fromfile(path, PAIR)
+            return step(pairs, _order(pairs, np.random.default_rng([seed, epoch, *block])))
+
+        games = rounds(shared=self.shared)
+        turns: Iterable[int] = np.random.default_rng([seed, epoch]).permutation(len(games)).tolist()
+        # A map over threads ends before the next begins: that is the barrier between rounds.
+        return sum(sum(threads(workers)(train, games[turn])) for turn in turns)
+
+
+def _order(pairs: Pairs, rng: np.random.Generator) -> NDArray[np.int32]:
+    rows, columns = (pairs[name].astype(np.int64) // (PARTS * TILE) for name in ("row", "column"))
+    across = int(columns.max()) + 1
+    return np.asarray(tiled_order(rows * across + columns, across * (int(rows.max()) + 1), rng))
