@@ -69,6 +69,7 @@ def test_a_share_is_rounded_by_less_than_its_last_digit(value):
         (0.25, "number", "0.25"),
         (7, "share", f"700.0{S}%"),
         (4.0, "length", "4"),
+        (1.804, "length", "1.80"),
     ],
 )
 def test_other_numbers_by_hand(value, kind, words):
@@ -80,6 +81,7 @@ def test_nothing_is_a_dash_and_small_is_small():
     assert small().text == "<11" and small().value is None
     assert interval(0.1, None, "share") is None and interval(None, 0.1, "share") is None
     assert [end.value for end in interval(0.1, 0.2, "share")] == [0.1, 0.2]
+    assert interval(0.1, 0.1, "share") is None
 
 
 def test_the_longest_fitting_entry_is_taken():
@@ -162,10 +164,23 @@ def test_the_interval_decides_what_is_said_about_chance(low, high, better, begin
 
 def test_zero_of_n_shows_only_a_bound():
     # The classical rule: none in 32 bounds the rate by 1 - 0.05^(1/32) = 8.9 %, none in 299 by 1.0 %.
-    said = " ".join(sentences(finding(0.0, 0.0, 0.1, chance=0.05, n=32), PLAIN, "share"))
+    said = " ".join(sentences(finding(0.0, chance=0.05, n=32), PLAIN, "share"))
     assert f"0 of 32 only shows that the rate is below 8.9{S}%" in said
-    said = " ".join(sentences(finding(0.0, 0.0, 0.1, chance=0.05, n=299), PLAIN, "share"))
+    said = " ".join(sentences(finding(0.0, chance=0.05, n=299), PLAIN, "share"))
     assert f"below 1.00{S}%" in said
+
+
+def test_zero_with_an_interval_is_bounded_by_it():
+    # Of 215,307 runs in few notes the interval over patients knows more than the count of runs.
+    said = " ".join(sentences(finding(0.0, 0.0, 0.0074, chance=0.0, n=215307), PLAIN, "share"))
+    assert f"None was found; up to 0.74{S}% cannot be ruled out." in said
+    assert "215,307" not in said
+
+
+def test_what_stands_for_chance_is_the_findings_own_word():
+    own = Finding("attack.x", 0.2, 9, "lower", chance=0.1, detail={"chance": "shuffled words"})
+    assert "for shuffled words" in sentences(own, PLAIN, "share")[0]
+    assert "for guessing" in sentences(finding(0.2, chance=0.1), PLAIN, "share")[0]
 
 
 def test_zero_of_all_is_zero():

@@ -42,10 +42,16 @@ def sentences(finding: Finding, measure: MeasureText, kind: Kind) -> list[str]:
         return [f"It was not measured: {finding.detail['why']}. Nothing is shown either way."]
     parts = [_against_zero(finding) if kind == "difference" else _against_chance(finding, measure, kind)]
     if finding.value == 0 and kind == "share" and measure.sampled and finding.n:
-        bound = share(1 - 0.05 ** (1 / finding.n))
-        parts.append(f"0 of {finding.n:,} only shows that the rate is below {bound} (95 % bound).")
+        parts.append(_none_found(finding))
     parts += [_fresh(finding, kind), _power(finding, kind), _against_threshold(finding, kind)]
     return [part for part in parts if part]
+
+
+def _none_found(finding: Finding) -> str:
+    """What none of n can show: the interval where there is one (it knows about clusters), else 1 - 0.05^(1/n)."""
+    if finding.high is not None:
+        return f"None was found; up to {share(finding.high)} cannot be ruled out."
+    return f"0 of {finding.n:,} only shows that the rate is below {share(1 - 0.05 ** (1 / finding.n))} (95 % bound)."
 
 
 def _against_chance(finding: Finding, measure: MeasureText, kind: Kind) -> str:
@@ -57,7 +63,7 @@ def _against_chance(finding: Finding, measure: MeasureText, kind: Kind) -> str:
         return "" if not plain else measure.bad if value else measure.good
     low = value if finding.low is None else finding.low
     high = value if finding.high is None else finding.high
-    beside = f"{text(value, kind)} against {text(chance, kind)} for {measure.chance}"
+    beside = f"{text(value, kind)} against {text(chance, kind)} for {finding.detail.get('chance') or measure.chance}"
     higher_is_good = finding.better == "higher"
     if low > chance:
         return f"{measure.good if higher_is_good else measure.bad} ({beside}.)"

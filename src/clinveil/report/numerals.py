@@ -39,7 +39,9 @@ def text(value: float | int, kind: Kind) -> str:
         return f"{value:+.3f}".replace("-", "−")
     if kind == "score":
         return f"{value:.3f}"
-    return f"{value:,.1f}" if abs(value) >= 10 or kind in ("count", "length") else f"{value:.3g}"
+    if kind == "length":
+        return f"{value:,.2f}"
+    return f"{value:,.1f}" if abs(value) >= 10 or kind == "count" else f"{value:.3g}"
 
 
 def share(value: float) -> str:
@@ -57,8 +59,8 @@ def share(value: float) -> str:
 
 
 def interval(low: float | None, high: float | None, kind: Kind) -> tuple[Number, Number] | None:
-    """Both ends of an interval, or None where there is no interval."""
-    return None if low is None or high is None else (number(low, kind), number(high, kind))
+    """Both ends of an interval, or None where there is none, or where it is a point (the number is exact)."""
+    return None if low is None or high is None or low == high else (number(low, kind), number(high, kind))
 
 
 def small() -> Number:
