@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 NULL_TEXT, RAISED = "null text", "detector raised"
 
 
+class Found(NamedTuple):
+    """A span of a note with the text that stands there: as secret as the note."""
+
+    note_id: str
+    span: Span
+    text: str
+
+
 @dataclass
 class Deidentified:
     """A batch after its identifiers were treated.
@@ -42,7 +50,7 @@ class Deidentified:
         by_detector: the same by the detector whose label won.
         skipped: rows that were not written, by reason.
         tagged: dates and others for which no surrogate could be made, by label (mode replace).
-        spans: note id -> spans in the input text, where they were asked for.
+        spans: what was found in the input, note by note, where it was asked for.
     """
 
     batch: pa.RecordBatch = field(repr=False)
@@ -50,7 +58,7 @@ class Deidentified:
     by_detector: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
-    spans: dict[str, list[Span]] | None = field(default=None, repr=False)
+    spans: list[Found] | None = field(default=None, repr=False)
 
 
 class Deidentifier:
@@ -96,7 +104,7 @@ class Deidentifier:
 
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
-        done = Deidentified(batch, spans={} if self.keep_spans else None)
+        done = Deidentified(batch, spans=[] if self.keep_spans else None)
         rows, texts = [], []
         columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
         for row, (note_id, patient_id, text) in enumerate(zip(*columns, strict=True)):
@@ -121,7 +129,7 @@ class Deidentifier:
         done.by_detector.update(span.detector for span in spans)
         done.tagged += tagged
         if done.spans is not None:
-            done.spans[note_id] = spans
+            done.spans += [Found(note_id, span, text[span.start : span.end]) for span in spans]
         return treated
 
     def _replacement(

@@ -1,0 +1,219 @@
+"""`clinveil deidentify`: find PHI in notes and remove, replace or tag it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from clinveil.cli.options import Out, Vault, settings_command
+from clinveil.settings import NotesSettings, PhiSettings, RunSettings, flag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clinveil.corpus.open import NotesCorpus
+    from clinveil.keys import Key
+    from clinveil.phi.deidentifier import Deidentified, Found
+
+app = typer.Typer(add_completion=False)
+KEY_FILE = "key.bin"
+MOST_RAISED = 0.01  # share of the notes
+README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
+
+key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
+deidentify.json  what was run, and counts; no note text
+spans.jsonl      with --spans: every identifier that was found, with its text
+
+The notes that were written are secret too: what the detectors miss still stands in them.
+"""
+
+
+class DeidentifySettings(RunSettings, NotesSettings, PhiSettings):
+    """Everything that `clinveil deidentify` can be told."""
+
+    spans: bool = flag(False, "Also write spans.jsonl (what was found, with its text) to the vault.")
+
+
+@dataclass
+class _Totals:
+    """Counts over all batches."""
+
+    read: int = 0
+    written: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
+    detectors: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    tagged: Counter[str] = field(default_factory=Counter)
+
+    def add(self, done: Deidentified) -> None:
+        self.written += done.batch.num_rows
+        self.read += done.batch.num_rows + sum(done.skipped.values())
+        self.labels += done.counts
+        self.detectors += done.by_detector
+        self.skipped += done.skipped
+        self.tagged += done.tagged
+
+
+@settings_command(app, DeidentifySettings, name="deidentify")
+def deidentify(
+    settings: DeidentifySettings,
+    notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
+    out: Out,
+    vault: Vault = None,
+) -> None:
+    """Find PHI in notes and remove it, replace it by surrogates, or tag it; what is missed stays, so the output is secret."""
+    from clinveil.corpus.open import open_corpus
+    from clinveil.files import default_vault, private_folder, refuse_existing, whole
+
+    refuse_existing(out, force=settings.force)
+    os.umask(0o077)  # half-written notes are as secret as whole ones
+    say = _quiet if settings.quiet else _say
+    corpus = open_corpus(notes, settings)
+    secrets = private_folder(vault or default_vault(out))
+    key = _key(settings.seed, secrets)
+    with whole(out, force=settings.force) as part:
+        totals = _run(settings, corpus, key, part, out, secrets)
+        _gate(totals)
+        _keep(secrets, key, settings, totals)
+    _report(totals, say)
+    typer.echo("SECRET: what the detectors missed still stands in these notes", err=True)
+
+
+def _key(seed: int | None, secrets: Path) -> Key:
+    """The vault's own key where there is one, so that later notes of a patient are treated as the earlier ones."""
+    from clinveil.keys import Key
+
+    if seed is not None:
+        typer.echo("TEST SEED: not for release", err=True)
+        return Key.from_seed(seed)
+    path = secrets / KEY_FILE
+    return Key.load(path) if path.exists() else Key.generate()
+
+
+def _run(
+    settings: DeidentifySettings, corpus: NotesCorpus, key: Key, part: Path, out: Path, secrets: Path
+) -> _Totals:
+    from clinveil.corpus.people import read_patients
+    from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
+    from clinveil.scale import processes
+
+    patients = read_patients(settings.patients) if settings.patients else None
+    deidentifier = Deidentifier(key, mode=settings.mode, patients=patients, keep_spans=settings.spans)
+    totals = _Totals()
+    with _spans_file(secrets, wanted=settings.spans) as spans:
+        done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
+        _write(_counted(done, totals, spans, quiet=settings.quiet), part, out, corpus)
+    totals.read += sum(corpus.skipped.values())
+    totals.skipped += corpus.skipped
+    return totals
+
+
+def _write(batches: Iterable[pa.RecordBatch], part: Path, out: Path, corpus: NotesCorpus) -> None:
+    """One file where OUT has a known suffix, else a folder: of .txt where the notes were one, or with one file in it."""
+    from clinveil.corpus.formats import suffix_of
+    from clinveil.corpus.write import write_corpus
+
+    suffix = suffix_of(out) or corpus.suffix
+    path = part
+    if not suffix_of(out) and corpus.suffix:
+        part.mkdir(mode=0o700)
+        path = part / f"notes{suffix}"
+    write_corpus(batches, path, corpus.columns, suffix)
+
+
+def _counted(
+    done: Iterable[Deidentified], totals: _Totals, spans: TextIO | None, *, quiet: bool
+) -> Iterator[pa.RecordBatch]:
+    for each in done:
+        totals.add(each)
+        for found in each.spans or () if spans else ():
+            spans.write(json.dumps(_line(found), ensure_ascii=False) + "\n")  # type: ignore[union-attr]
+        if sys.stderr.isatty() and not quiet:
+            typer.echo(f"{totals.read} notes", err=True)
+        yield each.batch
+
+
+def _line(found: Found) -> dict[str, Any]:
+    span = found.span
+    return {
+        "note_id": found.note_id,
+        "start": span.start,
+        "end": span.end,
+        "label": span.label,
+        "text": found.text,
+        "detector": span.detector,
+        "score": span.score,
+    }
+
+
+@contextmanager
+def _spans_file(secrets: Path, *, wanted: bool) -> Iterator[TextIO | None]:
+    if not wanted:
+        yield None
+        return
+    from clinveil.files import whole
+
+    with whole(secrets / "spans.jsonl", force=True) as part, part.open("w", encoding="utf-8") as file:
+        yield file
+
+
+def _gate(totals: _Totals) -> None:
+    from clinveil.errors import GateError
+    from clinveil.phi.deidentifier import RAISED
+
+    raised = totals.skipped[RAISED]
+    if raised > MOST_RAISED * totals.read:
+        remedy = "nothing was written; report it, without any note text"
+        raise GateError(f"the detectors failed on {raised} of {totals.read} notes", remedy=remedy)
+
+
+def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals) -> None:
+    """The key and the record of the run, in the vault."""
+    from importlib.metadata import version
+
+    from clinveil.files import private_text
+
+    if key.test_seed is None and not (secrets / KEY_FILE).exists():
+        key.save(secrets / KEY_FILE)
+    record = {
+        "secret": True,
+        "version": version("clinveil"),
+        "test_seed": key.test_seed,
+        "key_commitment": key.commitment,
+        "mode": settings.mode,
+        "known_patients": settings.patients is not None,
+        "notes_read": totals.read,
+        "notes_written": totals.written,
+        "skipped": dict(totals.skipped),
+        "spans_by_label": dict(totals.labels.most_common()),
+        "spans_by_detector": dict(totals.detectors.most_common()),
+        "tagged_for_want_of_a_surrogate": dict(totals.tagged),
+    }
+    private_text(secrets / "deidentify.json", json.dumps(record, indent=2) + "\n")
+    private_text(secrets / "README.txt", README)
+
+
+def _report(totals: _Totals, say: Callable[[str], None]) -> None:
+    say(f"{totals.written} of {totals.read} notes written")
+    for reason, count in totals.skipped.items():
+        say(f"  not written, {reason}: {count}")
+    for label, count in totals.labels.most_common():
+        tagged = f" ({totals.tagged[label]} as a tag: no surrogate could be made)" if totals.tagged[label] else ""
+        say(f"  {label:12} {count}{tagged}")
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _quiet(line: str) -> None:
+    pass
