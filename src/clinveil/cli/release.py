@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,29 @@ app = typer.Typer()
 
 @settings_command(app, ReleaseSettings, name="release")
 def release(
-    settings: ReleaseSettings, notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")], out: Out
+    settings: ReleaseSettings,
+    notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
+    out: Out,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
 ) -> None:
     """Protect notes, check the result, and write a release, a vault and a report."""
-    typer.echo(repr(settings))
+    from clinveil.release.run import dry_run as plan_only
+    from clinveil.release.run import run_release
+
+    if dry_run:
+        for line in plan_only(notes, settings):
+            typer.echo(line)
+        return
+    outcome = run_release(notes, out, settings, say=_say(settings.quiet))
+    for line in outcome.summary():
+        typer.echo(line)
+    if outcome.refused:
+        raise typer.Exit(4)
+
+
+def _say(quiet: bool) -> Callable[[str], None]:
+    def say(line: str) -> None:
+        if not quiet:
+            typer.echo(line, err=True)
+
+    return say

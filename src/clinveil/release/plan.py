@@ -38,6 +38,11 @@ class Preflight:
     skipped: Counter[str]
 
     @property
+    def read(self) -> int:
+        """All rows of the source, those that its preset leaves out included."""
+        return self.rows + self.skipped.total()
+
+    @property
     def tokens(self) -> int:
         """Estimated word tokens."""
         return round(self.characters / CHARACTERS_PER_TOKEN)

@@ -1,0 +1,71 @@
+"""From word vectors to a channel: floor, neighbours, mechanism, kept words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.neighbours import NO_POOL, NeighbourMechanism, common_pool
+from clinveil.errors import InputError
+from clinveil.keys import Key
+from clinveil.settings import ChannelSettings
+from clinveil.tokens import words
+from clinveil.vectors.count import WordCounts
+from clinveil.vectors.floor import output_floor
+from clinveil.vectors.neighbours import neighbours
+from clinveil.vectors.table import Neighbours, Vectors
+
+
+def build_channel(
+    vectors: Vectors,
+    settings: ChannelSettings,
+    *,
+    key: Key,
+    threads: int,
+    counts: WordCounts | None = None,
+) -> tuple[Channel, Neighbours]:
+    """The channel that the settings ask for, and the neighbour table below it.
+
+    Args:
+        vectors: all their words are inputs; those above the rare-word floor are outputs.
+        key: N per type is a keyed secret, and the seed of an approximate search comes from it.
+        counts: words of the notes at hand; needed for imported vectors, which carry no patients.
+
+    Raises:
+        InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
+    """
+    low, high = settings.n.low, settings.n.high
+    eligible = output_floor(
+        vectors, settings.min_patients, need=high + 1, allow_small=settings.allow_small, counts=counts
+    )
+    seed = key.digest("neighbour search") % 2**31
+    table = neighbours(vectors, high, eligible=eligible, threads=threads, seed=seed)
+    mechanism = NeighbourMechanism(low, high, settings.n_per == "type", key)
+    pool = common_pool(_frequencies(vectors, counts), eligible) if settings.unknown == "pool" else NO_POOL
+    channel = mechanism.compile(vectors.words, table, pool)
+    return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
+
+
+def _frequencies(vectors: Vectors, counts: WordCounts | None) -> NDArray[np.int64]:
+    if vectors.counts is not None:
+        return vectors.counts
+    known = dict(zip(counts.words, counts.counts.tolist(), strict=True)) if counts else {}
+    return np.array([known.get(word, 0) for word in vectors.words], dtype=np.int64)
+
+
+def read_words(path: Path) -> frozenset[str]:
+    """The words of a file, one a line, as lookup forms. Raises InputError for a line that is not one word."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError("cannot be read as UTF-8 text", where=path.name) from None
+    found = set()
+    for row, line in enumerate(lines, 1):
+        forms = words(line)
+        if len(forms) > 1:
+            raise InputError(f"row {row} holds {len(forms)} words", where=path.name, remedy="one word a line")
+        found.update(forms)
+    return frozenset(found)

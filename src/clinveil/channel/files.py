@@ -1,0 +1,60 @@
+"""A channel as a private folder: words.arrow, four arrays, meta.json. No pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+
+from clinveil.channel.channel import Channel
+from clinveil.errors import InputError
+from clinveil.files import private_folder, whole
+
+SCHEMA = "clinveil.channel/1"
+ARRAYS = ("indptr", "indices", "probabilities", "eligible")
+
+
+def save_channel(channel: Channel, path: Path, *, force: bool = False) -> None:
+    """Write a channel, whole or not at all; it is as secret as the vectors."""
+    with whole(path, force=force) as folder:
+        private_folder(folder)
+        table = pa.table({"word": pa.array(channel.words, pa.string())})
+        feather.write_feather(table, folder / "words.arrow", compression="zstd")
+        for name in ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(channel, name), allow_pickle=False)
+        (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
+
+
+def load_channel(path: Path) -> Channel:
+    """Read a channel back. Raises InputError if the folder does not hold one."""
+    try:
+        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        words = feather.read_table(path / "words.arrow")["word"].to_pylist()
+        arrays = {name: np.load(path / f"{name}.npy", allow_pickle=False) for name in ARRAYS}
+        kept = frozenset(meta["kept"])
+        return Channel(words, mechanism=meta["mechanism"], parameters=meta["parameters"], kept=kept, **arrays)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        raise InputError("does not hold a channel", where=path.name, remedy="make it again") from None
+
+
+def channel_digest(channel: Channel) -> str:
+    """SHA-256 in hex of the words, the matrix, the floor and the mechanism: what names a channel in the manifest."""
+    digest = hashlib.sha256(json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode())
+    for name in ARRAYS:
+        digest.update(np.ascontiguousarray(getattr(channel, name)).data)
+    return digest.hexdigest()
+
+
+def _meta(channel: Channel) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "secret": True,
+        "mechanism": channel.mechanism,
+        "parameters": dict(channel.parameters),
+        "kept": sorted(channel.kept),
+    }

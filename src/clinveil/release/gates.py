@@ -1,0 +1,138 @@
+"""The gates: what must hold before anything may leave. A failed gate means that no `release/` is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.tally import Tally
+from clinveil.corpus.corpus import Accounting
+from clinveil.finding import Finding
+from clinveil.keys import Key
+from clinveil.release.check import OutputCheck
+from clinveil.report.record import Gate
+
+SKIPPED_SHARE = 0.01
+NAME_P = 0.01
+
+
+def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
+    """What reading the release back must show."""
+    itself = channel.maps_to_itself
+    return [
+        Gate(
+            "no word stands for itself",
+            "Does any released word stand where the same word stood in the source?",
+            passed=itself or (check.self_replaced == 0 and tally.self_replaced == 0),
+            value=check.self_replaced,
+            threshold="not promised by this mechanism" if itself else 0,
+            unit="words",
+            meaning="The mechanism promises never to draw the word itself; words kept on request are counted apart.",
+            remedy="This is a fault of the program. Do not release; report it.",
+        ),
+        Gate(
+            "no unknown word passed",
+            "Is every released word one that the channel can write, and every other character one of the layout's?",
+            passed=check.foreign == 0 and check.stray == 0,
+            value=check.foreign + check.stray,
+            threshold=0,
+            unit="words and characters",
+            meaning="A word without a vector is replaced by a draw from common words, or dropped; it never passes.",
+            remedy="This is a fault of the program. Do not release; report it.",
+        ),
+        Gate(
+            "rare-word floor held",
+            "Is any released word one that too few patients used?",
+            passed=check.below_floor == 0,
+            value=check.below_floor,
+            threshold=0,
+            unit="words",
+            meaning="A word seen in fewer patients than --min-patients is never written, whoever's note it came from.",
+            remedy="This is a fault of the program. Do not release; report it.",
+        ),
+    ]
+
+
+def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list[Gate]:
+    """Every note must be accounted for, and few may be missing."""
+    lost = abs(rows.read - rows.written - sum(rows.skipped.values()))
+    strangers = check.unmatched + abs(check.notes - rows.written)
+    failed = sum(n for reason, n in rows.skipped.items() if reason not in PLANNED)
+    share = failed / rows.read if rows.read else 0.0
+    return [
+        Gate(
+            "every note accounted for",
+            "Is each note read either written once under its own new id, or skipped for a stated reason?",
+            passed=lost == 0 and strangers == 0 and check.unaligned == 0 and tally.balanced,
+            value=lost + strangers + check.unaligned,
+            threshold=0,
+            unit="notes",
+            meaning="Read = written + skipped, and each released id leads to one source note in the crosswalk.",
+            remedy="This is a fault of the program. Do not release; report it.",
+        ),
+        Gate(
+            "few notes failed",
+            "What share of the notes had no text or could not be processed?",
+            passed=share <= SKIPPED_SHARE,
+            value=share,
+            threshold=SKIPPED_SHARE,
+            unit="share of notes",
+            meaning="A note that cannot be processed is left out, never passed through.",
+            remedy="Look at the reasons in the internal report, mend the source, and run again.",
+        ),
+    ]
+
+
+# Rows left out because the source's preset says so, not because something went wrong.
+PLANNED = frozenset({"marked as an error in the source"})
+
+
+def patient_gates(findings: Sequence[Finding]) -> list[Gate]:
+    """What the known-patient feed must not find in the patients' own notes; empty without a feed."""
+    return [_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in findings if _is_own(f)]
+
+
+def _is_own(finding: Finding) -> bool:
+    return finding.measure.startswith("attack.own_")
+
+
+def _own(finding: Finding) -> Gate:
+    kind = finding.measure.removeprefix("attack.own_").replace("_", " ")
+    count = int(finding.detail.get("count") or 0)
+    return Gate(
+        f"no own {kind}",
+        f"Does a patient's own {kind} stand in his own released notes?",
+        passed=count == 0,
+        value=count,
+        threshold=0,
+        unit=f"own {kind}s",
+        meaning=f"{finding.n:,} of the known-patient feed were looked for in the released notes of their own patient.",
+        remedy="Find the stage that let it pass, mend the feed or the detectors, and release again.",
+    )
+
+
+def _own_name(finding: Finding) -> Gate:
+    p = finding.detail.get("p")
+    return Gate(
+        "own name no more often than others'",
+        "Does a patient's own full name stand in his own released notes more often than other patients' names do?",
+        passed=p is None or float(p) >= NAME_P,
+        value=p,
+        threshold=NAME_P,
+        unit="P under permuted names",
+        meaning="A name can be drawn by chance for anybody. It must not be drawn for its owner more often than that.",
+        remedy="Check that PHI replacement ran before the channel and that the feed is that of these notes.",
+    )
+
+
+def seed_gate(key: Key) -> Gate:
+    """A key from a public seed can be replayed by anyone."""
+    return Gate(
+        "no test seed",
+        "Was the key drawn in secret?",
+        passed=key.test_seed is None,
+        value="secret key" if key.test_seed is None else "public seed",
+        threshold="secret key",
+        meaning="With a public seed anybody can replay the draws and undo the release.",
+        remedy="Run again without --seed.",
+    )

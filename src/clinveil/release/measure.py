@@ -1,0 +1,106 @@
+"""What is measured on every release: the attacks of this version, and utility on each label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.attack.identifiers import identifiers
+from clinveil.attack.inversion import inversion
+from clinveil.attack.layout import layout
+from clinveil.attack.overlap import overlap
+from clinveil.attack.repetition import repeated, repeats_in_notes
+from clinveil.channel.channel import Channel
+from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.people import Patient
+from clinveil.finding import Finding
+from clinveil.settings import ReleaseSettings
+from clinveil.utility.classification import classification
+from clinveil.vectors.count import WordCounts
+
+NOT_TRIED = (
+    "An attacker who reads context: a language model over each place's candidates recovers more than these figures.",
+    "An attacker without the vectors, who trains his own on other notes or on the release.",
+    "Linkage by somebody who holds a piece of the source: he tests which released note could have come from it.",
+    "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
+    "Intersection with another release of the same notes.",
+)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the measures look at: both sides of the release, what made it, and how to get from one to the other."""
+
+    original: Corpus
+    released: Corpus
+    notes: dict[str, str]  # released note id -> source note id
+    patients: dict[str, str]
+    channel: Channel
+    counts: WordCounts
+    known: dict[str, Patient]
+
+
+def prior(channel: Channel, counts: WordCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The owner's word frequencies in the channel's order, and those of the words it does not know."""
+    known = np.zeros(len(channel.words), dtype=np.int64)
+    unknown = []
+    for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
+        row = channel.ids.get(word)
+        if row is None:
+            unknown.append(count)
+        else:
+            known[row] = count
+    return known, np.array(unknown, dtype=np.int64)
+
+
+def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> list[Finding]:
+    """All findings of a release, attacks first; the order is that of the report."""
+    known, unknown = prior(material.channel, material.counts)
+    steps: list[Callable[[], list[Finding]]] = [
+        lambda: inversion(material.channel, known, unknown),
+        lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng),
+        lambda: repeats_in_notes(material.original, rng),
+        lambda: _names(material, rng),
+        lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
+        lambda: layout(material.released.batches()),
+        *[lambda label=label: _utility(material, label, rng) for label in settings.label],  # type: ignore[misc]
+    ]
+    return list(chain.from_iterable(step() for step in steps))
+
+
+def _names(material: Material, rng: Generator) -> list[Finding]:
+    if not material.known:
+        return []
+    return identifiers(material.released.batches(), material.known, rng, crosswalk=material.patients)
+
+
+def _utility(material: Material, label: str, rng: Generator) -> list[Finding]:
+    original, released = material.original.batches(), material.released.batches()
+    return classification(original, released, label, rng, crosswalk=material.notes)
+
+
+def without_kept(material: Material, base: Channel) -> list[Finding]:
+    """The inversion figures of the same channel without the user's kept words: what keeping them costs."""
+    known, unknown = prior(base, material.counts)
+    return [_renamed(f, "_none_kept") for f in inversion(base, known, unknown)]
+
+
+def _renamed(finding: Finding, ending: str) -> Finding:
+    return Finding.from_dict({**finding.as_dict(), "measure": finding.measure + ending})
+
+
+def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:
+    """Released note id -> source note id, and the same for patients."""
+    notes: dict[str, str] = {}
+    patients: dict[str, str] = {}
+    for batch in crosswalk:
+        source_note, source_patient, note, patient = (column.to_pylist() for column in batch.columns)
+        notes.update(zip(note, source_note, strict=True))
+        patients.update(zip(patient, source_patient, strict=True))
+    return notes, patients

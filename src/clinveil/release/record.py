@@ -1,0 +1,211 @@
+"""The record of a run: what the reports show and what both manifests say."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.tally import Tally
+from clinveil.corpus.corpus import Accounting, Columns
+from clinveil.finding import Finding
+from clinveil.release.manifest import SCHEMA, public_settings
+from clinveil.release.measure import NOT_TRIED
+from clinveil.release.stages import Job
+from clinveil.report.record import (
+    AlignedNote,
+    Column,
+    CorpusFacts,
+    Fact,
+    Gate,
+    PhiCount,
+    ReleaseRecord,
+    StageRow,
+    TokenRow,
+)
+from clinveil.spans import LABELS
+from clinveil.vectors.count import WordCounts
+
+TITLE = "Release of clinical notes"
+
+
+@dataclass
+class Account:
+    """What a run has to tell, gathered as it goes."""
+
+    job: Job
+    rows: Accounting
+    counts: WordCounts
+    channel: Channel
+    tally: Tally
+    found: Counter[str] | None
+    gates: Sequence[Gate]
+    findings: Sequence[Finding]
+    stages: Sequence[StageRow]
+    digests: Mapping[str, str]
+    seeds: Mapping[str, int]
+    source_sha256: str
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def run(self) -> str:
+        """A name for the run that says nothing of its notes."""
+        return f"{self.created[:10]}-{self.job.key.commitment[:8]}"
+
+
+def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
+    """The token accounting, by class; the denominator is everything but white space."""
+    dropped = tally.words - tally.replaced - tally.kept_words
+    unknown = min(tally.unknown, tally.replaced)
+    return (
+        TokenRow(
+            "words",
+            tally.words,
+            replaced=tally.replaced - unknown,
+            unknown=unknown,
+            dropped=dropped,
+            kept=tally.kept_words,
+            self_replaced=tally.self_replaced,
+        ),
+        TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
+        TokenRow("punctuation", tally.punct, dropped=tally.punct),
+        TokenRow("other", tally.other, dropped=tally.other),
+    )
+
+
+def dispositions(columns: Columns) -> tuple[Column, ...]:
+    """What became of each source column."""
+    roles = {columns.note_id: "note id, replaced by a random one", columns.text: "text, every word replaced"}
+    if columns.patient_id:
+        roles[columns.patient_id] = "patient id, replaced by a random one"
+    roles |= {name: "kept as it is" + (", label" if name in columns.labels else "") for name in columns.keep}
+    return tuple(Column(n, d) for n, d in roles.items()) + tuple(Column(n, "dropped") for n in columns.dropped)
+
+
+def record_of(account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:
+    """The internal edition: what a report of this run shows."""
+    job, counts = account.job, account.counts
+    facts = CorpusFacts(
+        read=account.rows.read,
+        notes=account.rows.written,
+        patients=counts.n_patients if job.corpus.columns.patient_id else None,
+        tokens=counts.n_tokens,
+        types=len(counts),
+        skipped=dict(account.rows.skipped),
+        columns=dispositions(job.corpus.columns),
+        more=(
+            Fact("words that may come out", int(account.channel.eligible.sum())),
+            Fact("words seen in too few patients to come out", int((~account.channel.eligible).sum())),
+        ),
+    )
+    return ReleaseRecord(
+        title=TITLE,
+        edition="internal",
+        run=account.run,
+        created=account.created,
+        version=version("clinveil"),
+        corpus=facts,
+        accounting=token_rows(account.tally),
+        gates=tuple(account.gates),
+        findings=tuple(account.findings),
+        phi=_phi(account),
+        notes=tuple(notes),
+        stages=tuple(account.stages),
+        settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
+        provenance=_provenance(account),
+        warnings=_warnings(account),
+        not_tried=NOT_TRIED,
+        test_seed=job.key.test_seed is not None,
+    )
+
+
+def _shown(value: Any) -> Any:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else value
+
+
+def _phi(account: Account) -> tuple[PhiCount, ...] | None:
+    if account.found is None:
+        return None
+    treated = {"replace": "replaced by a surrogate", "remove": "removed", "tag": "tagged"}[account.job.settings.mode]
+    return tuple(PhiCount(label, what, account.found[label], treated) for label, what in LABELS.items())
+
+
+def _provenance(account: Account) -> tuple[Fact, ...]:
+    facts = [Fact("key commitment (SHA-256)", account.job.key.commitment)]
+    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in account.digests.items()]
+    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in account.seeds.items()]
+    facts += [
+        Fact("source notes (SHA-256)", account.source_sha256, internal=True),
+        Fact("clinveil", version("clinveil")),
+        Fact("Python", platform.python_version()),
+        Fact("randomness of the release", "SipHash-2-4 and BLAKE2b, keyed"),
+    ]
+    return tuple(facts)
+
+
+def _warnings(account: Account) -> tuple[str, ...]:
+    settings, said = account.job.settings, []
+    if account.job.corpus.columns.patient_id is None:
+        said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
+        said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
+    if not settings.phi:
+        said.append("PHI replacement was switched off: names entered the vocabulary.")
+    if settings.memo == "occurrence":
+        said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
+    if settings.layout == "keep":
+        said.append("Layout was kept: see how many notes have a layout of their own.")
+    if settings.keep_words:
+        said.append(f"{account.tally.kept_words:,} words were left as they are on request; they are not protected.")
+    return tuple(said)
+
+
+def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
+    """The public manifest; `files` are the released notes with their hashes."""
+    columns = account.job.corpus.columns
+    return {
+        "schema": SCHEMA,
+        "tool": "clinveil",
+        "version": version("clinveil"),
+        "run": account.run,
+        "created": account.created,
+        "settings": public_settings(account.job.settings),
+        "notes": {
+            "file": f"notes{account.job.corpus.suffix}",
+            "rows": account.rows.written,
+            "text": columns.text,
+            "id": columns.note_id,
+            "patient": columns.patient_id,
+            "keep": list(columns.keep),
+        },
+        "columns": {column.name: column.disposition for column in dispositions(columns)},
+        "accounting": {"read": account.rows.read, "written": account.rows.written, "skipped": account.rows.skipped},
+        "tokens": account.tally.as_dict(),
+        "files": dict(files),
+        "key_commitment": account.job.key.commitment,
+        "vault_digests": dict(account.digests),
+        "seed": account.seeds["measuring"],
+        "determinism": {stage.name: stage.determinism for stage in account.stages if stage.determinism},
+        "gates": [
+            {"name": g.name, "passed": g.passed, "value": g.value, "threshold": g.threshold} for g in account.gates
+        ],
+        "findings": [finding.as_dict() for finding in account.findings],
+        "test_seed": account.job.key.test_seed is not None,
+    }
+
+
+def full_manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
+    """The manifest of the vault: the public one, with what only the custodian may know."""
+    private = {
+        "source_sha256": account.source_sha256,
+        "settings_in_full": account.job.settings.model_dump(mode="json"),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "seeds": dict(account.seeds),
+        "seconds": {stage.name: stage.seconds for stage in account.stages},
+    }
+    return manifest_of(account, files) | {"edition": "internal", "private": private}

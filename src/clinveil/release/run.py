@@ -1,0 +1,152 @@
+"""`clinveil release` from beginning to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from clinveil.channel.build import build_channel
+from clinveil.channel.files import channel_digest
+from clinveil.corpus.corpus import Accounting, Corpus
+from clinveil.corpus.open import open_corpus
+from clinveil.corpus.people import read_patients
+from clinveil.finding import Finding
+from clinveil.release.beside import aligned, sources
+from clinveil.release.check import check_output
+from clinveil.release.folder import fingerprint, run_folder
+from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.release.measure import Material, id_maps, measure, without_kept
+from clinveil.release.plan import Preflight, plan, preflight, require_patients
+from clinveil.release.publish import Outcome, publish
+from clinveil.release.record import Account, record_of
+from clinveil.release.stages import Job, channel_of, crosswalk_batches, protect, vectors_of, write_notes
+from clinveil.report.record import StageRow
+from clinveil.settings import NotesSettings, ReleaseSettings
+from clinveil.vectors.count import count_words
+from clinveil.vectors.neighbours import table_digest
+from clinveil.vectors.table import Vectors
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class _Clock:
+    """Times the stages and says what goes on."""
+
+    say: Say
+    rows: list[StageRow] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[None]:
+        self.say(f"{name}: {what}")
+        began = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - began
+        self.rows.append(StageRow(name, what, determinism, round(seconds, 2)))
+
+
+def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
+    """The plan of a release: what it would do and how long that should take. Makes nothing."""
+    corpus = open_corpus(notes, settings)
+    found = preflight(corpus)
+    yield from _plan_lines(corpus, found, settings)
+    require_patients(found, settings)
+
+
+def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> Iterator[str]:
+    columns = corpus.columns
+    yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
+    if columns.patient_id is None:
+        yield "no patient column: each note is taken for a patient of its own (name one with --patient)"
+    kept = ", ".join(columns.keep) or "none"
+    yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
+    steps = plan(found, settings)
+    yield from (f"  {row.stage:<11}{row.what}, about {row.seconds:,.0f} s" for row in steps)
+    yield f"  in all about {sum(row.seconds for row in steps):,.0f} s with {settings.workers} workers"
+
+
+def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) -> Outcome:
+    """The main job: notes in; a release, a vault and a report out.
+
+    Raises:
+        InputError: the notes do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
+    Source: paper A, Algorithm 1, with what `docs/design.md` adds.
+    """
+    corpus = open_corpus(notes, settings)
+    found = preflight(corpus)
+    require_patients(found, settings)
+    known = read_patients(settings.patients) if settings.patients else {}
+    for line in _plan_lines(corpus, found, settings):
+        say(line)
+    with run_folder(out, notes, settings) as folder:
+        key = folder.key(settings.seed)
+        if key.test_seed is not None:
+            say("TEST SEED: not for release")
+        job = Job(corpus, folder, key, settings, known)
+        return _run(job, found, fingerprint(notes), _Clock(say))
+
+
+def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outcome:
+    settings = job.settings
+    seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
+    rng = np.random.default_rng(seeds["measuring"])
+    with clock.stage("phi", f"find PHI and {settings.mode} it" if settings.phi else "left out", "keyed"):
+        protected = protect(job)
+    with clock.stage("count", "words and the patients who use them"):
+        counts = count_words(protected.corpus, job.folder.work)
+    with clock.stage("vectors", f"train {settings.algorithm}", "statistical" if settings.workers > 1 else "bitwise"):
+        vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
+    with clock.stage("neighbours", "neighbour table and channel"):
+        channel, table = channel_of(job, vectors, counts)
+    with clock.stage("obfuscate", f"replace every word, N {settings.n}", "keyed"):
+        tally, path = write_notes(job, protected.corpus, channel)
+    released = _reopened(job, path)
+    with clock.stage("check", "read the release back"):
+        walk = crosswalk_batches(job.folder)
+        check = check_output(protected.corpus.batches(), walk, released.batches(), channel)
+    with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
+        material = Material(job.corpus, released, *id_maps(crosswalk_batches(job.folder)), channel, counts, job.known)
+        findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
+    rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
+    account = Account(
+        job=job,
+        rows=rows,
+        counts=counts,
+        channel=channel,
+        tally=tally,
+        found=protected.found,
+        gates=[
+            *output_gates(check, tally, channel),
+            *patient_gates(findings),
+            *accounting_gates(rows, check, tally),
+            seed_gate(job.key),
+        ],
+        findings=findings,
+        stages=clock.rows,
+        digests={"neighbour table": table_digest(table), "channel": channel_digest(channel)},
+        seeds=seeds,
+        source_sha256=source_sha256,
+    )
+    sample = sources(job.corpus, rng, job.deidentifier())
+    clock.say("report: two editions")
+    return publish(account, record_of(account, aligned(sample, job.obfuscator(channel), "Sampled note")))
+
+
+def _cost_of_keeping(job: Job, material: Material, vectors: Vectors) -> list[Finding]:
+    """With `--keep-words`, the inversion figures of the same channel with none kept."""
+    if not job.settings.keep_words:
+        return []
+    none_kept = job.settings.model_copy(update={"keep_words": None})
+    base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=material.counts)
+    return without_kept(material, base)
+
+
+def _reopened(job: Job, path: Path) -> Corpus:
+    columns = job.corpus.columns
+    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
+    return open_corpus(path, roles.model_copy(update={"keep": columns.keep, "label": columns.labels}))
