@@ -1,0 +1,333 @@
+"""GloVe: the gradient, one epoch against a slow reference, what is learnt, and what must not change."""
+
+from __future__ import annotations
+
+import itertools
+import stat
+
+import numpy as np
+import pytest
+
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.errors import InputError, UsageError
+from clinveil.settings import GloveSettings, load_settings
+from clinveil.vectors import strata
+from clinveil.vectors.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
+from clinveil.vectors.glove import rule_of, train_glove, training_pairs
+from clinveil.vectors.strata import PARTS, Strata, part_of, rounds
+
+VARIANTS = ["pair", "single"]
+
+
+def some_pairs(rng, n_words, n, *, distinct):
+    rows, columns = rng.integers(0, n_words, (2, n))
+    if distinct:
+        rows, columns = rows[rows != columns], columns[rows != columns]
+    pairs = np.empty(rows.size, PAIR)
+    pairs["row"], pairs["column"] = rows, columns
+    pairs["target"], pairs["weight"] = rng.normal(size=rows.size), rng.random(rows.size)
+    return pairs
+
+
+def sides(rng, n_words, dim, variant, *, scale=1.0):
+    left = new_parameters(n_words, dim, rng)
+    left[:, 0] += rng.normal(0, scale, left[:, 0].shape)
+    if variant == "single":
+        return left, left
+    right = new_parameters(n_words, dim, rng)
+    right[:, 0] += rng.normal(0, scale, right[:, 0].shape)
+    return left, right
+
+
+def loss_of(pairs, left, right):
+    """Equation 8 of Pennington et al. 2014, halved, in float64."""
+    u, v = left[pairs["row"], 0].astype(np.float64), right[pairs["column"], 0].astype(np.float64)
+    difference = (u[:, :-1] * v[:, :-1]).sum(1) + u[:, -1] + v[:, -1] - pairs["target"]
+    return float((0.5 * pairs["weight"] * difference**2).sum())
+
+
+def reference_epoch(pairs, order, left, right, rule):
+    """The readable one: a pair at a time, both gradients taken before either step."""
+    total = 0.0
+    for position in order:
+        row, column, target, weight = pairs[position].tolist()
+        u, v = left[row], right[column]
+        difference = u[0, :-1] @ v[0, :-1] + u[0, -1] + v[0, -1] - target
+        total += 0.5 * weight * difference**2
+        error = np.clip(weight * difference, -rule.clip, rule.clip)
+        gradients = error * np.append(v[0, :-1], 1), error * np.append(u[0, :-1], 1)
+        for parameters, gradient in zip((u, v), gradients, strict=True):
+            parameters[0] -= rule.eta * gradient / np.sqrt(parameters[1])
+            parameters[1] += (rule.square_scale * gradient) ** 2
+    return total
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_step_follows_the_gradient_by_finite_differences(variant):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        left, right = sides(rng, 4, 6, variant)
+        pair = some_pairs(rng, 4, 40, distinct=True)[:1]
+        before = [p.astype(np.float64) for p in ((left,) if left is right else (left, right))]
+        tiny = Rule(np.float32(1e-3), np.float32(1), np.float32(np.inf))
+        descend(pair, np.zeros(1, np.int32), left, right, tiny)
+        for place, (old, new) in enumerate(zip(before, (left, right), strict=False)):
+            for where in np.ndindex(old[:, 0].shape):
+                up, down = [b.copy() for b in before], [b.copy() for b in before]
+                up[place][where[0], 0, where[1]] += 1e-5
+                down[place][where[0], 0, where[1]] -= 1e-5
+                slope = (loss_of(pair, up[0], up[-1]) - loss_of(pair, down[0], down[-1])) / 2e-5
+                moved = new[where[0], 0, where[1]] - old[where[0], 0, where[1]]
+                assert moved == pytest.approx(-1e-3 * slope, rel=1e-3, abs=3e-7)
+                squares = new[where[0], 1, where[1]] - 1
+                assert squares == pytest.approx(slope**2, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("dim", [2, 7, 50])
+def test_an_epoch_equals_the_slow_reference(variant, dim):
+    rng = np.random.default_rng(dim)
+    pairs = some_pairs(rng, 30, 500, distinct=variant == "single")
+    order = rng.permutation(pairs.size).astype(np.int32)
+    left, right = sides(rng, 30, dim, variant, scale=0.3)
+    slow_left = left.astype(np.float64)
+    slow_right = slow_left if left is right else right.astype(np.float64)
+    rule = rule_of(GloveSettings(variant=variant))
+    loss = descend(pairs, order, left, right, rule)
+    assert loss == pytest.approx(reference_epoch(pairs, order, slow_left, slow_right, rule), rel=1e-4)
+    np.testing.assert_allclose(left, slow_left, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(right, slow_right, rtol=1e-3, atol=1e-5)
+
+
+def test_a_word_with_itself_is_a_pair_of_two_different_vectors():
+    rng = np.random.default_rng(3)
+    pairs = np.array([(2, 2, 1.5, 0.8)], PAIR)
+    left, right = sides(rng, 4, 5, "pair")
+    slow = left.astype(np.float64), right.astype(np.float64)
+    rule = rule_of(GloveSettings())
+    descend(pairs, np.zeros(1, np.int32), left, right, rule)
+    reference_epoch(pairs, [0], *slow, rule)
+    np.testing.assert_allclose(left, slow[0], rtol=1e-5)
+    np.testing.assert_allclose(right, slow[1], rtol=1e-5)
+
+
+def test_only_the_single_variant_clips_a_large_error():
+    for variant, bias in (("single", 0.05 * 10), ("pair", 0.05 * 1000)):
+        left, right = (np.zeros((2, 2, 3), np.float32) for _ in range(2))
+        left[:, 1] = right[:, 1] = 1
+        descend(
+            np.array([(0, 1, 1000, 1)], PAIR),
+            np.zeros(1, np.int32),
+            left,
+            right,
+            rule_of(GloveSettings(variant=variant)),
+        )
+        assert left[0, 0, 2] == right[1, 0, 2] == pytest.approx(bias)
+
+
+def test_parameters_begin_as_both_programs_begin():
+    parameters = new_parameters(500, 20, np.random.default_rng(0))
+    vectors = parameters[:, 0, :20]
+    assert np.abs(vectors).max() <= 0.5 / 20
+    assert vectors.std() == pytest.approx(1 / 20 / np.sqrt(12), rel=0.02)
+    assert (parameters[:, 0, 20] == 0).all()
+    assert (parameters[:, 1] == 1).all()
+
+
+def test_training_pairs_by_hand():
+    rows, columns = np.array([0, 0, 1], np.int32), np.array([0, 1, 2], np.int32)
+    values = np.array([4.0, 200.0, 50.0])
+
+    def entries(**settings):
+        pairs = training_pairs(rows, columns, values, GloveSettings(**settings))
+        return {(p["row"].item(), p["column"].item()): (p["target"].item(), p["weight"].item()) for p in pairs}
+
+    weight = {4.0: 0.04**0.75, 200.0: 1.0, 50.0: 0.5**0.75}
+    once = {(0, 0): 4.0, (0, 1): 200.0, (1, 2): 50.0}
+    both = once | {(1, 0): 200.0, (2, 1): 50.0}
+    for found, wanted in (
+        (entries(), both),
+        (entries(symmetric=False), once),
+        (entries(variant="single"), {(0, 1): 200.0, (1, 2): 50.0}),
+    ):
+        assert found == {k: (pytest.approx(np.log(x)), pytest.approx(weight[x])) for k, x in wanted.items()}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_rounds_hold_every_block_once_and_share_no_part(shared):
+    games = rounds(shared=shared)
+    blocks = list(itertools.chain(*games))
+    every = list(itertools.product(range(PARTS), repeat=2))
+    assert sorted(blocks) == ([(a, b) for a, b in every if a <= b] if shared else every)
+    for game in games:
+        rows, columns = [a for a, _ in game], [b for _, b in game]
+        if shared:
+            used = [part for block in game for part in set(block)]
+            assert len(used) == len(set(used))
+        else:
+            assert len(set(rows)) == len(rows)
+            assert len(set(columns)) == len(columns)
+
+
+def test_words_are_dealt_evenly_and_one_of_each_sixteen_to_each_part():
+    parts = part_of(np.arange(PARTS * 10, dtype=np.int32)).reshape(10, PARTS)
+    assert (np.sort(parts, axis=1) == np.arange(PARTS)).all()
+    assert parts[0].tolist() == parts[1][::-1].tolist()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_epoch_passes_over_every_pair_once_in_a_seeded_order(tmp_path, monkeypatch, shared):
+    monkeypatch.setattr(strata, "TILE", 2)
+    pairs = some_pairs(np.random.default_rng(5), 200, 3000, distinct=True)
+    pairs["target"] = np.arange(pairs.size)
+    blocks = Strata(tmp_path, shared=shared)
+    blocks.add(pairs[:1000])
+    blocks.add(pairs[1000:])
+    assert {stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()} == {0o600}
+
+    def passed(seed, epoch):
+        seen = []
+
+        def step(block, order):
+            seen.extend(block["target"][order].astype(int).tolist())
+            return float(block.size)
+
+        assert blocks.epoch(step, seed=seed, epoch=epoch, workers=1) == pairs.size
+        return seen
+
+    first = passed(1, 0)
+    assert sorted(first) == list(range(pairs.size))
+    assert passed(1, 0) == first
+    assert passed(1, 1) != first
+    assert passed(2, 0) != first
+
+
+def test_a_tiled_order_keeps_tiles_together_and_shuffles_the_rest():
+    tiles = np.random.default_rng(0).integers(0, 6, 600)
+    orders = [tiled_order(tiles, 7, np.random.default_rng(seed)) for seed in range(200)]
+    for order in orders:
+        assert sorted(order.tolist()) == list(range(600))
+        assert (np.diff(tiles[order]) != 0).sum() == 5
+    # Each tile comes first about as often, and within a tile no pair clings to its place.
+    firsts = np.bincount([tiles[order[0]] for order in orders], minlength=6)
+    assert firsts.min() > 12
+    members = np.flatnonzero(tiles == 3)
+    places = np.array([np.flatnonzero(order[np.isin(order, members)] == members[0])[0] for order in orders])
+    assert abs(places.mean() - (members.size - 1) / 2) < 4 * members.size / np.sqrt(12 * 200)
+
+
+def notes_of_two_topics(n=300, seed=0):
+    """Words of one topic stand together; `s0a` and `s0b` are planted synonyms, each note uses one of them."""
+    rng = np.random.default_rng(seed)
+    notes = []
+    for i in range(n):
+        topic = i % 2
+        body = [f"t{'xy'[topic]}{'abcdefghij'[k]}" for k in rng.integers(0, 10, 20)]
+        for place in (4, 9, 14):
+            body[place] = f"syn{'xy'[topic]}{'pq'[rng.integers(0, 2)]}"
+        notes.append((str(i), f"p{i % 50}", " ".join(body)))
+    return memory_corpus(notes)
+
+
+def cosines(vectors):
+    unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    return unit @ unit.T
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_planted_synonyms_and_topics_are_found(tmp_path, variant):
+    settings = GloveSettings(dim=10, window=4, epochs=30, x_max=10, variant=variant)
+    vectors = train_glove(notes_of_two_topics(), settings, seed=0, workers=2, scratch=tmp_path)
+    table = cosines(vectors)
+    topic = np.array([word[1 if word[0] == "t" else 3] == "x" for word in vectors.words])
+    inside = topic[:, None] == topic[None, :]
+    assert table[inside].mean() > table[~inside].mean() + 0.5
+    for t in "xy":
+        one, other = vectors.ids[f"syn{t}p"], vectors.ids[f"syn{t}q"]
+        across = [vectors.ids[w] for w in vectors.words if w.startswith("syn") and w[3] != t]
+        assert table[one, other] > table[one, across].max() + 0.5
+
+
+def test_the_loss_falls_and_the_table_is_whole(tmp_path):
+    done = []
+    few, many = (
+        train_glove(
+            notes_of_two_topics(),
+            GloveSettings(dim=8, window=4, epochs=epochs),
+            seed=0,
+            workers=1,
+            scratch=tmp_path,
+            on_epoch=lambda *at: done.append(at),
+        )
+        for epochs in (1, 20)
+    )
+    assert many.meta["loss"] < 0.5 * few.meta["loss"]
+    assert done[:3] == [(1, 1), (1, 20), (2, 20)]
+    assert many.counts.sum() == 300 * 20
+    assert many.n_patients == 50
+    assert many.patients.max() <= 50
+    assert many.matrix.shape == (24, 8)
+    assert many.meta["determinism"] == "bitwise"
+    assert (many.meta["algorithm"], many.meta["variant"], many.meta["epochs"]) == ("glove", "pair", 20)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_workers_and_memory_change_no_bit_and_the_seed_does(tmp_path, variant, monkeypatch):
+    monkeypatch.setattr(strata, "TILE", 2)
+
+    def matrix(**run):
+        settings = GloveSettings(dim=9, window=6, epochs=3, variant=variant, memory_mb=run.pop("memory_mb", 64))
+        return train_glove(notes_of_two_topics(80), settings, scratch=tmp_path, **run).matrix
+
+    first = matrix(seed=1, workers=1)
+    assert matrix(seed=1, workers=1).tobytes() == first.tobytes()
+    assert matrix(seed=1, workers=4, memory_mb=1).tobytes() == first.tobytes()
+    assert not np.allclose(matrix(seed=2, workers=1), first)
+
+
+def test_sides_matter_only_where_asked(tmp_path):
+    corpus = memory_corpus([(str(i), str(i), "left right") for i in range(50)])
+    run = {"seed": 0, "workers": 1, "scratch": tmp_path}
+    assert train_glove(corpus, GloveSettings(dim=2), **run).meta["n_pairs"] == 2
+    assert train_glove(corpus, GloveSettings(dim=2, symmetric=False), **run).meta["n_pairs"] == 1
+    assert train_glove(corpus, GloveSettings(dim=2, variant="single"), **run).meta["n_pairs"] == 1
+    with pytest.raises(UsageError, match="single needs symmetric"):
+        load_settings(GloveSettings, {"variant": "single", "symmetric": False})
+
+
+def test_null_and_odd_texts(tmp_path):
+    notes = [("1", "a", None), ("2", "a", ""), ("3", "b", "Ärzte\u200b ÄRZTE 💉 病人 12 once"), ("4", "b", "once more")]
+    vectors = train_glove(memory_corpus(notes), GloveSettings(dim=4), seed=0, workers=2, scratch=tmp_path)
+    assert set(vectors.words) == {"ärzte", "病人", "once", "more"}
+    floor = train_glove(memory_corpus(notes), GloveSettings(dim=4, min_count=2), seed=0, workers=1, scratch=tmp_path)
+    assert list(floor.words) == ["once", "ärzte"]
+
+
+@pytest.mark.parametrize("notes", [[], [("1", "a", None)], [("1", "a", "alone"), ("2", "b", "single")]])
+def test_nothing_to_learn_is_said(tmp_path, notes):
+    with pytest.raises(InputError, match="no two words stand near each other"):
+        train_glove(memory_corpus(notes), GloveSettings(), seed=0, workers=1, scratch=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_divergence_names_epoch_and_eta_and_leaves_nothing_behind(tmp_path, variant):
+    settings = GloveSettings(dim=10, window=4, eta=1e6, variant=variant, x_max=1)
+    with pytest.raises(InputError, match=r"diverged in epoch \d+ of 15 with eta 1e\+06") as failure:
+        train_glove(notes_of_two_topics(40), settings, seed=0, workers=2, scratch=tmp_path)
+    assert "syn" not in str(failure.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_scratch_is_private_while_it_is_used(tmp_path):
+    modes = []
+
+    def look(done, every):
+        for path in tmp_path.rglob("*"):
+            modes.append((path.is_dir(), stat.S_IMODE(path.stat().st_mode)))
+
+    train_glove(
+        notes_of_two_topics(40), GloveSettings(dim=4, epochs=1), seed=0, workers=1, scratch=tmp_path, on_epoch=look
+    )
+    assert set(modes) == {(True, 0o700), (False, 0o600)}
