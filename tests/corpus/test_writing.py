@@ -172,6 +172,13 @@ def test_two_notes_of_one_file(tmp_path: Path) -> None:
         write_corpus([batch], tmp_path / "a", PLAIN, "")
 
 
+def test_parquet_column_names_with_dots(tmp_path: Path) -> None:
+    table = pa.table({"note.id": ["1"], "note.text": ["x"], "note": [{"text": "y"}], "note.text.b": ["z"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    corpus = open_corpus(tmp_path / "a.parquet", NotesSettings(text="note.text", id="note.id"))
+    assert next(corpus.batches()).to_pydict() == {"note_id": ["1"], "patient_id": ["1"], "text": ["x"]}
+
+
 def test_an_unknown_suffix() -> None:
     with pytest.raises(UsageError, match="unknown kind of file"):
         write_corpus([notes("x")], Path("x.xlsx"), PLAIN, ".xlsx")

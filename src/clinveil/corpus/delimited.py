@@ -49,7 +49,7 @@ class _Pass(ByteReader):
 
     def __init__(self, source: DelimitedSource) -> None:
         super().__init__(source.path, source.encoding)
-        self._where, self._encoding_name = source.path.name, source.encoding
+        self._where = source.path.name
         self._grammar = Grammar(source.delimiter.encode())
         self._parse = pa_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
         self.names: tuple[str, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -49,16 +50,27 @@ class JsonlSource:
         self._find_types([name for name in kept if name not in self._types])
         names = dict.fromkeys((*ids, *texts, *kept))
         fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
+        columns = [(name, self._converter(name, is_id=name in ids)) for name in names]
         rows: list[list[Any]] = []
         size = 0
         for number, (record, length) in enumerate(self._records(), start=1):
-            rows.append([self._value(record.get(f.name), f, f.name in ids, number) for f in fields])
+            try:
+                rows.append([convert(record.get(name)) for name, convert in columns])
+            except _NotText as error:
+                where = f"{self.path.name}, row {number}"
+                raise InputError(f"{error} is not a text", where=where, remedy="write it as a JSON string") from None
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
                 rows, size = [], 0
         if rows:
             yield _batch(rows, fields)
+
+    def _converter(self, name: str, *, is_id: bool) -> Callable[[Any], Any]:
+        """What is done to each value of a column."""
+        if name in self._types:
+            return _as_json if self._types[name].metadata else _as_it_is
+        return partial(_as_id if is_id else _as_text, name)
 
     def _find_types(self, kept: Sequence[str]) -> None:
         """The types of the kept columns, by a pass over the file: a later line may hold another kind of value."""
@@ -69,16 +81,6 @@ class JsonlSource:
                     found.add(_kind(value))
         self._types.update({name: _field(name, found) for name, found in kinds.items()})
 
-    def _value(self, value: Any, column: pa.Field, is_id: bool, number: int) -> Any:
-        if column.name in self._types:
-            return json.dumps(value) if column.metadata and value is not None else value
-        if is_id and isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if value is None or (isinstance(value, str) and _encodable(value)):
-            return value
-        where = f"{self.path.name}, row {number}"
-        raise InputError(f"{column.name!r} is not a text", where=where, remedy="write it as a JSON string")
-
     def _records(self) -> Iterator[tuple[Record, int]]:
         decode = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse).decode
         number = 0
@@ -86,17 +88,12 @@ class JsonlSource:
             if not line.strip():
                 continue
             number += 1
-            where = f"{self.path.name}, row {number}"
             try:
                 record = decode(line.decode())
-            except UnicodeDecodeError:
-                raise wrong_encoding(where, "utf-8") from None
-            except _KeyTwice:
-                raise InputError("a key stands twice", where=where, remedy="rename or drop one") from None
-            except (ValueError, RecursionError):
-                raise InputError("the line is not JSON", where=where, remedy="one object a line") from None
+            except (ValueError, RecursionError) as error:
+                raise _bad_line(error, f"{self.path.name}, row {number}") from None
             if not isinstance(record, dict):
-                raise InputError("the line is not a JSON object", where=where, remedy='write {"text": …}')
+                raise _bad_line(None, f"{self.path.name}, row {number}")
             yield record, len(line)
         if not number:
             raise InputError("it is empty", where=self.path.name, remedy="give one JSON object a line")
@@ -114,6 +111,39 @@ class JsonlSource:
 
 class _KeyTwice(ValueError):
     pass
+
+
+class _NotText(ValueError):
+    """The name of the column."""
+
+
+def _bad_line(error: Exception | None, where: str) -> InputError:
+    if isinstance(error, UnicodeDecodeError):
+        return wrong_encoding(where, "utf-8")
+    if isinstance(error, _KeyTwice):
+        return InputError("a key stands twice", where=where, remedy="rename or drop one")
+    kind = "a JSON object" if error is None else "JSON"
+    return InputError(f"the line is not {kind}", where=where, remedy='one {"id": …, "text": …} a line')
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _as_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _as_text(name: str, value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and _encodable(value)):
+        return value
+    raise _NotText(repr(name))
+
+
+def _as_id(name: str, value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _as_text(name, value)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> Record:
