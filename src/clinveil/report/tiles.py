@@ -125,7 +125,7 @@ def _useful(record: ReleaseRecord) -> Tile:
 def _seal(record: ReleaseRecord) -> Tile:
     facts = [f"{fact.label}: {brief(fact.value)}" for fact in record.provenance[:3]]
     key = "TEST SEED: not for release" if record.test_seed else "secret key, kept in the vault"
-    return Tile("Seal", Number(record.run[:12] or NONE), (f"clinveil {record.version}, {key}", *facts), "provenance")
+    return Tile("Seal", Number(brief(record.run) or NONE), (f"clinveil {record.version}, {key}", *facts), "provenance")
 
 
 def brief(value: object) -> str:
