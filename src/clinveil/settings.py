@@ -88,12 +88,18 @@ class PhiSettings(Settings):
 class VectorSettings(Settings):
     """How word vectors are trained (gensim's names and meanings)."""
 
-    algorithm: Literal["cbow", "skipgram", "fasttext"] = flag("cbow", "Training algorithm.")
+    algorithm: Literal["cbow", "skipgram", "fasttext", "glove"] = flag("cbow", "Training algorithm.")
+    glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector a word.")
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(5, "Context words on either side.", ge=1, le=100)
     negative: int = flag(5, "Negative samples for each positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(5, "Passes over the notes.", ge=1, le=1000)
+    epochs: int = flag(5, "Passes over the notes; of GloVe over its word pairs, 15 unless given.", ge=1, le=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _glove_takes_more_passes(cls, values: Any) -> Any:
+        return {"epochs": 15, **values} if isinstance(values, dict) and values.get("algorithm") == "glove" else values
 
 
 class GloveSettings(Settings):

@@ -8,13 +8,16 @@ import stat
 import numpy as np
 import pytest
 
+from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.errors import InputError, UsageError
-from clinveil.settings import GloveSettings, load_settings
+from clinveil.settings import GloveSettings, VectorSettings, load_settings
 from clinveil.vectors import strata
 from clinveil.vectors.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
+from clinveil.vectors.files import load_vectors
 from clinveil.vectors.glove import rule_of, train_glove, training_pairs
 from clinveil.vectors.strata import PARTS, Strata, part_of, rounds
+from clinveil.vectors.train import train
 
 VARIANTS = ["pair", "single"]
 
@@ -331,3 +334,31 @@ def test_scratch_is_private_while_it_is_used(tmp_path):
         notes_of_two_topics(40), GloveSettings(dim=4, epochs=1), seed=0, workers=1, scratch=tmp_path, on_epoch=look
     )
     assert set(modes) == {(True, 0o700), (False, 0o600)}
+
+
+def test_train_hands_glove_over_with_its_settings(tmp_path):
+    settings = VectorSettings(algorithm="glove", glove_variant="single", dim=6, window=3, min_count=2)
+    run = {"seed": 4, "workers": 2, "scratch": tmp_path}
+    wanted = GloveSettings(variant="single", dim=6, window=3, min_count=2, epochs=15)
+    vectors = train(notes_of_two_topics(40), settings, **run)
+    direct = train_glove(notes_of_two_topics(40), wanted, **run)
+    assert vectors.matrix.tobytes() == direct.matrix.tobytes()
+    assert vectors.meta == direct.meta
+    assert VectorSettings().epochs == 5
+    assert VectorSettings(algorithm="glove", epochs=3).epochs == 3
+
+
+@pytest.mark.parametrize("flags", [[], ["--glove-variant", "single", "--epochs", "2"]])
+def test_the_command_trains_and_stores_glove(tmp_path, flags, capsys):
+    notes = tmp_path / "notes.csv"
+    (batch,) = notes_of_two_topics(60).batches()
+    rows = zip(*batch.to_pydict().values(), strict=True)
+    notes.write_text("\n".join(["note_id,patient_id,text", *(",".join(row) for row in rows)]), encoding="utf-8")
+    out = tmp_path / "vectors"
+    assert main(["embed", str(notes), "--algorithm", "glove", "--dim", "8", "--seed", "1", *flags, "-o", str(out)]) == 0
+    vectors = load_vectors(out)
+    assert vectors.matrix.shape == (24, 8)
+    assert vectors.meta["variant"] == (flags[1] if flags else "pair")
+    assert vectors.meta["epochs"] == (2 if flags else 15)
+    assert {p.name for p in tmp_path.iterdir()} == {"notes.csv", "vectors"}
+    assert "bitwise" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Training word vectors on notes: word2vec and fastText, by gensim."""
+"""Training word vectors on notes: word2vec and fastText by gensim, GloVe by our own code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from clinveil.corpus.corpus import Corpus
 from clinveil.errors import InputError
 from clinveil.files import private_folder
-from clinveil.settings import VectorSettings
+from clinveil.settings import GloveSettings, VectorSettings
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.sentences import Sentences, sentence_file
 from clinveil.vectors.table import Vectors
@@ -39,7 +39,8 @@ def train(
     Args:
         corpus: the notes; read once, and once more where `counts` is not given.
         settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from its context's mean,
-            `skipgram` the context from the word; the rest are gensim's defaults.
+            `skipgram` the context from the word, and `glove` fits their co-occurrence counts (`train_glove`); the rest
+            are gensim's defaults, or GloVe's.
         seed: public; with one worker the same seed gives the same bits (`meta["determinism"]`).
         workers: threads; fewer are used where the notes are too few to share out.
         scratch: a private folder for the words of the notes, removed at the end.
@@ -61,6 +62,11 @@ def train(
             f"{n_words} words occur at least {settings.min_count} times; vectors need two",
             remedy="give more notes, or a smaller --min-count",
         )
+    if settings.algorithm == "glove":
+        from clinveil.vectors.glove import train_glove
+
+        glove = _glove_settings(settings)
+        return train_glove(corpus, glove, seed=seed, workers=workers, scratch=scratch, counts=counts, on_epoch=on_epoch)
     with sentence_file(corpus, scratch) as sentences:
         workers = sentences.workers(workers)
         model = _fitted(settings, counts, n_words, sentences, _Run(seed, workers, on_epoch))
@@ -72,6 +78,11 @@ def train(
         counts.n_patients,
         _meta(settings, counts, seed, workers),
     )
+
+
+def _glove_settings(settings: VectorSettings) -> GloveSettings:
+    shared = {name: getattr(settings, name) for name in ("dim", "window", "min_count", "epochs")}
+    return GloveSettings(**shared, variant=settings.glove_variant)
 
 
 class _Run:
@@ -150,7 +161,7 @@ def _callbacks(on_epoch: OnEpoch | None, epochs: int) -> list[Any]:
 def _meta(settings: VectorSettings, counts: WordCounts, seed: int, workers: int) -> dict[str, Any]:
     from gensim import __version__
 
-    names = VectorSettings.model_fields
+    names = [name for name in VectorSettings.model_fields if name != "glove_variant"]
     return {
         **{name: getattr(settings, name) for name in names},
         "seed": seed,
