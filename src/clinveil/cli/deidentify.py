@@ -70,7 +70,7 @@ def deidentify(
     out: Out,
     vault: Vault = None,
 ) -> None:
-    """Find PHI in notes and remove it, replace it by surrogates, or tag it; what is missed stays, so the output is secret."""
+    """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
     from clinveil.corpus.open import open_corpus
     from clinveil.files import default_vault, private_folder, refuse_existing, whole
 
@@ -99,9 +99,7 @@ def _key(seed: int | None, secrets: Path) -> Key:
     return Key.load(path) if path.exists() else Key.generate()
 
 
-def _run(
-    settings: DeidentifySettings, corpus: NotesCorpus, key: Key, part: Path, out: Path, secrets: Path
-) -> _Totals:
+def _run(settings: DeidentifySettings, corpus: NotesCorpus, key: Key, part: Path, out: Path, secrets: Path) -> _Totals:
     from clinveil.corpus.people import read_patients
     from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
     from clinveil.scale import processes
@@ -118,7 +116,7 @@ def _run(
 
 
 def _write(batches: Iterable[pa.RecordBatch], part: Path, out: Path, corpus: NotesCorpus) -> None:
-    """One file where OUT has a known suffix, else a folder: of .txt where the notes were one, or with one file in it."""
+    """One file where OUT has a known suffix; else a folder, of .txt where the notes were one, or with one file."""
     from clinveil.corpus.formats import suffix_of
     from clinveil.corpus.write import write_corpus
 

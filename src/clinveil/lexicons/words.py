@@ -12,16 +12,42 @@ from importlib.resources import files
 
 # Endings that make a word of a stem (longest first), with what may stand in their place.
 _ENDINGS = (
-    ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")), ("ally", ("", "al")),
-    ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("", "e")), ("iest", ("y",)), ("ying", ("ie",)),
-    ("ing", ("", "e")), ("ies", ("y",)), ("ied", ("y",)), ("ier", ("y",)), ("ily", ("y",)), ("est", ("", "e")),
-    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")), ("es", ("", "e")),
-    ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
-    ("y", ("", "e")), ("d", ("",)),
-)  # fmt: skip
+    ("iness", ("y",)),
+    ("ingly", ("", "e")),
+    ("fully", ("", "ful")),
+    ("ility", ("le", "il")),
+    ("ally", ("", "al")),
+    ("ness", ("",)),
+    ("less", ("",)),
+    ("ment", ("", "e")),
+    ("ings", ("", "e")),
+    ("iest", ("y",)),
+    ("ying", ("ie",)),
+    ("ing", ("", "e")),
+    ("ies", ("y",)),
+    ("ied", ("y",)),
+    ("ier", ("y",)),
+    ("ily", ("y",)),
+    ("est", ("", "e")),
+    ("ers", ("", "e")),
+    ("ful", ("",)),
+    ("ish", ("",)),
+    ("ist", ("", "y")),
+    ("ed", ("", "e")),
+    ("es", ("", "e")),
+    ("er", ("", "e")),
+    ("ly", ("", "le")),
+    ("or", ("", "e")),
+    ("al", ("", "e")),
+    ("en", ("", "e")),
+    ("s", ("",)),
+    ("y", ("", "e")),
+    ("d", ("",)),
+)
 # Endings that medical and learned words have and names do not.
 _LEARNED = re.compile(
-    r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy|plasia"
+    r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy"
+    r"|plasia"
     r"|megaly|rrhea|rrhage|stasis|genic|lysis|tion|tions|sion|sions|icity|ivity|ance|ances|ency|ical|ically|aceous|eous"
     r"|ously|ular|oid|oma|omas|cillin|mycin|azole|olol|sartan|statin|prazole|mab|idine|amine|ophen|ulate|ating|izing"
     r"|ously|ization|ativ\w*|iasis|penia|plegia|paresis|esthesia|centesis|phasia|phagia|rrhaphy|tomical|scopic)"

@@ -7,30 +7,34 @@ from functools import cache
 
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import FOUR_DIGITS, Detector, NoteView, Rule, RuleDetector, before, words
+from clinveil.phi.detector import FOUR_DIGITS, Detector, Rule, RuleDetector, before, words
+from clinveil.phi.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
 _KIND = (
-    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl|Terrace|Ter"
+    r"(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
+    r"|Terrace|Ter"
     r"|Parkway|Pkwy|Highway|Hwy|Square|Sq|Trail|Trl|Turnpike|Tpke|Crescent|Cres|Close|Grove|Alley|Row|Heights|Hill)"
 )
 _FLAT = r"(?:,?\s*(?:Apt|Apartment|Suite|Ste|Unit|Room|Rm|Floor|Fl|#)\.?\s*#?\s?[A-Z]?\d*[A-Z]?\b)?"
-_ABBREVIATIONS = (
-    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA RI SC SD"
-    " TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE"
-).split()
+_ABBREVIATIONS = words(
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
+    " RI SC SD TN TX UT VT VA WA WV WI WY DC PR ON QC BC AB MB SK NS NB NL PE"
+)
 # These are words, degrees or abbreviations of medicine too: they need a postal code or a known city.
-_DOUBTFUL = {"MD", "PA", "OR", "IN", "ME", "OK", "HI", "CO", "ND", "DE", "LA", "AL", "ID", "MS", "MA", "NP", "ON", "PE", "NB", "RI",
-             "PR", "SC", "MO", "OH", "MI", "VA", "CT", "CA", "PT", "AB", "BC"}  # fmt: skip
-_STATE = "(?:" + "|".join(_ABBREVIATIONS) + ")"
+_DOUBTFUL = words("MD PA OR IN ME OK HI CO ND DE LA AL ID MS MA NP ON PE NB RI PR SC MO OH MI VA CT CA PT AB BC")
+_STATE = "(?:" + "|".join(sorted(_ABBREVIATIONS)) + ")"
 _ZIP = r"\d{5}(?:-\d{4})?"
 _LIVES = (
-    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?|relocated|flew"
+    r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?"
+    r"|relocated|flew"
     r"|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated)"
 )
 _LIVES_WORDS = words(
-    "live lives lived living reside resides resided residing resident moved born grew raised native travel travels traveled travelled"
-    " traveling travelling relocated flew visit visits visited visiting works worked vacation vacationing trip hometown emigrated immigrated"
+    "live lives lived living reside resides resided residing resident moved born grew raised native travel travels"
+    " traveled travelled"
+    " traveling travelling relocated flew visit visits visited visiting works worked vacation vacationing trip"
+    " hometown emigrated immigrated"
 )
 _I = re.IGNORECASE
 
@@ -85,7 +89,8 @@ _FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch
 _A_STATE = re.compile(rf",\s?{_STATE}\b")
 _FIRST_WORDS = frozenset(city.split()[0].strip(".").split("-")[0] for city in word_list("cities"))
 _STREET = re.compile(
-    rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?,?\s+(?:(?:[NSEW]|NE|NW|SE|SW)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th))\s+)"
+    rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?,?\s+(?:(?:[NSEW]|NE|NW|SE|SW)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st"
+    rf"|nd|rd|th))\s+)"
     rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
 _HOUSE = re.compile(r"\d[A-Z]?,?\s+(?:[NSEW]{1,2}\.?\s+)?(?:[A-Z]|\d{1,3}[snrt])")
@@ -114,7 +119,14 @@ RULES = (
         check=_zip,
         anchor=FOUR_DIGITS,
     ),
-    Rule("CITY", re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"), score=0.6, check=_city_of_state, anchor=_A_STATE),
+    Rule(
+        "CITY",
+        re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"),
+        score=0.6,
+        check=_city_of_state,
+        anchor=_A_STATE,
+    ),
+    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}[ \t]*\r?$", re.M), score=0.8, anchor=_A_STATE),
     Rule(
         "CITY",
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
@@ -124,7 +136,7 @@ RULES = (
     ),
     Rule(
         "CITY",
-        re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,2}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
+        re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
         score=0.7,
         check=_a_city,
         needs=_LIVES_WORDS,
@@ -150,7 +162,13 @@ RULES = (
         check=_known_city,
         needs=_FIRST_WORDS,
     ),
-    Rule("CITY", re.compile(r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"), score=0.5),
+    Rule(
+        "CITY",
+        re.compile(
+            r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"
+        ),
+        score=0.5,
+    ),
 )
 
 

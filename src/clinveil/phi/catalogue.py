@@ -5,6 +5,7 @@ from __future__ import annotations
 from clinveil.phi import (
     addresses,
     ages,
+    biometrics,
     dates,
     emails_urls,
     hospitals,
@@ -18,7 +19,7 @@ from clinveil.phi.detector import Detector
 
 def detectors() -> tuple[Detector, ...]:
     """All detectors; the order means nothing."""
-    rooms = (known, names, dates, ages, phones, emails_urls, record_numbers, addresses, hospitals)
+    rooms = (known, names, dates, ages, phones, emails_urls, record_numbers, addresses, hospitals, biometrics)
     return tuple(room.detector() for room in rooms)
 
 

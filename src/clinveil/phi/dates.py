@@ -9,11 +9,23 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, after, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, after, before, words
+from clinveil.phi.note import NoteView
 
 MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
@@ -31,13 +43,15 @@ _SCORE_WORD = re.compile(
     r"strength|murmur|apgar|pain|\bbp\b|score|vision|grade|station|motor|reflex|muscle|power|pulse|oriented|acuity"
     r"|class|stage|weeks|gestation|scale|level|systolic|dtr|criteria|lead|out of|rated"
 )
-_MEASURE = re.compile(r"\s*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks|times|inch|in\b)")
+_MEASURE = re.compile(
+    r"\s*(?:mg|ml|mcg|cc|cm|mm|kg|g\b|%|units?|tablets?|tabs?|caps|strength|murmur|weeks|times|inch|in\b)"
+)
 
 
 def _whole(match: re.Match[str], note: NoteView) -> bool:
     """Whether the numbers can be a day and a month in either order."""
     first, second = (int(n) for n in re.findall(r"\d+", match["phi"])[:2])
-    return 1 <= min(first, second) and min(first, second) <= 12 and max(first, second) <= 31
+    return min(first, second) >= 1 and min(first, second) <= 12 and max(first, second) <= 31
 
 
 def _clause(match: re.Match[str], note: NoteView) -> str:
@@ -85,16 +99,21 @@ def _worded(pattern: str, **options: Any) -> Rule:
 
 
 RULES = (
-    _numeric(rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\s?([/-])\s?\d{{1,2}}\s?\2\s?(?:{_YEAR}|\d{{2}}))(?![\d/]|-\d|\.\d)", check=_whole),
+    _numeric(
+        rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\s?([/-])\s?\d{{1,2}}\s?\2\s?(?:{_YEAR}|\d{{2}}))(?![\d/]|-\d|\.\d)",
+        check=_whole,
+    ),
     _numeric(rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR})(?![\d/-]|\.\d)", check=_whole),
     _numeric(rf"(?<![\d/.-])(?P<phi>{_YEAR}([-/.])(?:1[0-2]|0?[1-9])\2{_DAY})(?!\d|[-/.]\d)"),
     _numeric(rf"(?<![\d/.-])(?P<phi>(?:1[0-2]|0?[1-9])/{_YEAR})(?![\d/-])"),
     _rule(
-        r"(?<![\d/.A-Za-z-])(?P<phi>(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T?\d{4,6}Z?\b|[^\w.-]|[.](?!\d)|$)",
+        r"(?<![\d/.A-Za-z-])(?P<phi>(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T?\d{4,6}Z?\b|[^\w.-]"
+        r"|[.](?!\d)|$)",
         anchor=re.compile(r"[12][09]\d{6}"),
     ),
     _worded(
-        rf"(?<![\w./])(?P<phi>{_DAY}{_ORDINAL}(?:\s?(?:-|to|and)\s?{_DAY}{_ORDINAL})?(?:\s+day)?(?:\s+of)?[\s-]*{MONTH}{_LAST})(?!\w)",
+        rf"(?<![\w./])(?P<phi>{_DAY}{_ORDINAL}(?:\s?(?:-|to|and)\s?{_DAY}{_ORDINAL})?(?:\s+day)?"
+        rf"(?:\s+of)?[\s-]*{MONTH}{_LAST})(?!\w)",
         check=_spelled,
     ),
     _worded(
@@ -104,7 +123,8 @@ RULES = (
     ),
     _worded(rf"\b(?P<phi>{MONTH}(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}}))(?!\w)"),
     _worded(
-        r"\b(?:in|since|last|this|next|early|late|mid|until|by|during|before|after)[\s-]+(?P<phi>(?-i:January|February|March|"
+        r"\b(?:in|since|last|this|next|early|late|mid|until|by|during|before|after)[\s-]+(?P<phi>(?-i:January"
+        r"|February|March|"
         r"April|May|June|July|August|September|October|November|December))\b(?!\s+\d)",
     ),
     _rule(
@@ -119,7 +139,8 @@ RULES = (
         needs=words("spring summer fall autumn winter"),
     ),
     _rule(
-        r"\b(?P<phi>(?-i:Christmas(?: Eve| Day)?|Thanksgiving(?: Day)?|Easter(?: Sunday)?|Halloween|New Year'?s?(?: Eve| Day)"
+        r"\b(?P<phi>(?-i:Christmas(?: Eve| Day)?|Thanksgiving(?: Day)?|Easter(?: Sunday)?|Halloween|New Year'?s?"
+        r"(?: Eve| Day)"
         r"|Ramadan|Hanukkah|Passover|Diwali|(?:Labor|Memorial|Veterans|Independence|Valentine'?s|Mother'?s|Father'?s|"
         r"Columbus|Presidents'?) Day|(?:Fourth|4th) of July))\b",
         needs=words("Christmas Thanksgiving Easter Halloween New Ramadan Hanukkah Passover Diwali Day July"),

@@ -132,9 +132,7 @@ class Deidentifier:
             done.spans += [Found(note_id, span, text[span.start : span.end]) for span in spans]
         return treated
 
-    def _replacement(
-        self, text: str, span: Span, patient_id: str, surrogates: Surrogates, tagged: Counter[str]
-    ) -> str:
+    def _replacement(self, text: str, span: Span, patient_id: str, surrogates: Surrogates, tagged: Counter[str]) -> str:
         what = treatment(span.label, self.mode)
         if what is Treatment.NOTHING:
             return ""
@@ -150,7 +148,9 @@ class Deidentifier:
 def _with_texts(batch: pa.RecordBatch, rows: list[int], texts: list[str]) -> pa.RecordBatch:
     kept = batch.take(pa.array(rows, type=pa.int64()))
     position = kept.schema.get_field_index(TEXT)
-    return kept.set_column(position, kept.schema.field(position), pa.array(texts, type=kept.schema.field(position).type))
+    return kept.set_column(
+        position, kept.schema.field(position), pa.array(texts, type=kept.schema.field(position).type)
+    )
 
 
 def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterator[Deidentified]:

@@ -72,7 +72,7 @@ class Rule:
 
     def _windows(self, note: NoteView) -> list[tuple[int, int]]:
         """The stretches of the note where the rule is tried."""
-        if self.needs and self.needs.isdisjoint(note.positions):
+        if self.needs and note.positions.keys().isdisjoint(self.needs):
             return []
         key = (self.anchor or self.needs, self.reach)
         if (known := note.windows.get(key)) is None:
@@ -84,7 +84,7 @@ class Rule:
             return (match.span() for match in self.anchor.finditer(note.plain))
         if not self.needs:
             return [(0, len(note.plain))]
-        found = (note.positions[word] for word in self.needs.intersection(note.positions))
+        found = (note.positions[word] for word in note.positions.keys() & self.needs)
         return ((start, start) for start in sorted(set(chain.from_iterable(found))))
 
 

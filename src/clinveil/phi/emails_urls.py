@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, before, words
+from clinveil.phi.note import NoteView
 
 _I = re.IGNORECASE
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
@@ -14,7 +15,7 @@ _ENDING = r"(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|co\.uk|nhs\.uk|ac\
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
-    """Four numbers are an internet address rather than a section number if one has two digits, or the word IP is near."""
+    """Four numbers are an address rather than a section's if one has two digits, or the word IP is near."""
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
 
@@ -23,13 +24,24 @@ def _rule(label: str, pattern: str, **options: Any) -> Rule:
 
 
 RULES = (
-    _rule("EMAIL", rf"(?P<phi>[\w.+'%-]*[\w+%-](?:@{_HOST}|\s?@\s?[\w-]+(?:\.[\w-]+)+))", anchor=re.compile("@"), score=0.99),
+    _rule(
+        "EMAIL",
+        rf"(?P<phi>[\w.+'%-]*[\w+%-](?:@{_HOST}|\s?@\s?[\w-]+(?:\.[\w-]+)+))",
+        anchor=re.compile("@"),
+        score=0.99,
+    ),
     _rule(
         "EMAIL",
         r"\b(?P<phi>[\w.+-]+\s+(?:at|\(at\)|\[at\])\s+[\w-]+\s+(?:dot|\(dot\)|\[dot\])\s+\w{2,6})\b",
         needs=words("dot"),
     ),
-    _rule("URL", r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", anchor=re.compile("://"), reach=2000, score=0.99),
+    _rule(
+        "URL",
+        r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
+        anchor=re.compile("://"),
+        reach=2000,
+        score=0.99,
+    ),
     _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=words("www"), reach=2000, score=0.99),
     _rule(
         "URL",
@@ -37,9 +49,18 @@ RULES = (
         needs=words("com org net edu gov mil io biz info local corp co nhs ac"),
         anchor=re.compile(rf"\.{_ENDING}\b", _I),
     ),
-    _rule("IP", rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)", check=_an_address, anchor=re.compile(r"\d\.\d{1,3}\.\d")),
-    _rule("IP", r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])", anchor=re.compile(r"[0-9a-f]:[0-9a-f]{0,4}:", _I)),
-)  # fmt: skip
+    _rule(
+        "IP",
+        rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)",
+        check=_an_address,
+        anchor=re.compile(r"\d\.\d{1,3}\.\d"),
+    ),
+    _rule(
+        "IP",
+        r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])",
+        anchor=re.compile(r"[0-9a-f]:[0-9a-f]{0,4}:", _I),
+    ),
+)
 
 
 def detector() -> Detector:

@@ -5,26 +5,39 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, Reading, reading
+from clinveil.lexicons.census import surnames
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detector import Detector, NoteView, Rule, RuleDetector, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, words
+from clinveil.phi.note import NoteView
 
 _KIND = (
-    r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College)|Clinics?|Health(?:care)?\s+(?:System|Center|Centre|Network"
-    r"|Services)|Healthcare|Infirmary|Hospice|Nursing\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)"
-    r"|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis)\s+(?:Center|Centre)|Sanatorium"
-    r"|University|Elementary\s+School|High\s+School|Middle\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+(?:Practice|Medicine)|Pediatrics"
-    r"|Hosp\.|Hosp\b|Ctr\b)"
+    r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College)|Clinics?|Health(?:care)?\s+(?:System"
+    r"|Center|Centre|Network"
+    r"|Services)|Healthcare|Infirmary|Hospice|Nursing\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center"
+    r"|Hospital|Facility)"
+    r"|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis)\s+"
+    r"(?:Center|Centre)|Sanatorium"
+    r"|University|Elementary\s+School|High\s+School|Middle\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+"
+    r"(?:Practice|Medicine)|Pediatrics"
+    r"|(?:Primary|Urgent)\s+Care|Walk-in\s+Clinic|Hosp\.|Hosp\b|Ctr\b)"
 )
 _PIECE = r"[A-Z][\w'&]*\.?(?:-[A-Z]\w*)?"
-_NAMED = rf"(?<![\w-])(?P<phi>{_PIECE}(?:\s(?:{_PIECE}|of|the|and|de|&)){{0,5}}\s{_KIND}(?:\s+(?:of|at)\s+(?:the\s+)?{_PIECE}(?:\s{_PIECE})?)?)"
+_NAMED = (
+    rf"(?<![\w-])(?P<phi>{_PIECE}(?:\s(?:{_PIECE}|of|the|and|de|&)){{0,5}}\s{_KIND}(?:\s+(?:of|at)\s+"
+    rf"(?:the\s+)?{_PIECE}(?:\s{_PIECE})?)?)"
+)
 _SHOUTED = re.compile(r"[A-Z .,'&-]+")
 # Words that make no name of an institution when they stand before its kind.
-_PLAIN = frozenset(
-    "the this that our a an his her their local outside another any same other nearby current prior previous outlying referring"
-    " each my your transferring area day main teaching acute long-term skilled in at to from of and by for with into"
-    " emergency department as patient outpatient inpatient internal admitted admission discharge transfer and primary no home".split()
+_PLAIN = words(
+    "the this that our a an his her their local outside another any same other nearby current prior previous"
+    " outlying referring each my your transferring area day main teaching acute long-term skilled in at to from of"
+    " and by for with into emergency department as patient outpatient inpatient internal admitted admission"
+    " discharge transfer and primary no home"
 )
-_NAMES_ANYWAY = frozenset("central city county university children's childrens mercy memorial community regional general st veterans va".split())
+_NAMES_ANYWAY = words(
+    "central city county university children's childrens mercy memorial community regional general st veterans va"
+)
 
 
 def _called(match: re.Match[str], note: NoteView) -> bool:
@@ -34,20 +47,25 @@ def _called(match: re.Match[str], note: NoteView) -> bool:
         return False
     head = re.split(rf"\s(?={_KIND})", found, maxsplit=1)[0]
     pieces = [piece.strip(".,").lower() for piece in head.split()]
-    clinical = word_list("clinical")
-    names = [p for p in pieces if p not in _PLAIN and (p not in clinical or p in _NAMES_ANYWAY)]
-    return any(_named(p) for p in names)
+    return any(_named(p) for p in pieces if p not in _PLAIN)
 
 
 def _called_there(match: re.Match[str], note: NoteView) -> bool:
     pieces = [piece.strip(".,").lower() for piece in match["phi"].split()[:-1]]
-    clinical = word_list("clinical")
-    return any(p not in _PLAIN and (p not in clinical or p in _NAMES_ANYWAY) and _named(p) for p in pieces)
+    return any(_named(p) for p in pieces if p not in _PLAIN)
 
 
 @cache
 def _named(piece: str) -> bool:
-    return piece in _NAMES_ANYWAY or not is_word(piece) or piece in word_list("common")
+    """Whether a word tells one institution from another; words of medicine only where they are familiar surnames."""
+    if piece in word_list("clinical") and piece not in _NAMES_ANYWAY:
+        return surnames().get(piece, 0.0) >= FAMILIAR_FAMILY
+    return (
+        piece in _NAMES_ANYWAY
+        or not is_word(piece)
+        or piece in word_list("common")
+        or bool(reading(piece) & Reading.NAME)
+    )
 
 
 def _no_eponym(match: re.Match[str], note: NoteView) -> bool:
@@ -59,21 +77,40 @@ def _no_eponym(match: re.Match[str], note: NoteView) -> bool:
 def _known() -> re.Pattern[str]:
     names = sorted(word_list("hospitals"), key=len, reverse=True)
     either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
-    return re.compile(rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{either})(?:\s+(?:{_KIND}|University))?)\b")
+    return re.compile(
+        rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{either})(?:\s+(?:{_KIND}"
+        rf"|University))?)\b"
+    )
 
 
 _SAINT = r"\b(?:at|to|from|in|by)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
 # Lower-case kinds and short forms count only after a word of place.
 _PLACED = (
-    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic|medical center|General|Health(?:\sCare)?"
+    rf"\b(?:at|to|from|in|our|the|by)\s+(?:our\s+|the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:hospital|clinic"
+    rf"|medical center|General|Health(?:\sCare)?"
     r"|Med(?:ical)?(?:\.?\sC(?:en)?te?r)?|Memorial|Presbyterian|Methodist|Baptist|Oncology|Pediatrics))\b"
+)
+# Employers, churches, clubs, homes: after a word of place or belonging.
+_ORGANISATION = (
+    rf"\b(?:at|for|with|attends|to|by|is|joined|from|of)\s+(?:the\s+)?(?P<phi>(?:{_PIECE}\s){{1,3}}(?:Foods?|Dairy"
+    rf"|Trucking|(?:Steel\s)?Works"
+    r"|Company|Co\.|Inc\b\.?|LLC|Corp(?:oration)?\b\.?|Industries|(?:\w+\s)?Church|(?:Public\s)?Library|"
+    r"(?:\w+\s)?League|(?:\w+\s)?Club"
+    r"|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction|Motors|Logistics|School|College)|Hotel\s[A-Z]\w+)"
+)
+_ORGANISATION_WORDS = words(
+    "Food Foods Dairy Trucking Works Company Co Inc LLC Corp Corporation Industries Church Library League Club"
+    " Residence Lodge Garage Bakery"
+    " Construction Motors Logistics School College Hotel"
 )
 _PLACED_KINDS = words(
     "hospital clinic medical General Health Med Medical Memorial Presbyterian Methodist Baptist Oncology Pediatrics"
 )
 _KIND_WORDS = words(
-    "Hospital Hospitals HOSPITAL HOSPITALS Med Medical MEDICAL Clinic Clinics CLINIC CLINICS Health HEALTH Healthcare HEALTHCARE Infirmary"
-    " Hospice Nursing NURSING Rehab Rehabilitation Cancer Heart Surgery Surgical Care Trauma Urgent Community Family Dialysis University"
+    "Hospital Hospitals HOSPITAL HOSPITALS Med Medical MEDICAL Clinic Clinics CLINIC CLINICS Health HEALTH"
+    " Healthcare HEALTHCARE Infirmary"
+    " Hospice Nursing NURSING Rehab Rehabilitation Cancer Heart Surgery Surgical Care Trauma Urgent Community Family"
+    " Dialysis University"
     " UNIVERSITY Elementary High Middle Academy Manor Pharmacy Physicians Pediatrics Hosp Ctr Center CENTER"
 )
 
@@ -86,6 +123,13 @@ def detector() -> Detector:
             Rule("HOSPITAL", re.compile(_NAMED), score=0.8, needs=_KIND_WORDS, reach=90, check=_called),
             Rule("HOSPITAL", re.compile(_SAINT), score=0.7, needs=words("St Saint")),
             Rule("HOSPITAL", re.compile(_PLACED), score=0.7, check=_called_there, needs=_PLACED_KINDS),
-            Rule("HOSPITAL", _known(), score=0.7, check=_no_eponym, needs=frozenset(re.split(r"[\s.'-]", n)[0] for n in word_list("hospitals"))),
+            Rule("HOSPITAL", re.compile(_ORGANISATION), score=0.6, needs=_ORGANISATION_WORDS),
+            Rule(
+                "HOSPITAL",
+                _known(),
+                score=0.7,
+                check=_no_eponym,
+                needs=frozenset(re.split(r"[\s.'-]", n)[0] for n in word_list("hospitals")),
+            ),
         ),
     )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from clinveil.lexicons.ambiguity import Reading
 from clinveil.lexicons.forms import name_form
-from clinveil.phi.detector import Detector, NoteView
 from clinveil.phi.dates import MONTHS
-from clinveil.phi.note import Word
+from clinveil.phi.detector import Detector
+from clinveil.phi.note import NoteView, Word
 from clinveil.spans import Span
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _is_own(word: Word, forms: frozenset[str]) -> bool:
 
 
 def _counts(word: Word) -> bool:
-    """A patient called May does not lose every `may`: an ordinary word needs its capital, or a neighbour that is his."""
+    """A patient called May does not lose every `may`: an ordinary word needs its capital, or a name beside it."""
     return not word.ordinary or word.capital
 
 

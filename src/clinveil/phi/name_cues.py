@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
+from clinveil.phi.detector import words
 from clinveil.phi.note import NoteView, Word
 
 
 class Trust(IntEnum):
     """How much a cue says about the word it points at."""
 
+    LIST = 4  # the name field itself: `Name: first, middle, last;`
     TITLE = 3  # anything capitalised is a name, and a known name even in lower case
     FIELD = 2  # a known name or an unknown word, not an ordinary word alone
     KIN = 1  # the same, but an unknown word needs small letters after its capital
@@ -26,34 +28,40 @@ class Trust(IntEnum):
 class Cue(NamedTuple):
     """The word at which a possible name begins."""
 
-    index: int
+    word: int
     trust: Trust
 
 
-_TITLES = frozenset("dr drs mr mrs ms mx messrs professor prof rev reverend rabbi mister missus mme herr frau señor señora sra".split())
-_WEAK_TITLES = frozenset("doctor nurse sister miss pastor sgt capt judge lady sir father fr sr hon lt col maj aunt uncle".split())
-_FIELDS = frozenset(
-    "re patient name pt client resident attending physician doctor provider surgeon surgeons assistant assistants anesthesiologist"
-    " anesthetist pathologist radiologist cardiologist consultant intern pcp therapist nurse author scribe transcriptionist proctor witness"
-    " by dictator cc attn attention contact kin guarantor informant interpreter caregiver manager worker md mother father spouse wife"
-    " husband daughter son subscriber insured nok".split()
+_TITLES = words(
+    "dr drs mr mrs ms mx messrs professor prof rev reverend rabbi mister missus mme herr frau señor señora sra"
 )
-_NAMED = frozenset("named dear nicknamed nee née hello hi aka".split())
-_PEOPLE = frozenset(
-    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle cousin niece nephew friend"
-    " friends partner girlfriend boyfriend fiance fiancé fiancee fiancée caregiver caretaker grandson granddaughter grandmother"
-    " grandfather grandma grandpa spouse roommate neighbor neighbour stepson stepdaughter stepmother stepfather twin sibling guardian"
-    " sponsor boss coworker colleague attorney lawyer worker therapist counselor psychologist psychiatrist manager practitioner"
-    " assistant resident surgeon interpreter teacher pastor priest landlord".split()
+_WEAK_TITLES = words("doctor nurse sister miss pastor sgt capt judge lady sir father fr sr hon lt col maj aunt uncle")
+_FIELDS = words(
+    "re patient name pt client resident attending physician doctor provider surgeon surgeons assistant assistants"
+    " anesthesiologist anesthetist pathologist radiologist cardiologist consultant intern pcp therapist nurse author"
+    " scribe transcriptionist proctor witness by dictator cc attn attention contact kin guarantor informant"
+    " interpreter caregiver manager worker md mother father spouse wife husband daughter son subscriber insured nok"
 )
-_PATIENTS = frozenset(
-    "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual".split()
+_NAMED = words("named dear nicknamed nee née hello hi aka")
+_PEOPLE = words(
+    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle"
+    " cousin niece nephew friend friends partner girlfriend boyfriend fiance fiancé fiancee fiancée caregiver"
+    " caretaker grandson granddaughter grandmother grandfather grandma grandpa spouse roommate neighbor neighbour"
+    " stepson stepdaughter stepmother stepfather twin sibling guardian sponsor boss coworker colleague attorney"
+    " lawyer worker therapist counselor psychologist psychiatrist manager practitioner assistant resident surgeon"
+    " interpreter teacher pastor priest landlord"
 )
-_SAYS = frozenset(
-    "states state stated reports reported denies denied complains complained presents presented endorses returns says said tells told"
-    " feels admits called lives works who".split()
+_PATIENTS = words(
+    "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual"
 )
-_CREDENTIALS = frozenset("MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT Esq".split())
+_SAYS = words(
+    "states state stated reports reported denies denied complains complained presents presented endorses returns"
+    " says said tells told feels admits called lives works who"
+)
+_CREDENTIALS = words(
+    "MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT"
+    " Esq"
+)
 _DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
 _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
 _GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
@@ -62,11 +70,18 @@ _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _TO_TITLED = re.compile(r"\.?[ \t]*,?\s?[ \t]*")
 _TO_FIELD = re.compile(r"(?:'s)?[ \t]*[:#][ \t]*,?\s?[ \t]*")
 _TO_NAMED = re.compile(r"(?:\s+is)?[\s:,]{1,3}[\"']?")
-_TO_KIN = re.compile(r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|'s\s+name\s+is)?(?:\s+(?:named|called))?(?:,?\s{1,2}|\s?[(:]\s?)[\"']?", re.I)
+_TO_KIN = re.compile(
+    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|'s\s+name\s+is)?(?:\s+(?:named|called))?(?:,?\s{1,2}"
+    r"|\s?[(:]\s?)[\"']?",
+    re.I,
+)
+_TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
 _TO_PATIENT = re.compile(r"[,:]?\s{1,2}\(?")
 _NAME_IS = re.compile(r"\s+is\s+(?=[A-Z])")
 _AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))")
-_BEFORE_AGE = re.compile(r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z")
+_BEFORE_AGE = re.compile(
+    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z"
+)
 _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z")
 
 
@@ -84,7 +99,16 @@ def cues(note: NoteView) -> Iterator[Cue]:
 
 
 _CUE_WORDS = (
-    _TITLES | _WEAK_TITLES | _FIELDS | _NAMED | _PEOPLE | _PATIENTS | _SAYS | frozenset(c.lower() for c in _CREDENTIALS) | {"m", "d"}
+    _TITLES
+    | _WEAK_TITLES
+    | _FIELDS
+    | _NAMED
+    | _PEOPLE
+    | _PATIENTS
+    | _SAYS
+    | frozenset(("name", "married", "widow", "widower", "engaged"))
+    | frozenset(c.lower() for c in _CREDENTIALS)
+    | {"m", "d"}
 )
 
 
@@ -100,10 +124,17 @@ def _after(note: NoteView, starts: list[int], index: int, word: Word) -> Iterato
 
 
 _LINKS = (
-    (_TITLES, _TO_TITLED, Trust.TITLE), (_WEAK_TITLES, _TO_TITLED, Trust.KIN), (_FIELDS, _TO_FIELD, Trust.FIELD),
-    (_NAMED, _TO_NAMED, Trust.FIELD), (frozenset({"name"}), _NAME_IS, Trust.FIELD), (_PEOPLE, _TO_KIN, Trust.KIN),
-    (_PATIENTS, _TO_PATIENT, Trust.HINT), (frozenset({"pt"}), _GLUED_PATIENT, Trust.HINT),
-)  # fmt: skip
+    (frozenset({"name"}), _TO_FIELD, Trust.LIST),
+    (_TITLES, _TO_TITLED, Trust.TITLE),
+    (_WEAK_TITLES, _TO_TITLED, Trust.KIN),
+    (_FIELDS, _TO_FIELD, Trust.FIELD),
+    (_NAMED, _TO_NAMED, Trust.FIELD),
+    (frozenset({"name"}), _NAME_IS, Trust.FIELD),
+    (_PEOPLE, _TO_KIN, Trust.KIN),
+    (frozenset(("married", "widow", "widower", "engaged")), _TO_SPOUSE, Trust.KIN),
+    (_PATIENTS, _TO_PATIENT, Trust.HINT),
+    (frozenset({"pt"}), _GLUED_PATIENT, Trust.HINT),
+)
 
 
 def _is_title(word: Word) -> bool:
@@ -141,7 +172,9 @@ def _capitals(note: NoteView, last: int) -> Iterator[int]:
 def credentials(note: NoteView) -> Iterator[int]:
     """The indices of the last words of names that a credential follows: `John Smith, MD`."""
     for index, text in enumerate(note.words.texts):
-        if index and (text in _CREDENTIALS or (text in _DOTTED_HEADS and _DOTTED.match(note.plain, note.words.starts[index]))):
+        if index and (
+            text in _CREDENTIALS or (text in _DOTTED_HEADS and _DOTTED.match(note.plain, note.words.starts[index]))
+        ):
             gap = note.plain[note.words[index - 1].end : note.words.starts[index]]
             if gap.strip(" .") == "," or (gap in (" ", ". ") and text in ("MD", "RN", "M")):
                 yield index - 1

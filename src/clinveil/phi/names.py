@@ -13,18 +13,20 @@ from functools import cache
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.forms import name_form
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import Detector, NoteView
+from clinveil.phi.detector import Detector, words
 from clinveil.phi.name_cues import Trust, credentials, cues
-from clinveil.phi.note import Word
+from clinveil.phi.note import NoteView, Word
 from clinveil.spans import Span
 
-PARTICLES = frozenset("de la van von der den di da del della dos du le bin ibn al el st mac ten ter af av zu y".split())
+PARTICLES = words("de la van von der den di da del della dos du le bin ibn al el st mac ten ter af av zu y")
 _LONGEST = 5
 _GAP = re.compile(r"[ \t]{1,2}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?")
 _AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}")
+_IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 _COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _SAYS = re.compile(
-    r"\s+(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and|does|did|feels|lives)\b"
+    r"\s+(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
+    r"|does|did|feels|lives)\b"
 )
 # In lower case only usual first names that are no words are worth a look.
 _MAYBE_LOWER = Reading.USUAL_GIVEN | Reading.WORD
@@ -42,12 +44,16 @@ class _Reader:
 
     def runs_of_note(self) -> list[tuple[int, int, float]]:
         """Half-open runs of word indices with their scores."""
-        for index, trust in sorted(set(cues(self.note)), key=lambda cue: (-cue.trust, cue.index)):
+        for index, trust in sorted(set(cues(self.note)), key=lambda cue: (-cue.trust, cue.word)):
             self._take(index, trust)
         for index in credentials(self.note):
             self._take_backwards(index)
         for index, kind in enumerate(self.words.readings):
-            if kind & Reading.NAME and index not in self.taken and (kind & _MAYBE_LOWER == Reading.USUAL_GIVEN or self._has_capital(index)):
+            if (
+                kind & Reading.NAME
+                and index not in self.taken
+                and (kind & _MAYBE_LOWER == Reading.USUAL_GIVEN or self._has_capital(index))
+            ):
                 self._take_listed(index, self.words[index])
         self._propagate()
         return self.runs
@@ -57,7 +63,7 @@ class _Reader:
     def _take(self, index: int, trust: Trust) -> None:
         if index in self.taken or not self._may_begin(index, trust):
             return
-        end = self._run(index, trusted=trust in (Trust.TITLE, Trust.FIELD))
+        end = self._listed_field(index) if trust is Trust.LIST else self._run(index, trusted=trust >= Trust.FIELD)
         if trust is not Trust.TITLE and self._before_noun(end):
             return
         single = end == index + 1
@@ -68,12 +74,16 @@ class _Reader:
     def _may_begin(self, index: int, trust: Trust) -> bool:
         word = self.words[index]
         known, ordinary = word.listed, word.ordinary
+        if trust is Trust.LIST and word.capital and self._listed_field(index) - index > 1 and not word.shouted:
+            return True
         if not word.capital:
             if trust is Trust.TITLE:
                 return known and not ordinary
             return bool(trust is not Trust.HINT and word.reading & Reading.USUAL_GIVEN) and not ordinary
         if len(word.text) == 1:
-            return (trust is Trust.TITLE and word.text.isupper()) or (trust is Trust.FIELD and self._initial_of_name(index))
+            return (trust is Trust.TITLE and word.text.isupper()) or (
+                trust is Trust.FIELD and self._initial_of_name(index)
+            )
         if trust is Trust.TITLE:
             return known or not ordinary
         if not known:
@@ -97,6 +107,16 @@ class _Reader:
 
     # How far a run goes.
 
+    def _listed_field(self, index: int) -> int:
+        """`Name: first, middle, last;`: capitalised words with commas, if a semicolon or the line's end follows."""
+        end = index + 1
+        while end < len(self.words) and end - index < _LONGEST and self.words[end].capital:
+            if not _IN_FIELD.fullmatch(self.text[self.words[end - 1].end : self.words[end].start]):
+                break
+            end += 1
+        closed = re.match(r"\.?[ \t]*(?:[;\r\n]|$)", self.text[self.words[end - 1].end :][:8])
+        return end if closed else self._run(index, trusted=True)
+
     def _run(self, index: int, *, trusted: bool) -> int:
         end = index + 1
         while end < len(self.words) and end - index < _LONGEST and self._continues(index, end, trusted):
@@ -109,7 +129,9 @@ class _Reader:
         last, word = self.words[index - 1], self.words[index]
         gap = self.text[last.end : word.start]
         if len(last.text) == 1 and last.text.isupper() and _AFTER_INITIAL.fullmatch(gap):
-            return word.capital and (not word.ordinary or (len(word.text) > 3 and bool(word.reading & Reading.USUAL_FAMILY)))
+            return word.capital and (
+                not word.ordinary or (len(word.text) > 3 and bool(word.reading & Reading.USUAL_FAMILY))
+            )
         if index == first + 1 and _COMMA.fullmatch(gap):
             return self._comma_order(last, word)
         if not _GAP.fullmatch(gap):
@@ -125,7 +147,9 @@ class _Reader:
             return lower and word.listed and not word.ordinary
         if len(word.text) == 1:
             dotted = self.text[word.end : word.end + 1] == "."
-            return (bool(last.reading & Reading.GIVEN) or trusted) and (dotted or not (last.ordinary or word.text in "AI"))
+            return (bool(last.reading & Reading.GIVEN) or trusted) and (
+                dotted or not (last.ordinary or word.text in "AI")
+            )
         if not word.ordinary:
             return word.listed or (not word.shouted and (trusted or bool(last.reading & Reading.GIVEN)))
         surname_like = word.reading & Reading.FAMILY and last.reading & Reading.GIVEN
@@ -143,14 +167,18 @@ class _Reader:
         while index >= 0 and last - index < _LONGEST - 1:
             word = self.words[index]
             gap = self.text[word.end : self.words[index + 1].start] if index < last else " "
-            name = word.capital and (not word.ordinary or (word.listed and index < last and not word.shouted))
+            name = word.capital and (not word.ordinary or (word.listed and not word.shouted))
             if not name or not (_GAP.fullmatch(gap) or _AFTER_INITIAL.fullmatch(gap)) or "\n" in gap:
                 break
             index -= 1
         run = self.words[index + 1 : last + 1]
-        if run and (any(w.listed for w in run) or len(run) > 1) and not all(len(w.text) < 3 or w.shouted for w in run[:1]):
-            self._keep(index + 1, last + 1, 0.9)
-        elif len(run) > 1 and all(w.listed for w in run if len(w.text) > 1):
+        if all(word.ordinary for word in run):
+            return
+        if (
+            run
+            and (any(w.listed for w in run) or len(run) > 1)
+            and not all(len(w.text) < 3 or w.shouted for w in run[:1])
+        ) or (len(run) > 1 and all(w.listed for w in run if len(w.text) > 1)):
             self._keep(index + 1, last + 1, 0.9)
 
     # Runs that only the lists speak for.
@@ -184,7 +212,9 @@ class _Reader:
             return bool(first & (Reading.USUAL_GIVEN | Reading.FAMILY)) and len(sure) == len(run) >= 2
         if first & Reading.WORD:
             initial = end - index > len(run)
-            return bool(first & Reading.USUAL_GIVEN) and (initial or any(w.reading & Reading.USUAL_FAMILY for w in sure))
+            return bool(first & Reading.USUAL_GIVEN) and (
+                initial or any(w.reading & Reading.USUAL_FAMILY for w in sure)
+            )
         if all(word.reading & Reading.EPONYM for word in run):
             return bool(first & Reading.USUAL_GIVEN) or self._initialled(index, run[0])
         return len(run) > 1 or bool(first & Reading.GIVEN)
@@ -195,7 +225,9 @@ class _Reader:
             return self._initialled(index, word)
         if word.lower in self.note.lower_case or word.lower in self._eponymous() or not _shaped_like_name(word.text):
             return False
-        if "-" in word.text and not all(len(part) > 1 and reading(part) & Reading.NAME for part in word.text.split("-")):
+        if "-" in word.text and not all(
+            len(part) > 1 and reading(part) & Reading.NAME for part in word.text.split("-")
+        ):
             return False
         foreign = word.reading & Reading.FOREIGN_ONLY and word.reading & Reading.GIVEN and len(word.text) > 4
         return bool(foreign or word.reading & (Reading.USUAL_GIVEN | Reading.USUAL_FAMILY))
@@ -219,7 +251,9 @@ class _Reader:
                 self._keep(index, index + 1, 0.7)
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if self._before_noun(index + 1) or (word.reading & Reading.EPONYM and self.text[word.end : word.end + 2] == "'s"):
+        if self._before_noun(index + 1) or (
+            word.reading & Reading.EPONYM and self.text[word.end : word.end + 2] == "'s"
+        ):
             return False
         if not word.ordinary:
             return word.capital or (word.listed and len(word.text) > 3)
@@ -245,7 +279,9 @@ class _Reader:
         if self._eponyms is None:
             nouns = word_list("eponym_nouns")
             lowers = self.words.lowers
-            self._eponyms = frozenset(lowers[i - 1] for i, lower in enumerate(lowers) if i and lower in nouns and self._before_noun(i))
+            self._eponyms = frozenset(
+                lowers[i - 1] for i, lower in enumerate(lowers) if i and lower in nouns and self._before_noun(i)
+            )
         return self._eponyms
 
     def _before_noun(self, end: int) -> bool:
@@ -268,7 +304,11 @@ class _Reader:
 
 def _shaped_like_name(word: str) -> bool:
     """Whether capitals stand only where names have them: Smith, McCoy, O'Brien, not SaO."""
-    return all(part[1:].islower() or part[:2] in ("Mc", "De", "La", "Di", "Le") or part[:3] == "Mac" for part in re.split("[-']", word) if len(part) > 1)
+    return all(
+        part[1:].islower() or part[:2] in ("Mc", "De", "La", "Di", "Le") or part[:3] == "Mac"
+        for part in re.split("[-']", word)
+        if len(part) > 1
+    )
 
 
 @cache
@@ -294,5 +334,3 @@ class _Names:
 def detector() -> Detector:
     """Finds NAME."""
     return _Names()
-
-

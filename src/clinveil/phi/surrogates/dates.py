@@ -25,11 +25,17 @@ _FORMS = (
     re.compile(r"(?P<m>\d{1,2})(?P<s>\s?[/.-]\s?)(?P<d>\d{1,2})(?P=s)(?P<y>\d{4}|\d{2})"),
     re.compile(r"(?P<y>\d{4})(?P<s>[/.-])(?P<m>\d{1,2})(?P=s)(?P<d>\d{1,2})"),
     re.compile(r"(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})"),
-    re.compile(rf"(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<a>(?:\s+day)?(?:\s+of)?[\s-]*){_MONTH}(?P<b>[\s,'-]*)(?P<y>\d{{4}}|\d{{2}})"),
-    re.compile(rf"{_MONTH}(?P<a>[\s-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<b>[\s,'-]+)(?P<y>\d{{4}}|\d{{2}})", re.I),
+    re.compile(
+        rf"(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<a>(?:\s+day)?(?:\s+of)?[\s-]*){_MONTH}(?P<b>[\s,'-]*)(?P<y>\d{{4}}"
+        rf"|\d{{2}})"
+    ),
+    re.compile(
+        rf"{_MONTH}(?P<a>[\s-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<b>[\s,'-]+)(?P<y>\d{{4}}|\d{{2}})",
+        re.I,
+    ),
     re.compile(r"(?P<m>\d{1,2})(?P<s>/)(?P<y>\d{4})"),
     re.compile(rf"{_MONTH}(?P<b>(?:\s+of)?[\s,'/-]*)(?P<y>\d{{4}}|(?<=')\d{{2}}|(?<='\s)\d{{2}})", re.I),
-)  # fmt: skip
+)
 
 
 def offset(key: Key, patient_id: str) -> timedelta:
@@ -68,7 +74,12 @@ def _read(match: re.Match[str]) -> tuple[date, Printer] | None:
     if month is None:
         return None
     day = int(parts["d"]) if parts.get("d") else 15
-    swapped = "m" in parts and month > 12 >= day and len(parts["y"]) != 8 and match.start("m") < match.start("d" if "d" in parts else "m")
+    swapped = (
+        "m" in parts
+        and month > 12 >= day
+        and len(parts["y"]) != 8
+        and match.start("m") < match.start("d" if "d" in parts else "m")
+    )
     if swapped:
         day, month = month, day
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from clinveil.keys import Key
@@ -25,7 +25,7 @@ def _old_age(key: Key, patient_id: str, original: str) -> str | None:
     return None if re.search(r"\d{4}|/", original) else OLD_AGE
 
 
-_MAKERS: dict[str, Maker] = {
+_MAKERS: Mapping[str, Maker] = {
     "DATE": shifted,
     "AGE": _old_age,
     "EMAIL": email,
@@ -37,7 +37,7 @@ _MAKERS: dict[str, Maker] = {
     "HOSPITAL": institution,
 } | dict.fromkeys(
     ("PHONE", "FAX", "MRN", "HEALTH_PLAN", "ACCOUNT", "LICENSE", "VEHICLE", "DEVICE", "ID", "ZIP"), other_number
-)  # fmt: skip
+)
 
 
 class Surrogates:

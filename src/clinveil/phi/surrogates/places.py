@@ -9,23 +9,102 @@ from clinveil.lexicons.forms import name_form
 from clinveil.phi.surrogates.numbers import other_number
 
 _HEADS = (
-    "Alder", "Amber", "Ash", "Barrow", "Beck", "Birch", "Bram", "Brier", "Caln", "Cald", "Corr", "Crest", "Dun", "East", "Elder", "Ever",
-    "Fairn", "Fenn", "Glen", "Grim", "Haver", "Hazel", "Holm", "Kest", "Lang", "Lark", "Lind", "Marl", "Merr", "Mill", "North", "Oster",
-    "Pell", "Penn", "Quarr", "Raven", "Red", "Rowan", "Sand", "Sel", "Stan", "Thorn", "Tarn", "Under", "Wex", "Whit", "Wind", "Yarr",
-)  # fmt: skip
+    "Alder",
+    "Amber",
+    "Ash",
+    "Barrow",
+    "Beck",
+    "Birch",
+    "Bram",
+    "Brier",
+    "Caln",
+    "Cald",
+    "Corr",
+    "Crest",
+    "Dun",
+    "East",
+    "Elder",
+    "Ever",
+    "Fairn",
+    "Fenn",
+    "Glen",
+    "Grim",
+    "Haver",
+    "Hazel",
+    "Holm",
+    "Kest",
+    "Lang",
+    "Lark",
+    "Lind",
+    "Marl",
+    "Merr",
+    "Mill",
+    "North",
+    "Oster",
+    "Pell",
+    "Penn",
+    "Quarr",
+    "Raven",
+    "Red",
+    "Rowan",
+    "Sand",
+    "Sel",
+    "Stan",
+    "Thorn",
+    "Tarn",
+    "Under",
+    "Wex",
+    "Whit",
+    "Wind",
+    "Yarr",
+)
 _TAILS = (
-    "bourne", "bridge", "brook", "bury", "by", "combe", "cote", "cross", "dale", "den", "field", "ford", "gate", "ham", "haven", "hollow",
-    "holt", "hurst", "leigh", "low", "mere", "mont", "more", "port", "ridge", "shaw", "stead", "stow", "thorpe", "ton", "vale", "wick",
-    "wold", "worth",
-)  # fmt: skip
+    "bourne",
+    "bridge",
+    "brook",
+    "bury",
+    "by",
+    "combe",
+    "cote",
+    "cross",
+    "dale",
+    "den",
+    "field",
+    "ford",
+    "gate",
+    "ham",
+    "haven",
+    "hollow",
+    "holt",
+    "hurst",
+    "leigh",
+    "low",
+    "mere",
+    "mont",
+    "more",
+    "port",
+    "ridge",
+    "shaw",
+    "stead",
+    "stow",
+    "thorpe",
+    "ton",
+    "vale",
+    "wick",
+    "wold",
+    "worth",
+)
 _STREET_KINDS = re.compile(
-    r"\b(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl|Terrace|Ter|Parkway|Pkwy"
+    r"\b(?:Street|Str|St|Avenue|Ave|Av|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Way|Place|Pl"
+    r"|Terrace|Ter|Parkway|Pkwy"
     r"|Highway|Hwy|Square|Sq|Trail|Trl|Box)\b",
     re.IGNORECASE,
 )
 _INSTITUTION_KINDS = re.compile(
-    r"\b(?:Hospital|Medical Center|Medical Centre|Clinic|Health System|Health Center|Healthcare|Infirmary|Hospice|Nursing Home|Nursing Facility"
-    r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High School|Middle School|Academy|Manor|Pharmacy"
+    r"\b(?:Hospital|Medical Center|Medical Centre|Clinic|Health System|Health Center|Healthcare|Infirmary|Hospice"
+    r"|Nursing Home|Nursing Facility"
+    r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High School|Middle School"
+    r"|Academy|Manor|Pharmacy"
     r"|Pediatrics|School)\b",
     re.IGNORECASE,
 )

@@ -1,0 +1,34 @@
+"""Biometric identifiers and full-face photographs, where a note gives their number or file."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.phi.detector import Detector, Rule, RuleDetector, words
+
+_PRINT = re.compile(
+    r"\b(?P<phi>(?:finger|thumb|palm|voice|foot)\s?prints?(?:\s+(?:id|no\.?|number|#))?[\s:]+[A-Z]{0,4}-?\d{3,}"
+    r"|(?:iris|retinal?|facial|face|palm|vein|dna)\s(?:scan|template|recognition|profile)(?:\s+(?:id|no\.?|number"
+    r"|#))?[\s:]+[A-Z]{0,4}-?\d{3,})",
+    re.IGNORECASE,
+)
+_PICTURE = re.compile(
+    r"(?P<phi>(?:\b(?:full[- ]face|facial|face|portrait|patient)\s)?(?:(?:photograph|photo|picture|portrait|image)\s)?"
+    r"(?<![\w./-])[\w-]+\.(?:jpe?g|png|tiff?|heic|bmp|gif))\b",
+    re.IGNORECASE,
+)
+
+
+def detector() -> Detector:
+    """Finds BIOMETRIC and PHOTO."""
+    prints = words(
+        "fingerprint fingerprints thumbprint palm palmprint voiceprint footprint finger voice iris retina retinal"
+        " facial face vein dna"
+    )
+    return RuleDetector(
+        "biometrics",
+        (
+            Rule("BIOMETRIC", _PRINT, needs=prints),
+            Rule("PHOTO", _PICTURE, needs=words("jpg jpeg png tif tiff heic bmp gif")),
+        ),
+    )
