@@ -47,7 +47,8 @@ def draw_sample(counts: NDArray[np.int64] | None, n_words: int, size: int, rng: 
     figures = np.arange(1, n_words + 1) if counts is None else counts
     weights = np.ones(n_words) if counts is None else np.maximum(counts, 1).astype(np.float64)
     bands = np.searchsorted(_BOUNDS, figures, side="right")
-    filled = np.unique(bands)
+    sizes = np.bincount(bands, minlength=len(_BOUNDS) + 1)
+    filled = [band for band in np.argsort(sizes, kind="stable") if sizes[band]]  # small bands first: they leave over
     rows: list[NDArray[np.int64]] = []
     weight: list[NDArray[np.float64]] = []
     for band, left in zip(filled, range(len(filled), 0, -1), strict=True):
@@ -65,7 +66,7 @@ def draw_sample(counts: NDArray[np.int64] | None, n_words: int, size: int, rng: 
         np.concatenate(weight)[order] / weights.sum(),
         _names("place" if counts is None else "count"),
         shares,
-        np.bincount(bands, minlength=len(_BOUNDS) + 1),
+        sizes,
     )
 
 

@@ -1,0 +1,112 @@
+"""Counting words and their patients: equal to a ten-line loop, in any amount of memory."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.tokens import Kind, lookup_form, tokenize, words
+from clinveil.vectors.count import count_words
+
+TEXTS = st.one_of(
+    st.none(),
+    st.text(alphabet="abAB '-\n1é\u0301\u00ad\u200b\u00a0\u0085\u2028ßİ中Ω", max_size=30),
+    st.text(max_size=30),
+)
+NOTES = st.lists(st.tuples(st.sampled_from("pqr"), TEXTS), max_size=12)
+
+
+def slow_words(text):
+    forms = (lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD)
+    return [form for form in forms if form]
+
+
+def slow_counts(notes):
+    counts, patients = Counter(), defaultdict(set)
+    for patient, text in notes:
+        for word in slow_words(text or ""):
+            counts[word] += 1
+            patients[word].add(patient)
+    order = sorted(counts, key=lambda word: (-counts[word], word))
+    return order, [counts[w] for w in order], [len(patients[w]) for w in order]
+
+
+def corpus_of(notes):
+    return memory_corpus([(str(i), patient, text) for i, (patient, text) in enumerate(notes)])
+
+
+@settings(max_examples=400)
+@given(st.one_of(st.text(), st.text(alphabet="aBc 1'é\u0301\u00ad\u200d\u0345İJ\u030c中١ﷺ\t\x00-", max_size=40)))
+def test_fast_words_are_the_words_of_the_tokenizer(text):
+    assert words(text) == slow_words(text)
+
+
+def test_every_letter_with_every_mark_reads_as_the_tokenizer_reads_it():
+    marks = [chr(c) for c in range(0x300, 0x370)]
+    for letter in "AIJWzéß":
+        text = " ".join(letter + mark for mark in marks) + "x"
+        assert words(text) == slow_words(text)
+
+
+def test_a_long_run_without_ascii_is_read_too():
+    text = "中文" * 5000 + " ok"
+    assert words(text) == ["中文" * 5000, "ok"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(notes=NOTES, limit=st.sampled_from([1, 3, 1 << 20]))
+def test_counts_equal_the_loop(notes, limit, tmp_path_factory):
+    scratch = tmp_path_factory.mktemp("scratch")
+    found = count_words(corpus_of(notes), scratch, pairs_in_memory=limit)
+    order, counts, patients = slow_counts(notes)
+    assert list(found.words) == order
+    assert found.counts.tolist() == counts
+    assert found.patients.tolist() == patients
+    assert found.n_tokens == sum(counts)
+    assert found.n_notes == sum(text is not None for _, text in notes)
+    assert found.n_patients == len({patient for patient, text in notes if text is not None})
+    assert list(scratch.iterdir()) == []
+
+
+def test_by_hand(tmp_path):
+    notes = [("ann", "Pain, pain and fever."), ("ann", "PAIN"), ("bob", "no fever"), ("cy", None), ("cy", "")]
+    found = count_words(corpus_of(notes), tmp_path)
+    table = dict(zip(found.words, zip(found.counts.tolist(), found.patients.tolist(), strict=True), strict=True))
+    assert table == {"pain": (3, 1), "fever": (2, 2), "and": (1, 1), "no": (1, 1)}
+    assert list(found.words) == ["pain", "fever", "and", "no"]
+    assert (found.n_patients, found.n_notes, found.n_tokens, len(found)) == (3, 4, 7, 4)
+
+
+def test_many_pairs_spill_block_after_block(tmp_path, monkeypatch):
+    monkeypatch.setattr("clinveil.vectors.count._BLOCK_TOKENS", 500)
+    rng = np.random.default_rng(0)
+    letters = np.array([a + b for a in "abcdefghij" for b in "abcdefghij"])
+    notes = [(f"p{rng.integers(40)}", " ".join(rng.choice(letters, 60))) for _ in range(200)]
+    found = count_words(corpus_of(notes), tmp_path, pairs_in_memory=300)
+    assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
+
+
+def test_spilled_files_are_private_and_go_when_the_notes_break(tmp_path, monkeypatch):
+    monkeypatch.setattr("clinveil.vectors.count._BLOCK_TOKENS", 1)
+    scratch, modes = tmp_path / "scratch", []
+
+    def breaking():
+        yield from corpus_of([("p", "one two three"), ("q", "four five six")]).batches()
+        modes.extend((f.is_dir(), f.stat().st_mode & 0o777) for f in [scratch, *scratch.rglob("*")])
+        raise OSError("the disk is gone")
+
+    broken = type(corpus_of([]))(source=breaking)
+    with pytest.raises(OSError, match="disk"):
+        count_words(broken, scratch, pairs_in_memory=1)
+    assert {mode for is_folder, mode in modes if is_folder} == {0o700}
+    assert {mode for is_folder, mode in modes if not is_folder} == {0o600}
+    assert list(scratch.iterdir()) == []
+
+
+def test_words_do_not_show_in_the_repr(tmp_path):
+    assert "secretword" not in repr(count_words(corpus_of([("p", "secretword")]), tmp_path))

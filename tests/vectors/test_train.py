@@ -1,0 +1,234 @@
+"""Training: planted synonyms come near, one worker is reproducible to the bit, and gensim drops no token."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.errors import InputError
+from clinveil.settings import VectorSettings
+from clinveil.vectors import train as room
+from clinveil.vectors.sentences import BATCH_TOKENS, sentence_file
+from clinveil.vectors.train import train
+
+SMALL = VectorSettings(dim=16, epochs=3)
+ONE_PASS = VectorSettings(dim=2, epochs=1, window=1)
+
+
+def corpus_of(texts):
+    return memory_corpus([(str(i), f"p{i % 60}", text) for i, text in enumerate(texts)])
+
+
+def flat_texts(n_notes, length, n_words, seed=0):
+    """Words of equal frequency, so that gensim's subsampling leaves nearly all of them."""
+    rng = np.random.default_rng(seed)
+    names = np.array(["w" + "".join(chr(97 + int(d)) for d in f"{row:04d}") for row in range(n_words)])
+    return [" ".join(rng.choice(names, length)) for _ in range(n_notes)]
+
+
+def synonym_texts(n_notes=900):
+    """Two names for one thing share their contexts, and so do two names for another."""
+    rng = np.random.default_rng(1)
+    contexts = {
+        ("dyspnea", "breathlessness"): ["lungs", "oxygen", "exertion", "wheeze", "inhaler", "breathing"],
+        ("pruritus", "itching"): ["skin", "rash", "lotion", "scratch", "hives", "cream"],
+    }
+    sides = list(contexts)
+    texts = []
+    for _ in range(n_notes):
+        pair = sides[rng.integers(2)]
+        around = rng.choice(contexts[pair], 4)
+        texts.append(f"{around[0]} {around[1]} {pair[rng.integers(2)]} {around[2]} {around[3]}")
+    return texts
+
+
+def cosine(vectors, one, two):
+    a, b = vectors.matrix[vectors.ids[one]], vectors.matrix[vectors.ids[two]]
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize("algorithm", ["cbow", "skipgram", "fasttext"])
+def test_planted_synonyms_come_near(algorithm, tmp_path):
+    texts = synonym_texts()
+    kind = VectorSettings(algorithm=algorithm, dim=20, epochs=40)
+    vectors = train(corpus_of(texts), kind, seed=3, workers=1, scratch=tmp_path)
+    for one, two, other in (("dyspnea", "breathlessness", "itching"), ("pruritus", "itching", "dyspnea")):
+        assert cosine(vectors, one, two) > cosine(vectors, one, other) + 0.3
+        assert cosine(vectors, one, two) > cosine(vectors, two, other) + 0.3
+
+
+def test_the_table_is_the_one_of_the_counts(tmp_path):
+    texts = ["pain pain fever", "pain fever rash", None, "rash pain"]
+    vectors = train(corpus_of(texts), VectorSettings(dim=4, min_count=2), seed=1, workers=4, scratch=tmp_path)
+    assert list(vectors.words) == ["pain", "fever", "rash"]
+    assert vectors.counts.tolist() == [4, 2, 2]
+    assert vectors.patients.tolist() == [3, 2, 2]
+    assert vectors.n_patients == 3
+    assert vectors.matrix.shape == (3, 4)
+    assert vectors.matrix.dtype == np.float32
+    assert vectors.meta["n_notes"] == 3
+    assert vectors.meta["workers"] == 1  # too few notes for four
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("texts", "min_count"), [([], 1), (["", None, "12"], 1), (["pain"], 1), (["pain fever"], 2)])
+def test_fewer_than_two_words_are_refused(texts, min_count, tmp_path):
+    with pytest.raises(InputError, match="two") as caught:
+        train(corpus_of(texts), VectorSettings(dim=4, min_count=min_count), seed=1, workers=1, scratch=tmp_path)
+    assert "pain" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+SCRIPT = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from test_train import corpus_of, synonym_texts
+from clinveil.settings import VectorSettings
+from clinveil.vectors.train import train
+for algorithm in ("cbow", "skipgram", "fasttext"):
+    for seed in (5, 6):
+        kind = VectorSettings(algorithm=algorithm, dim=12, epochs=2)
+        vectors = train(corpus_of(synonym_texts()), kind, seed=seed, workers=1, scratch=Path(sys.argv[2]))
+        print(vectors.meta["determinism"], hashlib.sha256(vectors.matrix.tobytes()).hexdigest())
+"""
+
+
+def test_one_worker_is_the_same_to_the_bit_in_any_process(tmp_path):
+    def printed(hash_seed):
+        command = [sys.executable, "-c", SCRIPT, os.path.dirname(__file__), str(tmp_path)]
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split("\n")
+
+    first, again = printed(0), printed(12345)
+    assert first == again
+    assert all(line.startswith("bitwise ") for line in first[:-1])
+    assert len(set(first[:-1])) == 6  # another seed or algorithm, other bits
+
+
+def test_a_seed_may_be_of_any_size(tmp_path):
+    tables = [
+        train(corpus_of(synonym_texts(40)), SMALL, seed=seed, workers=1, scratch=tmp_path)
+        for seed in (2**70 + 1, 2**70 + 1, 1)
+    ]
+    digests = [hashlib.sha256(table.matrix.tobytes()).hexdigest() for table in tables]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def trained_counts(monkeypatch):
+    """What gensim says that it read and trained on, per call of train."""
+    from gensim.models import Word2Vec
+
+    said = []
+    original = Word2Vec.train
+
+    def listening(self, *args, **kwargs):
+        said.append(original(self, *args, **kwargs))
+        return said[-1]
+
+    monkeypatch.setattr(Word2Vec, "train", listening)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("n_notes", "length"),
+    [(1, 35_000), (4, 10_000), (7, 7_000), (3, 9_999), (2, 10_001), (12_000, 3), (20_001, 1), (300, 211)],
+)
+def test_gensim_trains_on_every_token(n_notes, length, monkeypatch, tmp_path):
+    monkeypatch.setattr(room, "_model", without_subsampling(room._model))
+    said = trained_counts(monkeypatch)
+    corpus = corpus_of(flat_texts(n_notes, length, 3_000))
+    train(corpus, ONE_PASS, seed=1, workers=1, scratch=tmp_path)
+    trained, read = said[0]
+    assert trained == n_notes * length
+    assert read >= trained  # fillers are read and not trained on
+
+
+def without_subsampling(original):
+    def model(*args):
+        made = original(*args)
+        made.sample = 0
+        return made
+
+    return model
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_several_workers_leave_no_part_of_the_notes_unread(workers, monkeypatch, tmp_path):
+    """Workers share the file by bytes, so the last part, of short words, has more tokens than its share."""
+    from gensim.models import Word2Vec
+
+    before, original = [], Word2Vec.train
+
+    def listening(self, *args, **kwargs):
+        before.append(self.wv.vectors.copy())
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(room, "_model", without_subsampling(room._model))
+    monkeypatch.setattr(Word2Vec, "train", listening)
+    long = ["longwordindeed" * 3 + " " + t for t in flat_texts(360, 300, 3_000)]
+    short = [" ".join(chr(97 + i % 26) + chr(97 + i // 26 % 26) for i in range(400))] * 360
+    last = [" ".join("q" + chr(97 + i) + chr(97 + j) for j in range(26)) for i in range(26)]
+    vectors = train(corpus_of(long + short + last), ONE_PASS, seed=1, workers=workers, scratch=tmp_path)
+    assert (vectors.meta["workers"], vectors.meta["determinism"]) == (workers, "statistical")
+    rows = [vectors.ids[word] for text in last for word in text.split()]
+    assert (vectors.matrix[rows] != before[0][rows]).any(axis=1).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths=st.lists(st.sampled_from([0, 1, 2, 3, 4_999, 9_999, 10_000, 10_001, 25_000]), max_size=6))
+def test_every_batch_that_gensim_cuts_ends_at_a_filler(lengths, tmp_path_factory):
+    scratch = tmp_path_factory.mktemp("scratch")
+    texts = [" ".join(["ab"] * length) for length in lengths]
+    with sentence_file(corpus_of(texts), scratch) as sentences:
+        lines = [line.split() for line in sentences.path.read_text().split("\n")]
+        assert sentences.path.stat().st_mode & 0o777 == 0o600
+        assert sentences.n_tokens == sum(lengths)
+    batch = real = 0
+    for line in lines:
+        batch += len(line)
+        real += line.count("ab")
+        assert real <= BATCH_TOKENS
+        if batch > BATCH_TOKENS:
+            assert set(line) == {"0"}
+            batch = real = 0
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_sentence_file_goes_when_training_fails(tmp_path, monkeypatch):
+    def failing(*args):
+        assert (tmp_path / "sentences.txt").exists()
+        raise MemoryError
+
+    monkeypatch.setattr(room, "_fitted", failing)
+    with pytest.raises(MemoryError):
+        train(corpus_of(synonym_texts(5)), SMALL, seed=1, workers=1, scratch=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_training_says_nothing_and_reports_its_passes(tmp_path, capfd):
+    passes = []
+    train(
+        corpus_of(synonym_texts(50)),
+        SMALL,
+        seed=1,
+        workers=1,
+        scratch=tmp_path,
+        on_epoch=lambda done, epochs: passes.append((done, epochs)),
+    )
+    assert passes == [(1, 3), (2, 3), (3, 3)]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_odd_unicode_words_are_trained(tmp_path):
+    texts = ["жар боль", "josé\u00a0café\u2028naïve", "中文 боль", "a\u0085b"] * 30
+    vectors = train(corpus_of(texts), VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path)
+    assert set(vectors.words) == {"жар", "боль", "josé", "café", "naïve", "中文", "a", "b"}
