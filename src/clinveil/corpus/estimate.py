@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from clinveil.settings import ReleaseSettings
 
 # Words a second of one core's time, November 2026, a shared 4-core x86-64 machine: reading and counting (MTSamples 150
-# times over, 123 M words), and gensim's CBOW (100 dimensions, window 5, 5 negatives, min_count 1, an epoch of MTSamples,
-# 0.8 M words); beside it, skip-gram and fastText took 4.3 and 6.3 times as long.
+# times over, 123 M words), and gensim's CBOW (100 dimensions, window 5, 5 negatives, min_count 1, an epoch of
+# MTSamples, 0.8 M words); beside it, skip-gram and fastText took 4.3 and 6.3 times as long.
 READ_PER_SECOND = 1.1e6
 TRAIN_PER_SECOND = 4.0e5
 SLOWER = {"cbow": 1.0, "skipgram": 4.3, "fasttext": 6.3}
