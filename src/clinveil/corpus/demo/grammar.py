@@ -153,10 +153,10 @@ def expand(
         kind = type(entry)
         if kind is tuple:
             chosen = entry[int(draw() * len(entry))]  # type: ignore[arg-type,index]
-            if chosen[1]:  # type: ignore[index,misc]
+            if chosen[1]:
                 expand(chosen, vocabulary, draw, pieces, marks)  # type: ignore[arg-type]
-            elif chosen[0]:  # type: ignore[index,misc]
-                pieces.append(chosen[0])  # type: ignore[index,misc,arg-type]
+            elif chosen[0]:
+                pieces.append(chosen[0])
         elif kind is str:
             pieces.append(entry)  # type: ignore[arg-type]
         elif kind is Deck:

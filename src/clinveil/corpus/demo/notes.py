@@ -19,6 +19,7 @@ MAIN = 0.55
 MAX_OTHERS = 5
 SLIPS = {"formal": 1.2, "plain": 3.0, "terse": 5.0}
 NAME_SLIP = 0.02
+HEADER_NAMES = 3  # the first names of a note are the header's, which are copied, not typed
 _WITH_MIDDLE = (compile_template("Name: {first}, {middle}, {last};"),)
 _WITHOUT_MIDDLE = (compile_template("Name: {first}, {last};"),)
 
@@ -150,8 +151,8 @@ def _slip_here_and_there(pieces: list[str], marks: list[tuple[int, str]], rate: 
         if place not in protected:
             pieces[place] = misspell(pieces[place], draw)
     if draw() < NAME_SLIP:
-        names = [piece for piece, label in marks[3:] if label == "NAME" and len(pieces[piece]) > 4]
-        if names:
+        names = [piece for piece, label in marks if label == "NAME"][HEADER_NAMES:]
+        if names := [piece for piece in names if len(pieces[piece]) > 4]:
             place = pick(names, draw)
             pieces[place] = slip(pieces[place], draw)
 

@@ -1,0 +1,112 @@
+"""Names: spelling, frequencies as in the census, other cultures, words and eponyms, other scripts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from scipy.stats import spearmanr
+
+from clinveil.corpus.demo.clinicians import uniforms
+from clinveil.corpus.demo.names import (
+    Name,
+    ascii_letters,
+    census,
+    cultures,
+    family_name,
+    given_name,
+    person_name,
+    spelt,
+)
+
+
+@pytest.mark.parametrize(
+    ("census_form", "spelling"),
+    [("SMITH", "Smith"), ("MCDONALD", "McDonald"), ("OBRIEN", "O'Brien"), ("DANGELO", "D'Angelo"), ("MCGEE", "McGee"),
+     ("OLSON", "Olson"), ("DAVIS", "Davis"), ("MACK", "Mack")],
+)  # fmt: skip
+def test_census_names_are_spelt_as_people_spell_them(census_form: str, spelling: str):
+    assert spelt(census_form) == spelling
+
+
+def test_the_census_lists_are_whole():
+    assert [len(census(which).names) for which in ("last", "female", "male")] == [88_799, 4_275, 1_219]
+    assert census("last").names[0] == "Smith"
+
+
+def test_running_sums_rise_so_that_every_name_is_possible():
+    for which in ("last", "female", "male"):
+        sums = census(which).cumulative
+        assert all(a < b for a, b in zip(sums, sums[1:], strict=False))
+
+
+def test_the_ends_of_the_list_are_reached():
+    assert census("male").one(lambda: 0.0) == "James"
+    assert census("male").one(lambda: 1 - 2**-53) == census("male").names[-1]
+
+
+def test_family_names_follow_the_census():
+    draw = uniforms(7)
+    counts = Counter(family_name(draw) for _ in range(30_000))
+    top = census("last").names[:150]
+    assert spearmanr([counts[name] for name in top], range(len(top))).statistic < -0.7
+    assert counts["Smith"] == pytest.approx(0.0101 / 0.94 * 30_000, rel=0.25)
+
+
+def test_given_names_follow_the_census_of_their_sex():
+    draw = uniforms(8)
+    counts = Counter(given_name("F", draw) for _ in range(20_000))
+    top = census("female").names[:100]
+    assert spearmanr([counts[name] for name in top], range(len(top))).statistic < -0.8
+    assert counts["Mary"] > counts["James"] * 5
+
+
+@pytest.fixture(scope="module")
+def people() -> list[Name]:
+    draw = uniforms(9)
+    return [person_name("FM"[number % 2], draw) for number in range(12_000)]
+
+
+def test_names_of_other_cultures_and_spellings_occur(people: list[Name]):
+    draw = uniforms(2)
+    parts = {part for name in people for part in (name.given, name.family)}
+    parts |= {given_name("F", draw) for _ in range(20_000)} | {family_name(draw) for _ in range(10_000)}
+    assert {"José", "Zoë", "Nuñez"} <= parts
+    assert any("-" in name.family for name in people)
+    assert any("'" in name.family for name in people)
+    assert sum(not name.full.isascii() for name in people) > 200
+
+
+def test_names_that_are_words_or_eponyms_occur(people: list[Name]):
+    given, family = {name.given for name in people}, {name.family for name in people}
+    assert {"Will", "May", "Rose", "Grace"} <= given
+    assert {"Parkinson", "Foley", "Young", "Graves"} <= family
+
+
+def test_some_sign_in_another_script(people: list[Name]):
+    written = [name.native for name in people if name.native != name.full]
+    assert 50 < len(written) < 500
+    assert any("\u0400" <= c <= "\u04ff" for name in written for c in name)
+    assert any("\u4e00" <= c <= "\u9fff" for name in written for c in name)
+
+
+def test_tokens_are_the_parts_split_at_spaces():
+    assert Name("Maria", "", "De La Cruz", "").tokens == ("Maria", "De", "La", "Cruz")
+    assert Name("Ann", "May", "Lee", "").tokens == ("Ann", "May", "Lee")
+
+
+def test_most_have_a_middle_name(people: list[Name]):
+    assert 0.6 < sum(bool(name.middle) for name in people) / len(people) < 0.8
+
+
+def test_the_locales_have_names_in_latin_script():
+    for culture in cultures():
+        assert all(len(names) >= 5 for names in culture)
+        assert all(name.strip() and name[0].isupper() for names in culture for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"), [("Zoë", "zoe"), ("O'Brien", "obrien"), ("Núñez-Łoś", "nunezos"), ("李伟", "")]
+)
+def test_mailbox_letters(name: str, letters: str):
+    assert ascii_letters(name) == letters

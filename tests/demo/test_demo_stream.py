@@ -1,0 +1,111 @@
+"""The streams: the same rows for any chunk, worker count or consumer; batches and schemas; restartable corpora."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pyarrow as pa
+import pytest
+
+from clinveil.corpus.corpus import ROLE_FIELDS
+from clinveil.corpus.demo import (
+    demo_chunks,
+    demo_codes,
+    demo_corpus,
+    demo_notes,
+    demo_patients,
+    demo_spans,
+)
+from clinveil.corpus.demo.notes import patient_notes
+from clinveil.corpus.demo.stream import COLUMNS, NOTES_SCHEMA
+from clinveil.errors import InputError
+
+
+def rows(batches) -> list[dict]:
+    return pa.Table.from_batches(batches).to_pylist()
+
+
+def test_chunk_size_changes_no_row():
+    whole = [chunk for chunk in demo_chunks(40, 3, chunk=40)]
+    small = [chunk for chunk in demo_chunks(40, 3, chunk=7)]
+    assert len(small) == 6
+    assert rows([c.notes for c in small]) == rows([c.notes for c in whole])
+    assert [p for c in small for p in c.patients] == whole[0].patients
+    assert "".join(c.spans for c in small) == whole[0].spans
+
+
+def test_workers_change_no_row():
+    alone = [c for c in demo_chunks(60, 3, chunk=15)]
+    together = [c for c in demo_chunks(60, 3, chunk=15, workers=2)]
+    assert [c.notes.to_pylist() for c in together] == [c.notes.to_pylist() for c in alone]
+    assert [c.patients for c in together] == [c.patients for c in alone]
+    assert [c.spans for c in together] == [c.spans for c in alone]
+
+
+def test_a_patient_does_not_depend_on_how_many_there_are():
+    few, many = rows(demo_notes(5, 9)), rows(demo_notes(25, 9))
+    assert many[: len(few)] == few
+    last, notes = patient_notes(9, 24)
+    assert [note.text for note in notes] == [row["text"] for row in many if row["patient_id"] == last.patient_id]
+
+
+def test_another_seed_makes_other_notes():
+    first, second = rows(demo_notes(10, 1)), rows(demo_notes(10, 2))
+    assert not {row["text"] for row in first} & {row["text"] for row in second}
+
+
+def test_the_schema_begins_with_the_roles():
+    batch = next(demo_notes(3, 1))
+    assert batch.schema == NOTES_SCHEMA
+    assert list(batch.schema)[: len(ROLE_FIELDS)] == list(ROLE_FIELDS)
+    assert not any(batch.column(name).null_count for name in batch.schema.names)
+
+
+def test_note_ids_are_unique_and_belong_to_their_patient():
+    found = rows(demo_notes(80, 1))
+    assert len({row["note_id"] for row in found}) == len(found)
+    assert all(row["note_id"].rpartition("-")[0] == row["patient_id"] for row in found)
+    order = [row["patient_id"] for row in found]
+    assert order == sorted(order)
+
+
+def test_the_corpus_can_be_read_again():
+    corpus = demo_corpus(12, 4)
+    assert corpus.columns == COLUMNS
+    assert set(corpus.columns.labels) <= set(corpus.columns.keep)
+    assert rows(corpus.batches()) == rows(corpus.batches()) == rows(demo_notes(12, 4))
+    assert "Dear" not in repr(corpus)
+
+
+def test_streams_of_patients_and_spans_agree_with_the_chunks():
+    chunk = next(demo_chunks(20, 6))
+    assert list(demo_patients(20, 6)) == chunk.patients
+    texts = {row["note_id"]: row["text"] for row in chunk.notes.to_pylist()}
+    spans = list(demo_spans(20, 6))
+    assert len(spans) == chunk.spans.count("\n")
+    assert all(0 <= span.start < span.end <= len(texts[note_id]) for note_id, span in spans)
+    assert {span.detector for _, span in spans} == {"gold"}
+
+
+def test_streams_are_lazy():
+    assert len(list(islice(demo_patients(9_000_000, 1), 3))) == 3
+    assert next(demo_notes(9_000_000, 1)).num_rows > 500
+
+
+def test_codes_have_short_descriptions():
+    codes = demo_codes()
+    assert codes["401"] == "hypertension"
+    assert {note["code"] for note in rows(demo_notes(50, 1))} <= set(codes)
+
+
+@pytest.mark.parametrize("arguments", [(0, 1), (-1, 1), (5, -1)])
+def test_impossible_sizes_are_refused(arguments: tuple[int, int]):
+    with pytest.raises(InputError):
+        list(demo_notes(*arguments))
+
+
+def test_ten_codes_are_frequent_enough_for_a_task():
+    codes = [row["code"] for row in rows(demo_notes(500, 1))]
+    top = sorted({code: codes.count(code) for code in set(codes)}.values(), reverse=True)
+    assert len(codes) > 1800
+    assert top[9] >= 30
