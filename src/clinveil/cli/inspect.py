@@ -69,7 +69,8 @@ def _counts(found: Inspection) -> Iterator[Row]:
         yield f"{kind.lower()} tokens", f"{count:,}", ""
     yield "distinct words", f"{found.types:,}", ""
     share = found.rare_types / found.types if found.types else 0
-    yield "rare words", f"{found.rare_types:,}", f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"
+    rare = f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"
+    yield "rare words", f"{found.rare_types:,}", rare
     yield "exact duplicates", f"{found.exact_duplicates:,}", "notes whose text an earlier note has"
     yield "same words", f"{found.same_words:,}", "notes with the same words in the same order as an earlier note"
     for label, count in found.conflicts.items():
