@@ -29,14 +29,15 @@ def release(
         for line in plan_only(notes, settings):
             typer.echo(line)
         return
-    outcome = run_release(notes, out, settings, say=_say(settings.quiet))
+    outcome = run_release(notes, out, settings, say=printer(settings.quiet))
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:
         raise typer.Exit(4)
 
 
-def _say(quiet: bool) -> Callable[[str], None]:
+def printer(quiet: bool) -> Callable[[str], None]:
+    """What says a line on stderr, unless quiet."""
     def say(line: str) -> None:
         if not quiet:
             typer.echo(line, err=True)

@@ -14,6 +14,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.finding import Finding
+from clinveil.phi.catalogue import covered as covered_labels
 from clinveil.release.manifest import SCHEMA, public_settings
 from clinveil.release.measure import NOT_TRIED
 from clinveil.release.stages import Job
@@ -50,6 +51,7 @@ class Account:
     digests: Mapping[str, str]
     seeds: Mapping[str, int]
     source_sha256: str
+    notes_sha256: str
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
@@ -60,16 +62,14 @@ class Account:
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
     """The token accounting, by class; the denominator is everything but white space."""
-    dropped = tally.words - tally.replaced - tally.kept_words
-    unknown = min(tally.unknown, tally.replaced)
     return (
         TokenRow(
             "words",
             tally.words,
-            replaced=tally.replaced - unknown,
-            unknown=unknown,
-            dropped=dropped,
+            replaced=tally.replaced,
+            dropped=tally.dropped,
             kept=tally.kept_words,
+            unknown=tally.unknown,
             self_replaced=tally.self_replaced,
         ),
         TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
@@ -132,11 +132,16 @@ def _phi(account: Account) -> tuple[PhiCount, ...] | None:
     if account.found is None:
         return None
     treated = {"replace": "replaced by a surrogate", "remove": "removed", "tag": "tagged"}[account.job.settings.mode]
-    return tuple(PhiCount(label, what, account.found[label], treated) for label, what in LABELS.items())
+    covered = covered_labels()
+    return tuple(
+        PhiCount(label, what, account.found[label], treated if label in covered else "no detector for it")
+        for label, what in LABELS.items()
+    )
 
 
 def _provenance(account: Account) -> tuple[Fact, ...]:
-    facts = [Fact("key commitment (SHA-256)", account.job.key.commitment)]
+    facts = [Fact("released notes (SHA-256)", account.notes_sha256)]
+    facts += [Fact("key commitment (SHA-256)", account.job.key.commitment)]
     facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in account.digests.items()]
     facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in account.seeds.items()]
     facts += [

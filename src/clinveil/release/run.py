@@ -95,9 +95,9 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     settings = job.settings
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
-    with clock.stage("phi", f"find PHI and {settings.mode} it" if settings.phi else "left out", "keyed"):
+    with clock.stage("identifiers", f"find PHI and {settings.mode} it" if settings.phi else "left out", "keyed"):
         protected = protect(job)
-    with clock.stage("count", "words and the patients who use them"):
+    with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected.corpus, job.folder.work)
     with clock.stage("vectors", f"train {settings.algorithm}", "statistical" if settings.workers > 1 else "bitwise"):
         vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
@@ -131,6 +131,7 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         digests={"neighbour table": table_digest(table), "channel": channel_digest(channel)},
         seeds=seeds,
         source_sha256=source_sha256,
+        notes_sha256=fingerprint(path),
     )
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
