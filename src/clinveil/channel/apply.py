@@ -29,7 +29,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.errors import InputError
 from clinveil.keys import Key
 from clinveil.scale import Map, serial
-from clinveil.tokens import Kind, character_classes, lookup_form
+from clinveil.vectors.floor import usable
 
 Memo = Literal["occurrence", "note", "patient"]
 Layout = Literal["plain", "keep"]
@@ -120,20 +120,8 @@ def obfuscate_batches(
 def _check_outputs(channel: Channel) -> None:
     outputs = np.zeros(len(channel.words), dtype=np.bool_)
     outputs[channel.indices] = True
-    if not well_formed(channel.words)[outputs].all():
+    if not usable([channel.words[i] for i in np.flatnonzero(outputs).tolist()]).all():
         raise InputError("the channel would write something that is no word in lookup form")
-
-
-def well_formed(words: Iterable[str]) -> NDArray[np.bool_]:
-    """Whether each word is one WORD token in its own lookup form: only such words may be outputs. (n_words,)"""
-    kinds = character_classes()
-
-    def good(word: str) -> bool:
-        if word.isascii():
-            return word.isalpha() and word.islower()
-        return word == lookup_form(word) and all(kinds[ord(c)] == Kind.WORD for c in word)
-
-    return np.fromiter((good(word) for word in words), dtype=np.bool_)
 
 
 def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:

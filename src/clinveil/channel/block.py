@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 
 from clinveil.channel import tally as count
 from clinveil.channel.compiled import compiled_helper
-from clinveil.channel.draws import Draws, draw
+from clinveil.channel.draws import Draws, entry
 from clinveil.channel.foreign import Foreign
-from clinveil.channel.scan import Alphabet, code_point, number_end, space_end, word_end
+from clinveil.channel.scan import Alphabet, code_point, run_end, word_end
 from clinveil.channel.siphash import siphash_bytes, siphash_word
-from clinveil.channel.vocabulary import Vocabulary, find
+from clinveil.channel.vocabulary import CELL, Vocabulary, find
 from clinveil.tokens import Kind
 
 _WORD, _NUMBER, _SPACE, _PUNCT = int(Kind.WORD), int(Kind.NUMBER), int(Kind.SPACE), int(Kind.PUNCT)
 _MASK_SIGN = ord("#")
 _BLANK, _LINE = 1, 2  # of a token's gap; the greater wins
 _NOTHING = 0  # KIND of a token that leaves no trace; LAST at the start of a note
-Block = NDArray[np.int64]  # (TOKENS, FIELDS)
+_LOW = np.uint64(0xFFFFFFFF)
+Block = NDArray[np.int64]  # (FIELDS, TOKENS)
 State = NDArray[np.int64]  # (STATE,)
 
 # The loop's state: the counts of tokens, then these. From LAST on it starts anew with each note.
@@ -32,9 +33,10 @@ State = NDArray[np.int64]  # (STATE,)
 # white space since. POSITION: words read. POINT: code points read.
 WRITTEN, FOREIGN, ALIGNED, LAST, GAP, POSITION, POINT, STATE = range(count.COUNTERS, count.COUNTERS + 8)
 # A token in a block: its kind, the white space before it, its bytes, its code points; for a word, what it is found by
-# and then what it is drawn with; whether it is ASCII, and then its row. Once drawn, its bytes are those of the output.
+# (its hash, its first and its second eight letters) and then what it is drawn with; whether it is ASCII, then its row,
+# and then the row of its output.
 TOKENS = 256
-_KIND, _GAP, _START, _END, _FIRST, _POINTS, _VALUE, _ROW, FIELDS = range(9)
+_KIND, _GAP, _START, _END, _FIRST, _POINTS, _VALUE, _LETTERS, _MORE, _ROW, _ENTRY, _DRAWN, FIELDS = range(13)
 
 
 class Released(NamedTuple):
@@ -65,14 +67,15 @@ def read_block(
         kind = kinds[code]
         start, points, leaves_trace = i, 1, False
         if kind == _WORD:
-            i, points, value, is_ascii = word_end(data, i, end, kinds, lower)
-            block[n, _VALUE], block[n, _ROW] = np.int64(value), is_ascii
+            i, points, is_ascii, value, first, second = word_end(data, i, end, kinds, lower)
+            block[_ROW, n], block[_VALUE, n] = is_ascii, np.int64(value)
+            block[_LETTERS, n], block[_MORE, n] = np.int64(first), np.int64(second)
             leaves_trace = True
         elif kind == _SPACE:
-            i, points, breaks = space_end(data, i, end, kinds)
+            i, points, breaks = run_end(data, i, end, kinds, kind)
             state[GAP] = max(state[GAP], _LINE if breaks else _BLANK)
         elif kind == _NUMBER:
-            i, points = number_end(data, i, end, kinds)
+            i, points, _ = run_end(data, i, end, kinds, kind)
             state[count.NUMBERS] += 1
             leaves_trace = mask
         else:
@@ -80,12 +83,24 @@ def read_block(
             state[count.PUNCT if kind == _PUNCT else count.OTHER] += 1
             leaves_trace = keep and kind == _PUNCT and code < 0x80
         if leaves_trace:
-            block[n, _KIND], block[n, _GAP], block[n, _START], block[n, _END] = kind, state[GAP], start, i
-            block[n, _FIRST], block[n, _POINTS] = state[POINT], points
+            block[_KIND, n], block[_GAP, n], block[_START, n], block[_END, n] = kind, state[GAP], start, i
+            block[_FIRST, n], block[_POINTS, n] = state[POINT], points
             state[GAP] = 0
             n += 1
         state[POINT] += points
     return i, n
+
+
+@compiled_helper
+def fetch_block(block: Block, n: int, words: Vocabulary, draws: Draws) -> None:
+    """Touch what the look-up will most likely need: many misses of the cache at once, instead of one by one."""
+    slots, cells, rows = words.slots, words.cells, draws.rows
+    mask = slots.size - 1
+    for t in range(n):
+        block[_ENTRY, t] = np.int64(slots[block[_VALUE, t] & mask] & _LOW)
+    for t in range(n):
+        row = max(block[_ENTRY, t] - 1, 0)
+        block[_ENTRY, t] = np.int64(cells[row, 0]) + rows[row, 0]
 
 
 @compiled_helper
@@ -101,17 +116,18 @@ def look_up_block(
     state: State,
 ) -> None:
     """Find each word's row, and what to draw it with: its position in the note, or the hash of its lookup form."""
-    slots, spellings, places, forms = words.slots, words.data, words.offsets, words.forms
+    unknown, cells = words.offsets.size - 1, words.cells
     for t in range(n):
-        if block[t, _KIND] != _WORD:
+        if block[_KIND, t] != _WORD:
             continue
         form = np.uint64(state[POSITION])
         state[POSITION] += 1
-        if block[t, _ROW]:
-            start, end = block[t, _START], block[t, _END]
-            row = find(slots, spellings, places, data, start, end, np.uint64(block[t, _VALUE]), lower)
+        if block[_ROW, t]:
+            start, end, value = block[_START, t], block[_END, t], np.uint64(block[_VALUE, t])
+            first, second = np.uint64(block[_LETTERS, t]), np.uint64(block[_MORE, t])
+            row = find(words, data, start, end - start, value, first, second, lower)
             if by_word and row >= 0:
-                form = forms[row]
+                form = cells[row, 3]
             elif by_word:
                 form = siphash_bytes(form_key[0], form_key[1], data, start, end, lower)
         else:
@@ -119,8 +135,8 @@ def look_up_block(
             form = foreign.forms[state[FOREIGN]] if by_word else form
             state[FOREIGN] += 1
         state[count.UNKNOWN if row < 0 else count.KNOWN] += 1
-        block[t, _ROW] = places.size - 1 if row < 0 else row
-        block[t, _VALUE] = np.int64(form)
+        block[_ROW, t] = unknown if row < 0 else row
+        block[_VALUE, t] = np.int64(form)
 
 
 @compiled_helper
@@ -128,26 +144,54 @@ def draw_block(
     block: Block, n: int, words: Vocabulary, draws: Draws, k0: np.uint64, k1: np.uint64, state: State
 ) -> int:
     """Draw each word's output; how many bytes the block will take at most."""
-    places, kept = words.offsets, words.kept
-    indptr, indices, limits = draws.indptr, draws.indices, draws.limits
-    need = 0
+    cells, indices, need = words.cells, draws.indices, CELL
     for t in range(n):
-        need += block[t, _POINTS] + 1  # a mask is as long as its number, a mark is one byte
-        if block[t, _KIND] != _WORD:
-            continue
-        row = block[t, _ROW]
-        drawn = draw(indptr, indices, limits, row, siphash_word(k0, k1, np.uint64(block[t, _VALUE])))
-        if drawn < 0:
-            state[count.DROPPED] += 1
-            block[t, _KIND] = _NOTHING
-            continue
-        is_kept = drawn == row and kept[row]
-        state[count.KEPT] += is_kept
-        state[count.REPLACED] += not is_kept
-        state[count.SELF] += drawn == row and not is_kept
-        block[t, _START], block[t, _END] = places[drawn], places[drawn + 1]
-        need += places[drawn + 1] - places[drawn]
+        if block[_KIND, t] == _WORD:
+            block[_ENTRY, t] = entry(draws, block[_ROW, t], siphash_word(k0, k1, np.uint64(block[_VALUE, t])))
+    for t in range(n):
+        if block[_KIND, t] == _WORD:
+            block[_DRAWN, t] = indices[block[_ENTRY, t]] if block[_ENTRY, t] >= 0 else -1
+    for t in range(n):
+        need += block[_POINTS, t] + 1  # a mask is as long as its number, a mark is one byte
+        if block[_KIND, t] == _WORD and _judge(block, t, words.kept, state):
+            need += np.int64(cells[block[_DRAWN, t], 2])
     return need
+
+
+@compiled_helper
+def _judge(block: Block, t: int, kept: NDArray[np.bool_], state: State) -> bool:
+    """Count what becomes of a word; False if nothing does."""
+    row, drawn = block[_ROW, t], block[_DRAWN, t]
+    if drawn < 0:
+        state[count.DROPPED] += 1
+        block[_KIND, t] = _NOTHING
+        return False
+    is_kept = drawn == row and kept[row]
+    state[count.KEPT] += is_kept
+    state[count.REPLACED] += not is_kept
+    state[count.SELF] += drawn == row and not is_kept
+    return True
+
+
+@compiled_helper
+def _write_word(words: Vocabulary, row: int, buffer: NDArray[np.uint8], written: int) -> int:
+    """Write one word, and return its length; what a short word's cell holds beyond it is written over by the next."""
+    cells, length = words.cells, np.int64(words.cells[row, 2])
+    if length > CELL:
+        start = words.offsets[row]
+        for i in range(length):
+            buffer[written + i] = words.data[start + i]
+        return int(length)
+    _write_chunk(cells[row, 0], buffer, np.uint64(written))
+    _write_chunk(cells[row, 1], buffer, np.uint64(written + 8))
+    return int(length)
+
+
+@compiled_helper
+def _write_chunk(chunk: np.uint64, buffer: NDArray[np.uint8], at: np.uint64) -> None:
+    # Unsigned places need no check for negative ones, so this becomes one store of eight bytes.
+    for i in range(8):
+        buffer[at + np.uint64(i)] = np.uint8(chunk >> np.uint64(8 * i))
 
 
 @compiled_helper
@@ -155,7 +199,7 @@ def write_block(
     data: NDArray[np.uint8],
     block: Block,
     n: int,
-    spellings: NDArray[np.uint8],
+    words: Vocabulary,
     keep: bool,
     align: bool,
     out: Released,
@@ -164,7 +208,7 @@ def write_block(
     """Write the block's tokens, what stands between them, and where they came from."""
     buffer, written, last, gap = out.data, state[WRITTEN], state[LAST], 0
     for t in range(n):
-        kind, start, gap = block[t, _KIND], block[t, _START], max(gap, block[t, _GAP])
+        kind, start, gap = block[_KIND, t], block[_START, t], max(gap, block[_GAP, t])
         if kind == _NOTHING:
             continue
         if not keep or (gap == 0 and last == kind and kind != _PUNCT):
@@ -172,21 +216,21 @@ def write_block(
         if last != _NOTHING and gap > 0:
             buffer[written] = 0x20 if gap == _BLANK else 0x0A
             written += 1
-        length = block[t, _END] - start
+        length = 1
         if kind == _WORD:
-            for i in range(length):
-                buffer[written + i] = spellings[start + i]
+            length = _write_word(words, block[_DRAWN, t], buffer, written)
             if align:
-                out.starts[state[ALIGNED]] = block[t, _FIRST]
-                out.ends[state[ALIGNED]] = block[t, _FIRST] + block[t, _POINTS]
+                out.starts[state[ALIGNED]] = block[_FIRST, t]
+                out.ends[state[ALIGNED]] = block[_FIRST, t] + block[_POINTS, t]
             state[ALIGNED] += 1
         elif kind == _NUMBER:
-            length = block[t, _POINTS]
+            length = block[_POINTS, t]
             for i in range(length):
                 buffer[written + i] = _MASK_SIGN
             state[count.MASKED] += 1
         else:
             buffer[written] = data[start]
+            state[count.COPIED] += 1
         written += length
         last, gap = kind, 0
         state[count.RELEASED] += kind != _PUNCT

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.neighbours import NO_POOL, NeighbourMechanism, common_pool
+from clinveil.channel.mechanism import NO_POOL, Mechanism, common_pool
+from clinveil.channel.neighbours import NeighbourMechanism
 from clinveil.errors import InputError
 from clinveil.keys import Key
 from clinveil.settings import ChannelSettings
@@ -37,16 +38,19 @@ def build_channel(
     Raises:
         InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
     """
-    low, high = settings.n.low, settings.n.high
-    eligible = output_floor(
-        vectors, settings.min_patients, need=high + 1, allow_small=settings.allow_small, counts=counts
-    )
+    mechanism = mechanism_of(settings, key)
+    need, small = mechanism.reach + 1, settings.allow_small
+    eligible = output_floor(vectors, settings.min_patients, need=need, allow_small=small, counts=counts)
     seed = key.digest("neighbour search") % 2**31
-    table = neighbours(vectors, high, eligible=eligible, threads=threads, seed=seed)
-    mechanism = NeighbourMechanism(low, high, settings.n_per == "type", key)
+    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
     pool = common_pool(_frequencies(vectors, counts), eligible) if settings.unknown == "pool" else NO_POOL
-    channel = mechanism.compile(vectors.words, table, pool)
+    channel = mechanism.compile(vectors, table, pool)
     return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
+
+
+def mechanism_of(settings: ChannelSettings, key: Key) -> Mechanism:
+    """The mechanism that the settings name."""
+    return NeighbourMechanism(settings.n.low, settings.n.high, settings.n_per == "type", key)
 
 
 def _frequencies(vectors: Vectors, counts: WordCounts | None) -> NDArray[np.int64]:

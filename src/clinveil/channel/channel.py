@@ -60,7 +60,7 @@ class Channel:
             raise InputError("an output of the channel is no word of it")
         outputs = np.zeros(n_words, dtype=np.bool_)
         outputs[self.indices] = True
-        if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible)):
+        if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible).tolist()):
             raise InputError("a word below the rare-word floor is an output of the channel")
 
     @cached_property
@@ -93,17 +93,21 @@ class Channel:
     def keeping(self, words: Iterable[str]) -> Channel:
         """The same channel, but for these words (lookup forms), which it leaves as they are."""
         kept = frozenset(words) & self.ids.keys()
-        rows = [
-            (np.array([i], dtype=np.int32), np.ones(1))
-            if i < len(self.words) and self.words[i] in kept
-            else self.row(i)
-            for i in range(len(self.words) + 1)
-        ]
-        lengths = [len(ids) for ids, _ in rows]
+        if not kept:
+            return self
+        is_kept = np.zeros(len(self.words) + 1, dtype=np.bool_)
+        is_kept[[self.ids[word] for word in kept]] = True
+        lengths = np.diff(self.indptr)
+        # Every entry of the other rows, and one new entry for each kept word, in the order of the rows.
+        rows = np.concatenate([np.repeat(np.arange(lengths.size), lengths), np.flatnonzero(is_kept)])
+        stays = np.concatenate([~np.repeat(is_kept, lengths), np.ones(len(kept), dtype=np.bool_)])
+        order = np.flatnonzero(stays)[np.argsort(rows[stays], kind="stable")]
+        indptr = np.zeros_like(self.indptr)
+        np.cumsum(np.where(is_kept, 1, lengths), out=indptr[1:])
         return replace(
             self,
-            indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            indices=np.concatenate([ids for ids, _ in rows]).astype(np.int32),
-            probabilities=np.concatenate([p for _, p in rows]),
+            indptr=indptr,
+            indices=np.concatenate([self.indices, np.flatnonzero(is_kept).astype(np.int32)])[order],
+            probabilities=np.concatenate([self.probabilities, np.ones(len(kept))])[order],
             kept=self.kept | kept,
         )

@@ -1,4 +1,7 @@
-"""Drawing from a channel's rows with 64 random bits: the inverse of the cumulative distribution, in integers."""
+"""Drawing from a channel's rows with 64 random bits: Walker's alias method, in integers.
+
+Source: Vose, A linear algorithm for generating random numbers with a given distribution (IEEE TSE 17, 1991).
+"""
 
 from __future__ import annotations
 
@@ -11,53 +14,93 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.compiled import compiled, compiled_helper
 from clinveil.channel.scan import readonly
 
-_LAST = np.uint64((1 << 64) - 1)
+_FULL = np.uint64((1 << 64) - 1)
 _SCALE = 2.0**64
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 class Draws(NamedTuple):
-    """A channel's rows, ready to be drawn from.
+    """A channel's rows, ready to be drawn from. Rows of equal probabilities share one pattern, which the cache holds.
 
     Attributes:
-        indptr: (n_words + 2,) int64; indices: (n_entries,) int32, as in the channel.
-        limits: (n_entries,) uint64, the cumulative probability of a row up to and with each entry, times 2^64. Entry j
-            is drawn by the bits u with limits[j - 1] <= u < limits[j], so each probability is off by less than 2^-50.
+        rows: (n_words + 2, 2) int64, where a row begins in `indices`, and its pattern in the other two.
+        indices: (n_entries,) int32, the outputs, as in the channel.
+        limits, others: (n_pattern_entries,) uint64 and int32: of the part of [0, 1) that falls to entry j of a row, the
+            share limits[j] / 2^64 goes to j and the rest to others[j]. Probabilities are off by less than 2^-48.
     """
 
-    indptr: NDArray[np.int64]
+    rows: NDArray[np.int64]
     indices: NDArray[np.int32]
     limits: NDArray[np.uint64]
+    others: NDArray[np.int32]
 
 
 def draws(channel: Channel) -> Draws:
     """The drawing table of a channel."""
-    limits = np.empty(channel.probabilities.size, dtype=np.uint64)
-    table = Draws(readonly(channel.indptr.view()), readonly(channel.indices.view()), limits)
-    _cumulate(table.indptr, channel.probabilities, limits)
-    return table._replace(limits=readonly(limits))
+    starts: dict[bytes, int] = {}
+    patterns: list[NDArray[np.float64]] = []
+    rows = np.zeros((channel.indptr.size, 2), dtype=np.int64)
+    rows[:, 0] = channel.indptr
+    size = 0
+    for row, (low, high) in enumerate(zip(channel.indptr[:-1], channel.indptr[1:], strict=True)):
+        pattern = channel.probabilities[low:high]
+        start = rows[row, 1] = starts.setdefault(pattern.tobytes(), size)
+        if start == size:
+            patterns.append(pattern)
+            size += high - low
+    limits, others = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
+    places = np.cumsum([0, *map(len, patterns)])
+    _alias(places, np.concatenate([*patterns, np.zeros(0)]), limits, others, np.empty(size, dtype=np.int64))
+    indices = readonly(channel.indices.view())
+    return Draws(readonly(rows), indices, readonly(limits), readonly(others))
 
 
 @compiled
-def _cumulate(indptr: NDArray[np.int64], probabilities: NDArray[np.float64], limits: NDArray[np.uint64]) -> None:
-    for row in range(indptr.size - 1):
-        total = 0.0
-        for entry in range(indptr[row], indptr[row + 1]):
-            total += probabilities[entry]
-            limits[entry] = _LAST if total >= 1.0 else np.uint64(total * _SCALE)
-        if indptr[row] < indptr[row + 1]:
-            limits[indptr[row + 1] - 1] = _LAST
+def _alias(
+    places: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    limits: NDArray[np.uint64],
+    others: NDArray[np.int32],
+    order: NDArray[np.int64],
+) -> None:
+    """Vose's table of each pattern; `probabilities` is used up, and `order` is scratch."""
+    for pattern in range(places.size - 1):
+        start, size = places[pattern], places[pattern + 1] - places[pattern]
+        small, large = 0, size  # of `order`: entries with less than their share from below, the others from above
+        for j in range(size):
+            probabilities[start + j] *= size
+            others[start + j] = j
+            limits[start + j] = _FULL
+            if probabilities[start + j] < 1.0:
+                order[start + small] = j
+                small += 1
+            else:
+                large -= 1
+                order[start + large] = j
+        while small > 0 and large < size:
+            small -= 1
+            less, more = order[start + small], order[start + large]
+            limits[start + less] = np.uint64(probabilities[start + less] * _SCALE)
+            others[start + less] = more
+            probabilities[start + more] -= 1.0 - probabilities[start + less]
+            if probabilities[start + more] < 1.0:
+                large += 1
+                order[start + small] = more
+                small += 1
 
 
 @compiled_helper
-def draw(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], limits: NDArray[np.uint64], row: int, bits: np.uint64
-) -> int:
-    """The output word that 64 random bits draw from a row; -1 if the row is empty; compiled."""
-    low, count = indptr[row], indptr[row + 1] - indptr[row]
-    if count == 0:
+def entry(draws: Draws, row: int, bits: np.uint64) -> int:
+    """The place in `indices` that 64 random bits draw from a row; -1 if the row is empty; compiled."""
+    rows, limits, others = draws.rows, draws.limits, draws.others
+    start, pattern = rows[row, 0], rows[row, 1]
+    size = rows[row + 1, 0] - start
+    if size == 0:
         return -1
-    while count > 1:  # without a branch that depends on the bits
-        half = count >> 1
-        low += half if limits[low + half - 1] <= bits else 0
-        count -= half
-    return np.int64(indices[low])
+    # bits * size in 128 bits: above, the entry; below, where in its part.
+    low = (bits & _LOW) * np.uint64(size)
+    middle = (bits >> _HALF) * np.uint64(size) + (low >> _HALF)
+    drawn = np.int64(middle >> _HALF)
+    rest = middle << _HALF | low & _LOW
+    other = np.int64(others[pattern + drawn])
+    return start + (drawn if rest < limits[pattern + drawn] else other)

@@ -99,7 +99,7 @@ def _scan(
             code, width = code_point(data, i)
             border = i + width
             if start < i or kinds[code] == _WORD:
-                word, _, _, is_ascii = word_end(data, start, end, kinds, lower)
+                word, _, is_ascii, _, _, _ = word_end(data, start, end, kinds, lower)
                 if not is_ascii:
                     starts[found], ends[found] = start, word
                     found += 1

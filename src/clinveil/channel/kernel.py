@@ -22,11 +22,12 @@ from clinveil.channel.block import (
     Released,
     State,
     draw_block,
+    fetch_block,
     look_up_block,
     read_block,
     write_block,
 )
-from clinveil.channel.compiled import compiled, compiled_helper
+from clinveil.channel.compiled import compiled
 from clinveil.channel.draws import Draws
 from clinveil.channel.foreign import Foreign
 from clinveil.channel.scan import Alphabet
@@ -64,7 +65,7 @@ def run(notes: Notes, foreign: Foreign, tables: Tables, policy: Policy) -> tuple
     n_notes, n_bytes = notes.scopes.shape[0], int(notes.offsets[-1] - notes.offsets[0])
     out = _room(n_notes, n_bytes, align=policy.align)
     state, before = np.zeros(STATE, dtype=np.int64), np.zeros(STATE, dtype=np.int64)
-    block, done = np.zeros((TOKENS, FIELDS), dtype=np.int64), 0
+    block, done = np.zeros((FIELDS, TOKENS), dtype=np.int64), 0
     while done < n_notes:
         done = _obfuscate(notes, foreign, tables, policy, out, block, state, before, done)
         if done < n_notes:
@@ -101,38 +102,23 @@ def _obfuscate(
 
     It stops early, with the state of the last whole note, when `out.data` is full.
     """
-    for note in range(first, notes.offsets.size - 1):
-        for i in range(STATE):
-            before[i] = state[i]
-            state[i] = 0 if i >= LAST else state[i]
-        if not _note(notes, note, foreign, tables, policy, out, block, state):
-            for i in range(STATE):
-                state[i] = before[i]
-            return note
-        out.offsets[note + 1], out.aligned[note + 1] = state[WRITTEN], state[ALIGNED]
-    return notes.offsets.size - 1
-
-
-@compiled_helper
-def _note(
-    notes: Notes,
-    note: int,
-    foreign: Foreign,
-    tables: Tables,
-    policy: Policy,
-    out: Released,
-    block: Block,
-    state: State,
-) -> bool:
-    """One note, block by block; False if there is no room for it."""
-    data, i, end = notes.data, notes.offsets[note], notes.offsets[note + 1]
-    k0, k1 = notes.scopes[note, 0], notes.scopes[note, 1]
     letters, words, draws = tables
     keep, mask, by_word, align, form_key = policy
-    while i < end:
-        i, n = read_block(data, i, end, letters, keep, mask, block, state)
-        look_up_block(data, block, n, letters.lower, words, foreign, by_word, form_key, state)
-        if state[WRITTEN] + draw_block(block, n, words, draws, k0, k1, state) > out.data.size:
-            return False
-        write_block(data, block, n, words.data, keep, align, out, state)
-    return True
+    data = notes.data
+    for note in range(first, notes.offsets.size - 1):
+        for s in range(STATE):
+            before[s] = state[s]
+            state[s] = 0 if s >= LAST else state[s]
+        i, end = notes.offsets[note], notes.offsets[note + 1]
+        k0, k1 = notes.scopes[note, 0], notes.scopes[note, 1]
+        while i < end:
+            i, n = read_block(data, i, end, letters, keep, mask, block, state)
+            fetch_block(block, n, words, draws)
+            look_up_block(data, block, n, letters.lower, words, foreign, by_word, form_key, state)
+            if state[WRITTEN] + draw_block(block, n, words, draws, k0, k1, state) > out.data.size:
+                for s in range(STATE):
+                    state[s] = before[s]
+                return note
+            write_block(data, block, n, words, keep, align, out, state)
+        out.offsets[note + 1], out.aligned[note + 1] = state[WRITTEN], state[ALIGNED]
+    return notes.offsets.size - 1

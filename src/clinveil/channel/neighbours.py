@@ -1,20 +1,24 @@
-"""Mechanism `neighbours`: a word is replaced by one of its N nearest words (paper A, Algorithm 1)."""
+"""Mechanism `neighbours`: a word is replaced by one of its N nearest words, never by itself (paper A, Algorithm 1).
+
+It has no epsilon: two words with different neighbours can be told apart for certain. What it leaves an attacker is
+measured (`attack/`), not promised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import NO_POOL, Pool, assemble
 from clinveil.errors import InputError
 from clinveil.keys import Key
-from clinveil.vectors.table import Neighbours
-
-Pool = tuple[NDArray[np.int32], NDArray[np.float64]]
-NO_POOL: Pool = (np.zeros(0, dtype=np.int32), np.zeros(0))
+from clinveil.vectors.table import Neighbours, Vectors
 
 
 def rank_distribution(low: int, high: int) -> NDArray[np.float64]:
@@ -33,6 +37,9 @@ class NeighbourMechanism:
 
     Attributes:
         key: only for `per_type`: N of each word is a keyed secret.
+
+    Raises:
+        InputError: a range upside down, or no key where one is needed.
     """
 
     low: int
@@ -42,44 +49,53 @@ class NeighbourMechanism:
 
     name = "neighbours"
 
-    def compile(self, words: Sequence[str], table: Neighbours, pool: Pool = NO_POOL) -> Channel:
-        """The channel of these words; unknown words draw from the pool (ids, probabilities), or are dropped without one.
+    def __post_init__(self) -> None:
+        if not 1 <= self.low <= self.high:
+            raise InputError(f"N from {self.low} to {self.high} is no range")
+        if self.per_type and self.key is None:
+            raise InputError("N per word type is a keyed secret and needs a key")
 
-        Raises InputError if the table holds fewer than `high` neighbours a word.
-        """
-        if table.k < self.high:
-            raise InputError(f"a table of {table.k} neighbours cannot serve N = {self.high}")
-        sizes = self._sizes(words)
-        if sizes is None:
-            probabilities = np.tile(rank_distribution(self.low, self.high), len(words))
-            indices, lengths = table.ids[:, : self.high].ravel(), np.full(len(words), self.high)
-        else:
-            taken = np.arange(self.high) < sizes[:, None]
-            indices, lengths = table.ids[:, : self.high][taken], sizes
-            probabilities = np.repeat(1 / sizes, sizes)
-        return Channel(
-            words,
-            np.concatenate([[0], np.cumsum([*lengths, len(pool[0])])]).astype(np.int64),
-            np.concatenate([indices, pool[0]]).astype(np.int32),
-            np.concatenate([probabilities, pool[1]]),
-            table.eligible,
-            self.name,
-            {"low": self.low, "high": self.high, "n_per": "type" if self.per_type else "occurrence"},
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The range of N, and what it is drawn per."""
+        return MappingProxyType(
+            {"low": self.low, "high": self.high, "n_per": "type" if self.per_type else "occurrence"}
         )
 
-    def _sizes(self, words: Sequence[str]) -> NDArray[np.int64] | None:
-        if not self.per_type or self.low == self.high:
-            return None
-        if self.key is None:
-            raise InputError("N per word type is a keyed secret and needs a key")
-        span = self.high - self.low + 1
-        draws = (self.key.stream("neighbours per type", word).below(span) for word in words)
-        return self.low + np.fromiter(draws, dtype=np.int64, count=len(words))
+    @property
+    def reach(self) -> int:
+        """Neighbours that the table must hold for each word."""
+        return self.high
+
+    def compile(self, vectors: Vectors, table: Neighbours, pool: Pool = NO_POOL) -> Channel:
+        """The channel; see `Mechanism`. Raises InputError if the table holds fewer than `high` neighbours a word."""
+        if table.k < self.high:
+            raise InputError(f"a table of {table.k} neighbours cannot serve N = {self.high}")
+        nearest = table.ids[:, : self.high]
+        if self.key is None or not self.per_type:
+            lengths = np.full(len(vectors), self.high, dtype=np.int64)
+            chances = np.tile(rank_distribution(self.low, self.high), len(vectors))
+            return assemble(self, vectors, table.eligible, (lengths, nearest.ravel(), chances), pool)
+        lengths = sizes_of(vectors.words, self.low, self.high, self.key)
+        taken = np.arange(self.high) < lengths[:, None]
+        return assemble(self, vectors, table.eligible, (lengths, nearest[taken], np.repeat(1 / lengths, lengths)), pool)
 
 
-def common_pool(counts: NDArray[np.int64], eligible: NDArray[np.bool_], size: int = 1000) -> Pool:
-    """The most frequent eligible words, drawn by their frequency: what stands for a word that the channel does not know."""
-    order = np.argsort(-counts, kind="stable")
-    ids = order[eligible[order]][:size].astype(np.int32)
-    mass = np.maximum(counts[ids], 1).astype(np.float64)
-    return ids, mass / mass.sum()
+def sizes_of(words: Sequence[str], low: int, high: int, key: Key) -> NDArray[np.int64]:
+    """N of each word, uniform on low..high, (n_words,): a keyed pseudo-random function of the word."""
+    draws = (key.stream("channel neighbours per type", word).below(high - low + 1) for word in words)
+    return low + np.fromiter(draws, dtype=np.int64, count=len(words))
+
+
+def neighbour_channel(
+    vectors: Vectors,
+    table: Neighbours,
+    low: int,
+    high: int,
+    *,
+    pool: Pool = NO_POOL,
+    per_type: bool = False,
+    key: Key | None = None,
+) -> Channel:
+    """The channel of paper A: `NeighbourMechanism(low, high, per_type, key).compile(vectors, table, pool)`."""
+    return NeighbourMechanism(low, high, per_type, key).compile(vectors, table, pool)

@@ -6,7 +6,7 @@ The borders are those of `tokens.tokenize`, which stays the reference. All funct
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from clinveil.channel.compiled import compiled_helper
 from clinveil.tokens import Kind, character_classes
 
-_WORD, _NUMBER, _SPACE, _IGNORABLE = int(Kind.WORD), int(Kind.NUMBER), int(Kind.SPACE), int(Kind.IGNORABLE)
-_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a, 64 bits
+_WORD, _IGNORABLE = int(Kind.WORD), int(Kind.IGNORABLE)
+_ZERO, _BYTE, _HALF, _FULL = np.uint64(0), np.uint64(8), np.uint64(32), np.uint64(64)
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: multiplying spreads every bit upwards
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Alphabet(NamedTuple):
@@ -37,7 +40,7 @@ def alphabet() -> Alphabet:
     return Alphabet(character_classes(), readonly(lower.astype(np.uint8)))
 
 
-def readonly(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def readonly(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """The same array, read-only, as Arrow's buffers are: one type of argument means one compilation."""
     array.setflags(write=False)
     return array
@@ -52,7 +55,7 @@ def code_point(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The code point that begins at byte i, and its width in bytes; compiled."""
     first = np.int64(text[i])
     if first < 0x80:
-        return first, 1
+        return int(first), 1
     if first < 0xE0:
         return (first & 0x1F) << 6 | text[i + 1] & 0x3F, 2
     if first < 0xF0:
@@ -61,25 +64,36 @@ def code_point(text: NDArray[np.uint8], i: int) -> tuple[int, int]:
 
 
 @compiled_helper
-def mix(value: np.uint64, byte: np.uint8) -> np.uint64:
-    """One step of the table hash (FNV-1a); compiled."""
-    return (value ^ np.uint64(byte)) * _PRIME
+def mix(value: np.uint64, chunk: np.uint64) -> np.uint64:
+    """One step of the table hash, over eight bytes; compiled."""
+    value = (value ^ chunk) * _ODD
+    return value ^ (value >> _HALF)
 
 
 @compiled_helper
 def word_end(
     text: NDArray[np.uint8], i: int, end: int, kinds: NDArray[np.uint8], lower: NDArray[np.uint8]
-) -> tuple[int, int, np.uint64, bool]:
-    """The word that begins at byte i: its end, its code points, its table hash, whether it is ASCII; compiled.
+) -> tuple[int, int, bool, np.uint64, np.uint64, np.uint64]:
+    """The word that begins at byte i; compiled.
 
-    The hash is of the lower-case letters, and means nothing for a word that is not ASCII.
+    Returns: its end; its code points; whether it is ASCII, and if so the table hash of its lower-case letters, and the
+    first and the second eight of them as little-endian integers.
     """
-    start, wide, value = i, 0, _SEED
+    start, wide, value, first, chunk, shift = i, 0, _ZERO, _ZERO, _ZERO, _ZERO
+    second = _ZERO
     while i < end:
         letter = lower[text[i]]
         if letter:
-            value = mix(value, letter)
+            chunk |= np.uint64(letter) << shift
+            shift += _BYTE
             i += 1
+            if shift == _FULL:
+                value = mix(value, chunk)
+                if i - start == 8:
+                    first = chunk
+                elif i - start == 16:
+                    second = chunk
+                chunk = shift = _ZERO
             continue
         if text[i] < 0x80:
             break
@@ -89,29 +103,20 @@ def word_end(
             break
         i += width
         wide += width - 1
-    return i, i - start - wide, value, wide == 0
+    if i - start < 8:
+        first = chunk
+    elif i - start < 16:
+        second = chunk
+    return i, i - start - wide, wide == 0, mix(value, chunk), first, second
 
 
 @compiled_helper
-def number_end(text: NDArray[np.uint8], i: int, end: int, kinds: NDArray[np.uint8]) -> tuple[int, int]:
-    """The number that begins at byte i: its end, and its code points; compiled."""
-    points = 0
-    while i < end:
-        code, width = code_point(text, i)
-        if kinds[code] != _NUMBER:
-            break
-        i += width
-        points += 1
-    return i, points
-
-
-@compiled_helper
-def space_end(text: NDArray[np.uint8], i: int, end: int, kinds: NDArray[np.uint8]) -> tuple[int, int, bool]:
-    """The run of white space that begins at byte i: its end, its code points, whether it breaks a line; compiled."""
+def run_end(text: NDArray[np.uint8], i: int, end: int, kinds: NDArray[np.uint8], kind: int) -> tuple[int, int, bool]:
+    """The run of one kind that begins at byte i: its end, its code points, whether it breaks a line; compiled."""
     points, breaks = 0, False
     while i < end:
         code, width = code_point(text, i)
-        if kinds[code] != _SPACE:
+        if kinds[code] != kind:
             break
         breaks |= breaks_line(code)
         i += width

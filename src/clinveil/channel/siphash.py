@@ -19,23 +19,26 @@ _EIGHT_BYTES = np.uint64(8 << 56)
 _MASK = (1 << 64) - 1
 
 
+_13, _16, _17, _21, _32, _64 = (np.uint64(bits) for bits in (13, 16, 17, 21, 32, 64))
+
+
 @compiled_helper
-def _rotate(x: np.uint64, bits: int) -> np.uint64:
-    return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
+def _rotate(x: np.uint64, bits: np.uint64) -> np.uint64:
+    return (x << bits) | (x >> (_64 - bits))
 
 
 @compiled_helper
 def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> tuple[np.uint64, ...]:
     v0 += v1
     v2 += v3
-    v1 = _rotate(v1, 13) ^ v0
-    v3 = _rotate(v3, 16) ^ v2
-    v0 = _rotate(v0, 32)
+    v1 = _rotate(v1, _13) ^ v0
+    v3 = _rotate(v3, _16) ^ v2
+    v0 = _rotate(v0, _32)
     v2 += v1
     v0 += v3
-    v1 = _rotate(v1, 17) ^ v2
-    v3 = _rotate(v3, 21) ^ v0
-    v2 = _rotate(v2, 32)
+    v1 = _rotate(v1, _17) ^ v2
+    v3 = _rotate(v3, _21) ^ v0
+    v2 = _rotate(v2, _32)
     return v0, v1, v2, v3
 
 

@@ -21,6 +21,7 @@ class Tally:
         self_replaced: words that came out in their own lookup form though they are not kept words.
         kept_words: words left as they are on the user's wish.
         masked: numbers written as `#` shapes; the others are dropped.
+        copied: PUNCT tokens written as they are (`--layout keep`); the others are dropped.
         released: tokens written = replaced + kept_words + masked.
     """
 
@@ -36,6 +37,7 @@ class Tally:
     self_replaced: int = 0
     kept_words: int = 0
     masked: int = 0
+    copied: int = 0
     released: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -50,7 +52,8 @@ class Tally:
         read = self.words == self.known + self.unknown
         written = self.words == self.replaced + self.kept_words + self.dropped
         released = self.released == self.replaced + self.kept_words + self.masked
-        return read and written and released and self.masked <= self.numbers and self.self_replaced <= self.replaced
+        parts = self.masked <= self.numbers and self.copied <= self.punct and self.self_replaced <= self.replaced
+        return read and written and released and parts
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -63,7 +66,7 @@ class Tally:
 
 
 # Where the hot loop counts what, in one int64 array.
-KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, RELEASED, COUNTERS = range(12)
+KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED, RELEASED, COUNTERS = range(13)
 
 
 def tally_of(counters: list[int], notes: int, skipped: Counter[str]) -> Tally:
@@ -81,6 +84,7 @@ def tally_of(counters: list[int], notes: int, skipped: Counter[str]) -> Tally:
         self_replaced=counters[SELF],
         kept_words=counters[KEPT],
         masked=counters[MASKED],
+        copied=counters[COPIED],
         released=counters[RELEASED],
         skipped=skipped,
     )

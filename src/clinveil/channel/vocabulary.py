@@ -13,10 +13,8 @@ from clinveil.channel.compiled import compiled, compiled_helper
 from clinveil.channel.scan import mix, readonly
 from clinveil.channel.siphash import siphash_strings
 
-_EMPTY = np.uint64(0)
-_LOW = np.uint64(0xFFFFFFFF)
-_SEED = np.uint64(0xCBF29CE484222325)
-_HALF = np.uint64(32)
+CELL = 16  # bytes of a word that lie in its cell
+_EMPTY, _LOW, _HALF, _BYTE = np.uint64(0), np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(8)
 
 
 class Vocabulary(NamedTuple):
@@ -24,15 +22,16 @@ class Vocabulary(NamedTuple):
 
     Attributes:
         slots: (2^b,) uint64, half of them free: the upper 32 bits of a word's hash, then its row + 1; 0 where free.
+        cells: (n_words, 4) uint64: a word's first and second eight bytes, how many bytes it has, and the keyed hash
+            that memoised draws are made from; together, so that a word costs one miss of the cache.
         data: uint8, the UTF-8 bytes of all words; offsets: (n_words + 1,) int64 into it.
-        forms: (n_words,) uint64, keyed hash of each word; what memoised draws are made from.
         kept: (n_words,) bool, words that the user asked to leave as they are.
     """
 
     slots: NDArray[np.uint64]
+    cells: NDArray[np.uint64]
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    forms: NDArray[np.uint64]
     kept: NDArray[np.bool_]
 
 
@@ -40,10 +39,11 @@ def vocabulary(words: Sequence[str], kept: frozenset[str], form_key: tuple[np.ui
     """The table of a channel's words."""
     data, offsets = string_buffers(pa.array(words, type=pa.large_string()))
     slots = np.zeros(1 << max(2 * len(words), 1).bit_length(), dtype=np.uint64)
-    _fill(slots, data, offsets)
+    cells = np.zeros((max(len(words), 1), 4), dtype=np.uint64)
+    cells[: len(words), 2], cells[: len(words), 3] = np.diff(offsets), siphash_strings(form_key, data, offsets)
+    _fill(slots, cells, data, offsets)
     is_kept = np.fromiter((word in kept for word in words), dtype=np.bool_, count=len(words))
-    forms = siphash_strings(form_key, data, offsets)
-    return Vocabulary(readonly(slots), data, offsets, readonly(forms), readonly(is_kept))
+    return Vocabulary(readonly(slots), readonly(cells), data, offsets, readonly(is_kept))
 
 
 def string_buffers(strings: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -58,12 +58,22 @@ def string_buffers(strings: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDA
 
 
 @compiled
-def _fill(slots: NDArray[np.uint64], data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+def _fill(
+    slots: NDArray[np.uint64], cells: NDArray[np.uint64], data: NDArray[np.uint8], offsets: NDArray[np.int64]
+) -> None:
     mask = slots.size - 1
     for row in range(offsets.size - 1):
-        value = _SEED
-        for i in range(offsets[row], offsets[row + 1]):
-            value = mix(value, data[i])
+        value, chunk, shift = _EMPTY, _EMPTY, _EMPTY
+        for i in range(offsets[row + 1] - offsets[row]):
+            byte = np.uint64(data[offsets[row] + i])
+            if i < CELL:
+                cells[row, i // 8] |= byte << shift
+            chunk |= byte << shift
+            shift += _BYTE
+            if i % 8 == 7:
+                value = mix(value, chunk)
+                chunk = shift = _EMPTY
+        value = mix(value, chunk)
         slot = np.int64(value & _LOW) & mask
         while slots[slot] != _EMPTY:
             slot = (slot + 1) & mask
@@ -72,27 +82,30 @@ def _fill(slots: NDArray[np.uint64], data: NDArray[np.uint8], offsets: NDArray[n
 
 @compiled_helper
 def find(
-    slots: NDArray[np.uint64],
-    words: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    words: Vocabulary,
     text: NDArray[np.uint8],
     start: int,
-    end: int,
+    length: int,
     value: np.uint64,
+    first: np.uint64,
+    second: np.uint64,
     lower: NDArray[np.uint8],
 ) -> int:
-    """The row of the ASCII word text[start:end], whose table hash is `value`; -1 if it has none; compiled."""
+    """The row of the ASCII word text[start:start + length], -1 if it has none; compiled.
+
+    `value`, `first` and `second` are what `scan.word_end` said of it.
+    """
+    slots, cells = words.slots, words.cells
     mask = slots.size - 1
     slot = np.int64(value & _LOW) & mask
     while slots[slot] != _EMPTY:
         entry = slots[slot]
-        if entry >> _HALF == value >> _HALF:
-            row = np.int64(entry & _LOW) - 1
-            first = offsets[row]
-            i = end - start if offsets[row + 1] - first == end - start else -1
-            while i > 0 and words[first + i - 1] == lower[text[start + i - 1]]:
+        row = np.int64(entry & _LOW) - 1
+        if entry >> _HALF == value >> _HALF and cells[row, 0] == first and cells[row, 1] == second:
+            i = length if cells[row, 2] == np.uint64(length) else -1
+            while i > CELL and words.data[words.offsets[row] + i - 1] == lower[text[start + i - 1]]:
                 i -= 1
-            if i == 0:
-                return row
+            if 0 <= i <= CELL:
+                return int(row)
         slot = (slot + 1) & mask
     return -1

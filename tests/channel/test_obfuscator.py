@@ -1,0 +1,308 @@
+"""The hot loop: equal to the slow reference, the same for any batches and workers, and nothing gets past it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from channel_cases import WORDS, all_others, batch_of, circle, texts_of, vectors_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.channel.apply import Obfuscator, obfuscate_batches
+from clinveil.channel.draws import draws
+from clinveil.channel.neighbours import neighbour_channel
+from clinveil.channel.reference import obfuscate_text_reference
+from clinveil.errors import InputError
+from clinveil.keys import Key
+from clinveil.scale import serial, threads
+from clinveil.tokens import Kind, lookup_form, tokenize, words
+
+KEY = Key.from_seed(11)
+CHANNEL = circle()
+WAYS = [
+    {"memo": memo, "layout": layout, "numbers": numbers}
+    for memo in ("occurrence", "note", "patient")
+    for layout in ("plain", "keep")
+    for numbers in ("drop", "mask")
+]
+OBFUSCATORS = [Obfuscator(CHANNEL, KEY, **way) for way in WAYS]
+
+# Pieces that meet one another at every kind of border.
+PIECES = st.sampled_from(
+    [
+        *WORDS, "José", "JOSE\u0301", "jo\u200bse\u0301", "Zoë", "ИВАН", "Müller", "STRASSE", "Straße", "ﬁever", "Ⅷ",
+        "smith's", "q4h", "x\u00ad", "\u0301", "\u200d", "\ufeff", "१२", "12.5", "3", "½", "😀", "👩\u200d⚕️", "한국어",
+        "ʼ", "'", "-", "–", "…", "(", "!", " ", "  ", "\n", "\r\n", "\t", "\x85", "\u2028", "\xa0", "\x00", "\x1c",
+        "\ue000", "İ", "ǰ", "ß", "Σς", "unseenword", "ñandú", "\U0001d400", "#", "_", "a" * 20, "b" * 70,
+    ]
+)  # fmt: skip
+TEXTS = st.one_of(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=60))
+
+
+def reference(text: str, scope: str, way: dict[str, str]) -> str:
+    return obfuscate_text_reference(text, scope, CHANNEL, draws(CHANNEL), KEY, **way)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(range(len(WAYS))))
+@settings(deadline=None, max_examples=400)
+def test_equals_the_slow_reference(texts, which):
+    notes = [(f"note {i}", f"patient {i // 2}", text) for i, text in enumerate(texts)]
+    result = OBFUSCATORS[which](batch_of(*notes))
+    scopes = [note[1 if WAYS[which]["memo"] == "patient" else 0] for note in notes]
+    assert texts_of(result.batch) == [reference(t, s, WAYS[which]) for t, s in zip(texts, scopes, strict=True)]
+    assert result.tally.balanced
+
+
+@given(TEXTS)
+@settings(deadline=None, max_examples=300)
+def test_what_comes_out_are_words_of_the_channel_and_masks(text):
+    for way, obfuscator in zip(WAYS, OBFUSCATORS, strict=True):
+        (released,) = texts_of(obfuscator(batch_of(("n", "p", text))).batch)
+        assert released == released.strip()
+        assert set(words(released)) <= set(WORDS)
+        if way["layout"] == "plain":
+            assert all(piece in WORDS or set(piece) == {"#"} for piece in released.split(" ") if released)
+
+
+@given(TEXTS)
+@settings(deadline=None, max_examples=200)
+def test_every_word_gives_one_word(text):
+    """Words are never glued, whatever stood between them and was dropped."""
+    n_words = sum(t.kind == Kind.WORD for t in tokenize(text))
+    for obfuscator in OBFUSCATORS:
+        (released,) = texts_of(obfuscator(batch_of(("n", "p", text))).batch)
+        assert len(words(released)) == n_words
+
+
+CORPUS = [
+    (f"note {i}", f"patient {i % 7}", " ".join(np.random.default_rng(i).choice([*WORDS, "José", "unseen", "12"], i)))
+    for i in range(60)
+]
+
+
+@pytest.mark.parametrize("way", WAYS[::3], ids=str)
+@pytest.mark.parametrize("rows", [1, 7, 60])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
+    obfuscator = Obfuscator(CHANNEL, KEY, **way)
+    batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
+    results = list(obfuscate_batches(batches, obfuscator, threads(workers)))
+    scope = 1 if way["memo"] == "patient" else 0
+    assert [t for r in results for t in texts_of(r.batch)] == [reference(n[2], n[scope], way) for n in CORPUS]
+
+
+@pytest.mark.parametrize("way", WAYS[::3], ids=str)
+def test_order_of_notes_changes_nothing(way):
+    obfuscator = Obfuscator(CHANNEL, KEY, **way)
+    forth, back = obfuscator(batch_of(*CORPUS)).batch, obfuscator(batch_of(*CORPUS[::-1])).batch
+    assert texts_of(forth) == texts_of(back)[::-1]
+
+
+@pytest.mark.parametrize("memo", ["occurrence", "note", "patient"])
+def test_another_key_gives_another_output(memo):
+    one, other = (Obfuscator(CHANNEL, Key.from_seed(s), memo=memo)(batch_of(*CORPUS)).batch for s in (1, 2))
+    same = [a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5]
+    assert not any(same)
+
+
+def test_serial_is_the_default_map():
+    obfuscator = Obfuscator(CHANNEL, KEY)
+    one, other = (list(obfuscate_batches([batch_of(*CORPUS)], obfuscator, *m)) for m in ((), (serial,)))
+    assert one[0].batch.equals(other[0].batch)
+
+
+def test_memo_occurrence_draws_anew():
+    (text,) = texts_of(Obfuscator(CHANNEL, KEY)(batch_of(("n", "p", "pain " * 200))).batch)
+    assert len(set(text.split())) == 5
+
+
+def test_memo_note_repeats_within_a_note_only():
+    notes = [(f"n{i}", "p", "pain Pain PAIN fever pain") for i in range(40)]
+    released = [t.split() for t in texts_of(Obfuscator(CHANNEL, KEY, memo="note")(batch_of(*notes)).batch)]
+    assert all(len({r[0], r[1], r[2], r[4]}) == 1 for r in released)
+    assert len({r[0] for r in released}) == 5
+
+
+@pytest.mark.parametrize("word", ["smith", "José", "unseenword", "НИКОЛАЙ", "b" * 40])
+def test_memo_patient_repeats_in_all_notes_of_a_patient(word):
+    notes = [(f"n{i}", f"p{i % 20}", f"fever {'x ' * (i % 9)} {word}.") for i in range(80)]
+    released = [t.split()[-1] for t in texts_of(Obfuscator(CHANNEL, KEY, memo="patient")(batch_of(*notes)).batch)]
+    by_patient = [set(released[i::20]) for i in range(20)]
+    assert all(len(found) == 1 for found in by_patient)
+    assert len(set.union(*by_patient)) >= 3
+
+
+def test_composed_and_decomposed_names_are_one_word():
+    nfc, nfd = (unicodedata.normalize(form, "José García-Ñandú") for form in ("NFC", "NFD"))
+    hidden = "Jo\u200bse\u0301 GARCI\u00ad\u0301A-N\u0303andu\u0301"
+    notes = [(f"n{i}", "p", text) for i, text in enumerate([nfc, nfd, hidden])]
+    released = texts_of(Obfuscator(CHANNEL, KEY, memo="patient", layout="keep")(batch_of(*notes)).batch)
+    assert len(set(released)) == 1
+
+
+def test_without_a_patient_the_note_is_the_scope():
+    rows = [("n1", None, "pain " * 5), ("n2", None, "pain " * 5)]
+    released = texts_of(Obfuscator(CHANNEL, Key.from_seed(4), memo="patient")(batch_of(*rows)).batch)
+    alone = [texts_of(Obfuscator(CHANNEL, Key.from_seed(4), memo="patient")(batch_of(r)).batch)[0] for r in rows]
+    assert released == alone
+    assert all(len(set(t.split())) == 1 for t in released)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "José",
+        "Jose\u0301",
+        "Zoë",
+        "Иван",
+        "王芳",
+        "한국어",
+        "Ξένος",
+        "ﬁnch",
+        "ＳＭＩＴＨ",
+        "sm\u200bith",
+        "𝐬𝐦𝐢𝐭𝐡",
+        "unseen",
+    ],
+)
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_no_word_ever_passes(secret, way):
+    obfuscator = Obfuscator(CHANNEL, KEY, **way)
+    notes = [(f"n{i}", f"p{i}", f"({secret}) {secret}, {secret}{i}") for i in range(200)]
+    result = obfuscator(batch_of(*notes))
+    for text in texts_of(result.batch):
+        assert secret not in text
+        assert lookup_form(secret) not in words(text)
+    assert result.tally.self_replaced == 0
+
+
+def test_long_words_that_share_their_beginning_are_told_apart():
+    stem = "c" * 16
+    vocabulary = [stem, stem + "a", stem + "b", stem + "ab", stem + "ba", "c" * 15, "c" * 8, "c" * 7, "d", "e"]
+    channel = circle(vocabulary, 2, 2, pool=0)
+    for word in vocabulary:
+        (released,) = texts_of(Obfuscator(channel, KEY)(batch_of(("n", "p", f"{word} {word.upper()}"))).batch)
+        outputs = [channel.words[i] for i in channel.row(channel.ids[word])[0]]
+        assert set(released.split()) <= set(outputs) and released
+    result = Obfuscator(channel, KEY)(batch_of(("n", "p", f"{stem}c {stem}abc {'c' * 14}")))
+    assert (texts_of(result.batch), result.tally.unknown, result.tally.dropped) == ([""], 3, 3)
+
+
+def test_output_may_be_far_longer_than_the_input():
+    vocabulary = ["a", "x" * 3000, "y" * 3000, "z" * 3000]
+    notes = [(f"n{i}", "p", "a " * 50) for i in range(20)]
+    channel = circle(vocabulary, 3, 3)
+    table = draws(channel)
+    released = texts_of(Obfuscator(channel, KEY)(batch_of(*notes)).batch)
+    assert released == [obfuscate_text_reference(t, n, channel, table, KEY) for n, _, t in notes]
+    assert len(released[0]) == 50 * 3001 - 1
+
+
+def test_a_note_of_many_blocks_and_a_huge_number():
+    text = "pain, José 12 " * 2000 + "7" * 100_000 + " end"
+    for way in WAYS:
+        (released,) = texts_of(Obfuscator(CHANNEL, KEY, **way)(batch_of(("n", "p", text))).batch)
+        assert released == reference(text, "p" if way["memo"] == "patient" else "n", way)
+
+
+def test_a_large_vocabulary_is_found_word_by_word():
+    rng = np.random.default_rng(2)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    vocabulary = sorted({"".join(rng.choice(letters, n)) for n in rng.integers(1, 24, 20_000)})
+    channel = circle(vocabulary, 1, 1, pool=0)  # word i always becomes word i + 1
+    (released,) = texts_of(Obfuscator(channel, KEY)(batch_of(("n", "p", " ".join(vocabulary)))).batch)
+    assert released.split() == [*vocabulary[1:], vocabulary[0]]
+
+
+@pytest.mark.parametrize(
+    "text, plain, keep",
+    [
+        ("q4h", "b b", "b b"),
+        ("q 4 h", "b b", "b b"),
+        ("q-h", "b b", "b-b"),
+        ("(q), h.", "b b", "(b), b."),
+        ("  q \n\n h  ", "b b", "b\nb"),
+        ("q \t h", "b b", "b b"),
+        ("q\u2013h", "b b", "b b"),
+        ("q😀h", "b b", "b b"),
+        ("q\u2028h", "b b", "b\nb"),
+        ("q\x00h", "b b", "b b"),
+        ("q 4\n4 h", "b b", "b\nb"),
+        ("-", "", "-"),
+        ("", "", ""),
+        (" \n ", "", ""),
+    ],
+)
+def test_layout_by_hand(text, plain, keep):
+    channel = circle(["a", "b"], 1, 1, pool=0)  # a becomes b
+    text = text.replace("q", "a").replace("h", "a")
+    for layout, expected in (("plain", plain), ("keep", keep)):
+        result = Obfuscator(channel, KEY, layout=layout)(batch_of(("n", "p", text)))
+        assert texts_of(result.batch) == [expected]
+
+
+@pytest.mark.parametrize(
+    "text, plain, keep",
+    [
+        ("a12a", "b ## b", "b##b"),
+        ("12.5 mg", "## #", "##.#"),
+        ("1\u20132", "# #", "# #"),
+        ("१२a", "## b", "##b"),
+        ("2024-01-02", "#### ## ##", "####-##-##"),
+        ("#5", "#", "##"),
+    ],
+)
+def test_number_masks_by_hand(text, plain, keep):
+    channel = circle(["a", "b"], 1, 1, pool=0)
+    for layout, expected in (("plain", plain), ("keep", keep)):
+        result = Obfuscator(channel, KEY, layout=layout, numbers="mask")(batch_of(("n", "p", text)))
+        assert texts_of(result.batch) == [expected]
+
+
+def test_an_output_that_is_no_word_is_refused():
+    for bad in ("two words", "it's", "José", "q4h", ""):
+        vocabulary = ["a", "b", bad]
+        with pytest.raises(InputError) as refusal:
+            Obfuscator(circle(vocabulary, 1, 1), KEY)
+        assert not bad or bad not in str(refusal.value)
+
+
+def test_a_word_that_is_no_output_may_have_any_form():
+    vocabulary = ["a", "b", "c", "It's"]
+    table = all_others(vocabulary[:3], 1)
+    ids = np.vstack([table.ids, [[0]]]).astype(np.int32)
+    table = type(table)(ids, np.ones((4, 1), dtype=np.float32), np.array([True, True, True, False]))
+    Obfuscator(neighbour_channel(vectors_of(vocabulary), table, 1, 1), KEY)
+
+
+def test_a_null_id_is_refused():
+    batch = batch_of(("n", "p", "pain")).set_column(0, "note_id", pa.array([None], pa.string()))
+    with pytest.raises(InputError, match="no id"):
+        Obfuscator(CHANNEL, KEY)(batch)
+
+
+def test_other_columns_and_slices_come_through():
+    batch = batch_of(*CORPUS)
+    batch = batch.append_column("label", pa.array(range(batch.num_rows)))
+    obfuscator = Obfuscator(CHANNEL, KEY, align=True)
+    whole, part = obfuscator(batch), obfuscator(batch.slice(13, 9))
+    assert whole.batch.schema == batch.schema
+    assert part.batch.equals(whole.batch.slice(13, 9))
+    assert part.alignment.equals(whole.alignment.slice(13, 9))
+    assert obfuscator(batch.slice(0, 0)).batch.num_rows == 0
+
+
+def test_plain_strings_and_dictionaries_are_taken():
+    batch = batch_of(*CORPUS)
+    expected = texts_of(Obfuscator(CHANNEL, KEY)(batch).batch)
+    for kind in (pa.string(), pa.string_view()):
+        other = batch.set_column(2, "text", batch.column("text").cast(kind))
+        assert texts_of(Obfuscator(CHANNEL, KEY)(other).batch) == expected
+
+
+def test_reprs_hold_no_text():
+    result = Obfuscator(CHANNEL, KEY, align=True)(batch_of(("n", "p", "smith has pain")))
+    assert not {*WORDS} & {*words(repr(result))} - {"a", "of", "in"}
