@@ -108,6 +108,12 @@ def test_nothing_known_is_a_null_with_why():
     assert found["own_name"].detail["one_part_names"] == 1
 
 
+def test_a_feed_of_other_patients_shows_as_such():
+    for name, found in audit([("z1", "will may")]).items():
+        if name.startswith("own_"):
+            assert found.value is None and found.detail["in_feed"] == 4 and found.detail["in_release"] == 0
+
+
 def test_no_patient_and_no_note_at_all():
     assert all(f.value is None for f in audit(CLEAN, {}).values())
     assert all(f.value is None for f in audit([("p1", None), (None, "x")]).values())

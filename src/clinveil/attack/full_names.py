@@ -142,10 +142,11 @@ def _tables(made: list[tuple[Forms, Rows, int]]) -> dict[int, _Table]:
     """All forms by their number of words, sorted by code."""
     if not made:
         return {}
-    codes = np.concatenate([c for forms, _, _ in made for c in (forms.whole, forms.ends)])
-    sizes = np.concatenate([s for forms, _, _ in made for s in (forms.whole_words, forms.ends_words)])
-    rows = np.concatenate([r for _, r, _ in made for _ in range(2)])
-    replicates = np.concatenate([np.full(2 * len(r), n) for _, r, n in made])
+    pieces = [(forms.whole, forms.whole_words, rows, n) for forms, rows, n in made]
+    # Of a name of two parts the ends are the whole.
+    pieces += [(f.ends, f.ends_words, rows, n) for f, rows, n in made if (f.ends != f.whole).any()]
+    codes, sizes, rows = (np.concatenate([piece[i] for piece in pieces]) for i in range(3))
+    replicates = np.concatenate([np.full(len(piece[2]), piece[3]) for piece in pieces])
     tables = {}
     for size in np.unique(sizes[sizes > 1]).tolist():
         places = np.flatnonzero(sizes == size)
@@ -224,6 +225,7 @@ class NameScan:
             "one_part_names": len(present) - len(taking),
             "interval": "Clopper-Pearson 95 %",
         }
+        detail = {**detail, "in_feed": len(self.rows), "in_release": len(present)}
         if not taking.size:
             why = "no patient with a full name has released notes"
             return Finding("attack.own_name", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})

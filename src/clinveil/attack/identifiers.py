@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MIN_DIGITS, MIN_WORDS = 4, 2
 LONG_NUMBER = 7
+_ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 
@@ -36,7 +37,7 @@ SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 def digits_of(text: str) -> str:
     """The digits of a text, of any script, as 0 to 9."""
     if text.isascii():
-        return "".join(filter(str.isdigit, text))
+        return "".join(_ASCII_DIGITS.findall(text))
     return "".join(str(unicodedata.digit(c)) for c in text if unicodedata.digit(c, None) is not None)
 
 
@@ -113,6 +114,7 @@ class _Search:
         self.sought, self.sought_other = len(self.own), len(self.other)
 
     def look(self, note: ReleasedText, stands: Callable[[ReleasedText, str], bool]) -> None:
+        """Look through one note for what is still missing."""
         self.own = [form for form in self.own if not stands(note, form)]
         self.other = [form for form in self.other if not stands(note, form)]
         self.found, self.found_other = self.sought - len(self.own), self.sought_other - len(self.other)
@@ -123,7 +125,8 @@ class OwnIdentifiers:
 
     def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
         self._patients = patients
-        order = [list(patients)[i] for i in rng.permutation(len(patients))]
+        ids = list(patients)
+        order = [ids[i] for i in rng.permutation(len(ids))]
         self._other = dict(zip(order, order[1:] + order[:1], strict=True))
         self._searches: dict[str, dict[str, _Search]] = {}
 
@@ -153,14 +156,17 @@ class OwnIdentifiers:
         others = sum(s.sought_other for s in searches)
         found_other = sum(s.found_other for s in searches)
         detail: Detail = {
-            "unit": f"own {kind.replace('_', ' ')}s",
+            "unit": "identifiers",
             "count": count,
             "known": known,
+            "in_feed": len(self._patients),
+            "in_release": len(self._searches),
             "gate": "fails above 0",
         }
         if not n:
-            why = f"no {kind.replace('_', ' ')} long enough to look for is known of the patients in the release"
-            return Finding(f"attack.own_{kind}", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})
+            none = "none that is long enough to look for is known of the patients in the release"
+            return Finding(f"attack.own_{kind}", None, 0, "lower", source=SOURCE, detail={**detail, "why": none})
+        why = {} if others else {"why": "no other patient's differs, so there is no chance to count"}
         return Finding(
             f"attack.own_{kind}",
             count / n,
@@ -169,7 +175,7 @@ class OwnIdentifiers:
             *clopper_pearson(count, n),
             chance=found_other / others if others else None,
             source=SOURCE,
-            detail={**detail, "chance_count": found_other, "interval": "Clopper-Pearson 95 %"},
+            detail={**detail, **why, "chance_count": found_other, "interval": "Clopper-Pearson 95 %"},
         )
 
 
