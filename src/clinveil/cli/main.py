@@ -21,6 +21,7 @@ COMMANDS = {
     "deidentify": "Find PHI in notes and remove, replace or tag it.",
     "embed": "Train word vectors on notes.",
     "obfuscate": "Replace every token of notes by a random near neighbour.",
+    "attack": "Attack word vectors before they are released: names, and what they tell of people.",
     "release": "The main job: notes in; protected notes, checks and a report out.",
     "verify": "Check a release's hashes, schema and manifest; needs no secret.",
     "report": "Write the report of a finished run again.",
