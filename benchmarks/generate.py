@@ -1,4 +1,6 @@
-"""How fast the demo corpus is made, and whether memory stays flat: `python benchmarks/generate.py [PATIENTS] [WORKERS]`.
+"""How fast the demo corpus is made, and whether memory stays flat.
+
+`python benchmarks/generate.py [PATIENTS] [WORKERS]`.
 
 Tokens are WORD, NUMBER and PUNCT tokens of `clinveil.tokens`; words are what white space parts. The peer of the same
 run is Faker, the usual generator of invented text, which writes paragraphs without any truth about them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from scipy.stats import spearmanr
@@ -37,7 +38,7 @@ def test_the_census_lists_are_whole():
 def test_running_sums_rise_so_that_every_name_is_possible():
     for which in ("last", "female", "male"):
         sums = census(which).cumulative
-        assert all(a < b for a, b in zip(sums, sums[1:], strict=False))
+        assert all(a < b for a, b in pairwise(sums))
 
 
 def test_the_ends_of_the_list_are_reached():

@@ -9,7 +9,7 @@ from clinveil.corpus.demo.names import given_name, person_name
 MARRIED, RETIREMENT = 0.6, 66
 COMPANIONS = ("friend", "roommate", "neighbour")
 # Said in the same words in every note of a patient.
-FROZEN = ("title", "allergy", "operation", "smoking", "drinking", "relative_ill", "device", "hobby")
+FROZEN = ("title", "allergy", "operation", "smoking", "drinking", "relative_ill", "device", "hobby", "kin")
 
 
 def life(sex: str, age: int, draw: Draw) -> Vocabulary:
@@ -38,12 +38,14 @@ def _work(age: int, draw: Draw) -> Vocabulary:
 def _household(sex: str, draw: Draw) -> Vocabulary:
     rules, married = language().rules, draw() < MARRIED
     other = "M" if sex == "F" else "F"
+    kin_sex = pick("FM", draw)
     words: Vocabulary = {"home": rules["home_married" if married else "home_single"]}
     if not married:
         words["partner"] = pick(COMPANIONS, draw)
     return words | {
         "partner_name": Phi("NAME", given_name(other if married else sex, draw)),
         "sibling_name": Phi("NAME", given_name(sex, draw)),
-        "kin_full": Phi("NAME", person_name(other, draw).full),
+        "kin": rules["kin_female" if kin_sex == "F" else "kin_male"],
+        "kin_full": Phi("NAME", person_name(kin_sex, draw).full),
         "nurse": Phi("NAME", person_name("F", draw).full),
     }
