@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ class Writer:
         columns: the roles of the source's columns; names and order are restored from it.
         suffix: the format, ".parquet", ".csv.gz", … or "" for a folder of .txt.
         rows: rows taken so far.
+        metadata: key-value pairs for the file itself, where the format has a place for them (Parquet).
 
     Raises:
         InputError: what the format cannot carry (lists in CSV, kept columns in a folder of .txt).
@@ -34,6 +35,7 @@ class Writer:
     columns: Columns
     suffix: str
     rows: int = 0
+    metadata: Mapping[str, str] | None = None
     _sink: Sink | None = field(default=None, repr=False)
     _rebatcher: Rebatcher = field(default_factory=Rebatcher, repr=False)
 
@@ -53,7 +55,7 @@ class Writer:
         named = source_names(self.columns, self.suffix)
         fields = [batch.schema.field(role).with_name(name) for name, role in named.items()]
         arrays = [batch.column(role) for role in named.values()]
-        return pa.record_batch(arrays, schema=pa.schema(fields))
+        return pa.record_batch(arrays, schema=pa.schema(fields, metadata=self.metadata))
 
     def close(self) -> None:
         """Write what is left and finish the file; a file without rows has its header all the same."""
@@ -90,9 +92,16 @@ def _no_rows(columns: Columns) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=pa.schema([*ROLE_FIELDS, *kept]))
 
 
-def write_corpus(batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, suffix: str) -> int:
+def write_corpus(
+    batches: Iterable[pa.RecordBatch],
+    path: Path,
+    columns: Columns,
+    suffix: str,
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> int:
     """Write all batches to a path; return the number of rows. Raises as `Writer` does."""
-    with Writer(path, columns, suffix) as writer:
+    with Writer(path, columns, suffix, metadata=metadata) as writer:
         for batch in batches:
             writer.write(batch)
     return writer.rows
