@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from clinveil.corpus.open import NotesCorpus
+    from clinveil.corpus.people import Patient
     from clinveil.keys import Key
-    from clinveil.phi.deidentifier import Deidentified, Found
+    from clinveil.phi.deidentifier import Deidentified, Deidentifier, Found
+    from clinveil.phi.emulated import EmulatedRemover
 
 app = typer.Typer(add_completion=False)
 KEY_FILE = "key.bin"
@@ -32,6 +34,8 @@ README = """The key, and what was found, of a run of `clinveil deidentify`. SECR
 key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
 deidentify.json  what was run, and counts; no note text
 spans.jsonl      with --spans: every identifier that was found, with its text
+missed.parquet   with --miss-rate: the patients whose names were left in place, the truth of the attacks
+surrogates.parquet  with --miss-rate and --mode replace: the others under their surrogate names
 
 The notes that were written are secret too: what the detectors miss still stands in them.
 """
@@ -41,6 +45,12 @@ class DeidentifySettings(RunSettings, NotesSettings, PhiSettings):
     """Everything that `clinveil deidentify` can be told."""
 
     spans: bool = flag(False, "Also write spans.jsonl (what was found, with its text) to the vault.")
+    miss_rate: float | None = flag(
+        None,
+        "Emulate a remover (paper B): only --patients' own names go, those of this share of them stay.",
+        ge=0,
+        le=1,
+    )
 
 
 @dataclass
@@ -80,10 +90,12 @@ def deidentify(
     corpus = open_corpus(notes, settings)
     secrets = private_folder(vault or default_vault(out))
     key = _key(settings.seed, secrets)
+    remover = _remover(settings, key)
     with whole(out, force=settings.force) as part:
-        totals = _run(settings, corpus, key, part, out, secrets)
+        totals = _run(settings, corpus, remover, part, out, secrets)
         _gate(totals)
         _keep(secrets, key, settings, totals)
+        _keep_truth(secrets, remover, say)
     _report(totals, say)
     typer.echo("SECRET: what the detectors missed still stands in these notes", err=True)
 
@@ -99,13 +111,32 @@ def _key(seed: int | None, secrets: Path) -> Key:
     return Key.load(path) if path.exists() else Key.generate()
 
 
-def _run(settings: DeidentifySettings, corpus: NotesCorpus, key: Key, part: Path, out: Path, secrets: Path) -> _Totals:
+def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedRemover:
     from clinveil.corpus.people import read_patients
+    from clinveil.errors import UsageError
+    from clinveil.phi.deidentifier import Deidentifier
+    from clinveil.phi.emulated import EmulatedRemover
+
+    patients = read_patients(settings.patients) if settings.patients else None
+    if settings.miss_rate is None:
+        return Deidentifier(key, mode=settings.mode, patients=patients, keep_spans=settings.spans)
+    if patients is None:
+        raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
+    return EmulatedRemover(key, patients, settings.miss_rate, settings.mode, keep_spans=settings.spans)
+
+
+def _run(
+    settings: DeidentifySettings,
+    corpus: NotesCorpus,
+    remover: Deidentifier | EmulatedRemover,
+    part: Path,
+    out: Path,
+    secrets: Path,
+) -> _Totals:
     from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
     from clinveil.scale import processes
 
-    patients = read_patients(settings.patients) if settings.patients else None
-    deidentifier = Deidentifier(key, mode=settings.mode, patients=patients, keep_spans=settings.spans)
+    deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
     totals = _Totals()
     with _spans_file(secrets, wanted=settings.spans) as spans:
         done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
@@ -189,6 +220,7 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
         "key_commitment": key.commitment,
         "mode": settings.mode,
         "known_patients": settings.patients is not None,
+        "miss_rate": settings.miss_rate,
         "notes_read": totals.read,
         "notes_written": totals.written,
         "skipped": dict(totals.skipped),
@@ -198,6 +230,24 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
     }
     private_text(secrets / "deidentify.json", json.dumps(record, indent=2) + "\n")
     private_text(secrets / "README.txt", README)
+
+
+def _keep_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Callable[[str], None]) -> None:
+    """Whose names an emulated remover left, and the surrogates of the others: what the attacks are scored against."""
+    from clinveil.corpus.people import write_patients
+    from clinveil.files import remove, whole
+    from clinveil.phi.emulated import EmulatedRemover
+
+    truth: dict[str, list[Patient]] = {"missed": [], "surrogates": []}
+    if isinstance(remover, EmulatedRemover):
+        truth = {"missed": remover.missed, "surrogates": remover.surrogate_patients()}
+        say(f"emulated remover: the names of {len(remover.missed)} patients were left in place")
+        say("nothing but the known patients' own names was treated: these notes are for attacks and studies only")
+    for name, patients in truth.items():
+        remove(secrets / f"{name}.parquet")  # an earlier run's truth would be a wrong one
+        if patients:
+            with whole(secrets / f"{name}.parquet") as part:
+                write_patients(patients, part)
 
 
 def _report(totals: _Totals, say: Callable[[str], None]) -> None:

@@ -8,7 +8,7 @@ other notes (that would need two passes): the known-patient feed does that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ import pyarrow as pa
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.keys import Key
 from clinveil.phi.catalogue import detectors
+from clinveil.phi.detector import Detector
 from clinveil.phi.note import NoteView
 from clinveil.phi.overlap import resolve
 from clinveil.phi.plain import plain
@@ -69,6 +70,7 @@ class Deidentifier:
         mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`).
         patients: what is known of patients beforehand, by patient id.
         keep_spans: also return the spans of each note.
+        finders: detectors to use in place of all of the catalogue.
 
     Raises:
         UsageError: an unknown mode.
@@ -81,10 +83,12 @@ class Deidentifier:
         mode: Mode = "replace",
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
+        finders: Sequence[Detector] | None = None,
     ) -> None:
         treatment("NAME", mode)
         self.key, self.mode, self.patients, self.keep_spans = key, mode, patients or {}, keep_spans
-        self.detectors = detectors()
+        self.finders = finders
+        self.detectors = detectors() if finders is None else tuple(finders)
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
@@ -155,8 +159,13 @@ def _with_texts(batch: pa.RecordBatch, rows: list[int], texts: list[str]) -> pa.
 
 def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterator[Deidentified]:
     """Treat a corpus batch by batch, in order; each worker gets only the known patients of its batch."""
-    bare = Deidentifier(deidentifier.key, mode=deidentifier.mode, keep_spans=deidentifier.keep_spans)
+    bare = _with(deidentifier, {})
     yield from map(partial(_treat_batch, bare), _with_patients(corpus, deidentifier.patients))
+
+
+def _with(one: Deidentifier, patients: Mapping[str, Patient]) -> Deidentifier:
+    """The same deidentifier with other known patients."""
+    return Deidentifier(one.key, mode=one.mode, patients=patients, keep_spans=one.keep_spans, finders=one.finders)
 
 
 def _with_patients(corpus: Corpus, patients: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, dict[str, Any]]]:
@@ -167,4 +176,4 @@ def _with_patients(corpus: Corpus, patients: Mapping[str, Any]) -> Iterator[tupl
 
 def _treat_batch(bare: Deidentifier, item: tuple[pa.RecordBatch, dict[str, Any]]) -> Deidentified:
     batch, patients = item
-    return Deidentifier(bare.key, mode=bare.mode, patients=patients, keep_spans=bare.keep_spans)(batch)
+    return _with(bare, patients)(batch)
