@@ -1,0 +1,104 @@
+"""`Channel`: what it refuses, and kept words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from channel_cases import WORDS, circle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.channel.channel import Channel
+from clinveil.errors import InputError
+
+
+def small(**changes: object) -> Channel:
+    """a -> b or c, b -> c, c -> a, unknown dropped."""
+    parts = {
+        "words": ["a", "b", "c"],
+        "indptr": np.array([0, 2, 3, 4, 4]),
+        "indices": np.array([1, 2, 2, 0], dtype=np.int32),
+        "probabilities": np.array([0.25, 0.75, 1.0, 1.0]),
+        "eligible": np.ones(3, dtype=np.bool_),
+    }
+    return Channel(**{**parts, **changes})
+
+
+def test_the_matrix():
+    assert small().matrix().toarray().tolist() == [[0, 0.25, 0.75], [0, 0, 1], [1, 0, 0], [0, 0, 0]]
+    assert (small().unknown, small().ids, small().maps_to_itself) == (3, {"a": 0, "b": 1, "c": 2}, False)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"probabilities": np.array([0.25, 0.7, 1.0, 1.0])}, "sum to 1"),
+        ({"probabilities": np.array([0.0, 1.0, 1.0, 1.0])}, "not positive"),
+        ({"probabilities": np.array([np.nan, 1.0, 1.0, 1.0])}, "not positive"),
+        ({"probabilities": np.array([1.25, -0.25, 1.0, 1.0])}, "not positive"),
+        ({"indices": np.array([1, 3, 2, 0], dtype=np.int32)}, "no word of it"),
+        ({"indices": np.array([1, -1, 2, 0], dtype=np.int32)}, "no word of it"),
+        ({"indptr": np.array([0, 2, 3, 4])}, "needs 4 rows"),
+        ({"indptr": np.array([0, 3, 2, 4, 4])}, "needs 4 rows"),
+        ({"indptr": np.array([0, 2, 3, 4, 5])}, "one probability"),
+        ({"eligible": np.array([True, True, False])}, "rare-word floor"),
+    ],
+)
+def test_what_is_refused(changes, said):
+    with pytest.raises(InputError, match=said):
+        small(**changes)
+
+
+def test_sums_are_exact_for_many_rows():
+    """Over half a million rows a running sum would be off by more than the tolerance."""
+    n = 500_000
+    row = np.array([1 / 3, 1 / 3, 1 / 3])
+    words = [str(i) for i in range(n)]
+    indices = np.tile(np.array([0, 1, 2], dtype=np.int32), n)
+    Channel(words, np.append(np.arange(0, 3 * n + 1, 3), 3 * n), indices, np.tile(row, n), np.ones(n, dtype=np.bool_))
+
+
+def test_kept_words_stay_and_the_others_do_not_change():
+    channel = circle()
+    kept = channel.keeping(["pain", "a", "not there"])
+    assert kept.kept == {"pain", "a"}
+    for row in range(len(WORDS) + 1):
+        outputs, chances = kept.row(row)
+        if row < len(WORDS) and WORDS[row] in kept.kept:
+            assert (outputs.tolist(), chances.tolist()) == ([row], [1.0])
+        else:
+            assert outputs.tolist() == channel.row(row)[0].tolist()
+            assert chances.tolist() == channel.row(row)[1].tolist()
+    assert not kept.maps_to_itself
+
+
+@given(st.sets(st.sampled_from(WORDS)), st.sets(st.sampled_from(WORDS)))
+@settings(deadline=None, max_examples=50)
+def test_keeping_twice_is_keeping_both(one, other):
+    twice, both = circle().keeping(one).keeping(other), circle().keeping(one | other)
+    assert twice.kept == both.kept
+    assert (twice.matrix() != both.matrix()).nnz == 0
+
+
+def test_keeping_nothing_changes_nothing():
+    channel = circle()
+    assert channel.keeping([]) is channel
+    assert channel.keeping(["not there"]) is channel
+
+
+def test_a_kept_word_may_lie_below_the_floor():
+    channel = circle()
+    eligible = channel.eligible.copy()
+    unused = WORDS.index("smith")
+    reached = np.isin(channel.indices, [unused])
+    with pytest.raises(InputError):
+        replace(channel, eligible=np.where(np.arange(len(WORDS)) == unused, False, eligible))
+    assert reached.any()
+    kept = channel.keeping(["smith"])
+    replace(kept, eligible=np.where(np.arange(len(WORDS)) == unused, False, eligible))
+
+
+def test_the_repr_holds_no_word():
+    assert not any(word in repr(circle().keeping(["smith"])) for word in ("smith", "josé", "chest"))

@@ -1,0 +1,207 @@
+"""The contract of every token mechanism, and what each of them is by definition."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from channel_cases import WORDS, all_others, batch_of, circle, texts_of, vectors_of
+
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.channel import Channel
+from clinveil.channel.identity import IdentityMechanism, identity_channel
+from clinveil.channel.mechanism import Mechanism, common_pool
+from clinveil.channel.neighbours import NeighbourMechanism, neighbour_channel, rank_distribution, sizes_of
+from clinveil.errors import InputError
+from clinveil.keys import Key
+from clinveil.tokens import words
+from clinveil.vectors.table import Neighbours
+
+KEY = Key.from_seed(5)
+NOTES = [(f"n{i}", f"p{i % 3}", f"Smith has PAIN in chest; José zebra {WORDS[i]} q4h 12") for i in range(len(WORDS))]
+
+
+class MechanismContract:
+    """What holds for every mechanism; a test class of each inherits it."""
+
+    keeps_words = False
+    respects_floor = True
+
+    def mechanism(self) -> Mechanism:
+        raise NotImplementedError
+
+    def table(self) -> Neighbours:
+        return all_others(WORDS, max(self.mechanism().reach, 1))
+
+    def channel(self, *, pool: int = 8) -> Channel:
+        vectors, table = vectors_of(WORDS), self.table()
+        chosen = common_pool(vectors.counts, table.eligible, pool)
+        return self.mechanism().compile(vectors, table, chosen if pool else (chosen[0][:0], chosen[1][:0]))
+
+    def released(self, key: Key = KEY, rows: int = 100, order: int = 1) -> list[str]:
+        obfuscator = Obfuscator(self.channel(), key)
+        notes = NOTES[::order]
+        return [
+            t for i in range(0, len(notes), rows) for t in texts_of(obfuscator(batch_of(*notes[i : i + rows])).batch)
+        ]
+
+    def test_rows_sum_to_one(self):
+        matrix = self.channel().matrix()
+        assert matrix.shape == (len(WORDS) + 1, len(WORDS))
+        assert np.asarray(matrix.sum(axis=1)).ravel() == pytest.approx(np.ones(len(WORDS) + 1), abs=1e-12)
+
+    def test_the_unknown_row_is_the_pool_or_empty(self):
+        outputs, chances = self.channel(pool=4).row(len(WORDS))
+        assert outputs.tolist() == [0, 1, 2, 3]
+        n = len(WORDS)
+        assert chances == pytest.approx(np.array([n, n - 1, n - 2, n - 3]) / (4 * n - 6))
+        assert self.channel(pool=0).row(len(WORDS))[0].size == 0
+
+    def test_no_word_maps_to_itself_unless_it_says_so(self):
+        channel = self.channel()
+        selves = [i for i in range(len(WORDS)) if i in channel.row(i)[0]]
+        assert channel.maps_to_itself == self.keeps_words == bool(selves)
+
+    def test_only_eligible_words_come_out(self):
+        table = self.table()
+        eligible = np.arange(len(WORDS)) % 3 != 0
+        ids = table.ids.copy()
+        for row in range(len(WORDS)):
+            others = [j for j in range(len(WORDS)) if eligible[j] and j != row]
+            ids[row] = others[: table.k]
+        floored = Neighbours(ids, table.similarities, eligible)
+        channel = self.mechanism().compile(vectors_of(WORDS), floored, common_pool(np.ones(len(WORDS)), eligible, 3))
+        assert not self.respects_floor or eligible[channel.indices].all()
+        assert channel.eligible[channel.indices].all()
+
+    def test_same_key_same_output_for_any_batch_size_and_order(self):
+        whole = self.released()
+        assert whole == self.released(rows=1) == self.released(rows=7) == self.released(order=-1)[::-1]
+
+    def test_another_key_another_output(self):
+        assert self.released() != self.released(Key.from_seed(6))
+
+    def test_unknown_words_never_pass(self):
+        for released in self.released():
+            assert "zebra" not in released and set(words(released)) <= set(WORDS)
+
+    def test_it_is_named_and_its_parameters_are_plain(self):
+        channel, mechanism = self.channel(), self.mechanism()
+        assert channel.mechanism == mechanism.name
+        assert dict(channel.parameters) == dict(mechanism.parameters)
+        assert all(isinstance(v, int | float | str | bool) for v in channel.parameters.values())
+
+
+class TestFixedN(MechanismContract):
+    def mechanism(self) -> Mechanism:
+        return NeighbourMechanism(5, 5)
+
+
+class TestRangeOfN(MechanismContract):
+    def mechanism(self) -> Mechanism:
+        return NeighbourMechanism(3, 14)
+
+
+class TestNPerType(MechanismContract):
+    def mechanism(self) -> Mechanism:
+        return NeighbourMechanism(3, 14, per_type=True, key=KEY)
+
+
+class TestIdentity(MechanismContract):
+    keeps_words = True
+    respects_floor = False
+
+    def mechanism(self) -> Mechanism:
+        return IdentityMechanism()
+
+    def test_another_key_another_output(self):
+        """Only the unknown words are drawn at all."""
+        one, other = self.released(), self.released(Key.from_seed(6))
+        differ = [
+            {i for i, (x, y) in enumerate(zip(a.split(), b.split(), strict=True)) if x != y}
+            for a, b in zip(one, other, strict=True)
+        ]
+        assert set.union(*differ) == {6, 8, 9}  # zebra, q and h
+
+
+def test_fixed_n_is_uniform_over_the_first_n():
+    outputs, chances = circle(low=3, high=3).row(4)
+    assert outputs.tolist() == [5, 6, 7]
+    assert chances == pytest.approx([1 / 3] * 3)
+
+
+def test_ranged_n_has_the_rank_distribution():
+    channel = circle(low=3, high=14)
+    for row in range(len(WORDS)):
+        outputs, chances = channel.row(row)
+        assert outputs.tolist() == [(row + r) % len(WORDS) for r in range(1, 15)]
+        assert chances == pytest.approx(rank_distribution(3, 14))
+
+
+def test_n_per_type_is_one_secret_number_a_word():
+    vectors, table = vectors_of(WORDS), all_others(WORDS, 14)
+    channel = neighbour_channel(vectors, table, 3, 14, per_type=True, key=KEY)
+    sizes = np.diff(channel.indptr)[:-1]
+    assert sizes.tolist() == sizes_of(WORDS, 3, 14, KEY).tolist()
+    assert set(sizes) <= set(range(3, 15)) and len(set(sizes)) > 4
+    for row, n in enumerate(sizes):
+        outputs, chances = channel.row(row)
+        assert outputs.tolist() == [(row + r) % len(WORDS) for r in range(1, n + 1)]
+        assert chances == pytest.approx([1 / n] * n)
+    assert sizes.tolist() != sizes_of(WORDS, 3, 14, Key.from_seed(6)).tolist()
+
+
+def test_n_per_type_is_uniform_and_does_not_depend_on_the_other_words():
+    many = [f"word{i}" for i in range(12_000)]
+    sizes = sizes_of(many, 3, 14, KEY)
+    assert abs(np.bincount(sizes, minlength=15)[3:] - 1000).max() < 5 * np.sqrt(1000)
+    assert sizes[500:510].tolist() == sizes_of(many[500:510], 3, 14, KEY).tolist()
+
+
+def test_n_per_type_with_one_n_is_fixed_n():
+    one = neighbour_channel(vectors_of(WORDS), all_others(WORDS, 5), 5, 5, per_type=True, key=KEY)
+    other = circle(low=5, high=5, pool=0)
+    for row in range(len(WORDS) + 1):
+        for a, b in zip(one.row(row), other.row(row), strict=True):
+            assert a == pytest.approx(b)
+
+
+@pytest.mark.parametrize("low, high", [(0, 3), (4, 3), (-1, 2)])
+def test_no_range_is_refused(low, high):
+    with pytest.raises(InputError, match="no range"):
+        NeighbourMechanism(low, high)
+
+
+def test_per_type_without_a_key_is_refused():
+    with pytest.raises(InputError, match="needs a key"):
+        NeighbourMechanism(3, 14, per_type=True)
+
+
+def test_too_small_a_table_is_refused():
+    with pytest.raises(InputError, match="cannot serve N = 9"):
+        neighbour_channel(vectors_of(WORDS), all_others(WORDS, 8), 3, 9)
+
+
+def test_pool_takes_the_most_frequent_eligible_words():
+    counts, eligible = np.array([5, 50, 40, 50, 1]), np.array([True, True, False, True, True])
+    ids, chances = common_pool(counts, eligible, 3)
+    assert ids.tolist() == [1, 3, 0]
+    assert chances == pytest.approx([50 / 105, 50 / 105, 5 / 105])
+
+
+def test_pool_without_counts_is_uniform_over_the_first():
+    ids, chances = common_pool(np.zeros(6, dtype=np.int64), np.array([False, True, True, True, True, True]), 4)
+    assert ids.tolist() == [1, 2, 3, 4]
+    assert chances == pytest.approx([0.25] * 4)
+
+
+def test_identity_over_words():
+    channel = identity_channel(["a", "b"])
+    assert channel.matrix().toarray().tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+def test_rows_are_end_to_end():
+    channel = circle()
+    assert all(a <= b for a, b in pairwise(channel.indptr))
+    assert channel.indptr[-1] == channel.indices.size == channel.probabilities.size
