@@ -133,6 +133,7 @@ class _Pairs:
         remove(self._folder)
 
     def add(self, pairs: NDArray[np.int64]) -> None:
+        """Take in packed pairs, some of them perhaps for the second time."""
         self._parts.append(_distinct(pairs))
         self._held += len(self._parts[-1])
         if self._held > self._limit:

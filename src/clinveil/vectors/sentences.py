@@ -91,6 +91,7 @@ class _Writer:
         self.batches: list[tuple[int, int]] = []
 
     def note(self, forms: list[str]) -> None:
+        """Write the words of a note, broken where a batch ends."""
         start = 0
         while start < len(forms):
             line = forms[start : start + BATCH_TOKENS - self._filled]
@@ -102,6 +103,7 @@ class _Writer:
                 self.end_batch()
 
     def end_batch(self, *, last: bool = False) -> None:
+        """Write the fillers that make gensim end its batch here; the last one ends with the file."""
         fillers = 0
         if not last:
             in_step = len(self.batches) % _STEP == 0

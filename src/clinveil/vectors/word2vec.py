@@ -60,9 +60,11 @@ class _Rows:
         self._numbers = array("f")
 
     def refuse(self, what: str, row: int) -> InputError:
+        """The error for a row, to be raised."""
         return InputError(f"row {row}: {what}", where=self.file)
 
     def add(self, word: bytes, numbers: NDArray[np.float32], row: int) -> None:
+        """Take in a row; raises InputError for a bad or repeated word and for numbers that are not finite."""
         try:
             text = word.decode("utf-8")
         except UnicodeDecodeError:
@@ -78,6 +80,7 @@ class _Rows:
         self._numbers.frombytes(numbers.tobytes())
 
     def vectors(self, dim: int, kind: str) -> Vectors:
+        """All rows as vectors without counts."""
         matrix = np.frombuffer(self._numbers, dtype=np.float32).reshape(-1, dim)
         return Vectors(self.words, matrix, meta={"imported": kind})
 
@@ -158,6 +161,7 @@ class _Stream:
         return bool(data)
 
     def until_space(self, rows: _Rows, row: int) -> bytes:
+        """The bytes up to the next space, which is passed over."""
         while (end := self._data.find(b" ", self._at)) < 0:
             if len(self._data) - self._at > _LONGEST_WORD or not self._more():
                 raise rows.refuse("the file ends, or is no word2vec file", row)
@@ -165,6 +169,7 @@ class _Stream:
         return word
 
     def exactly(self, size: int, rows: _Rows, row: int) -> bytes:
+        """The next `size` bytes."""
         while len(self._data) - self._at < size:
             if not self._more():
                 raise rows.refuse("the file ends inside a vector", row)
@@ -172,4 +177,5 @@ class _Stream:
         return taken
 
     def rest(self) -> bytes:
+        """Some of what is left."""
         return self._data[self._at :] + self._file.read(_READ_AT_ONCE)
