@@ -21,7 +21,7 @@ from clinveil.vectors.neighbours import load_neighbours
 
 COMMON = [
     "patient", "denies", "chest", "pain", "fever", "cough", "nausea", "and", "reports", "mild",
-    "headache", "with", "no", "change", "in", "vision", "today", ,
+    "headache", "with", "no", "change", "in", "vision", "today",
 ]  # fmt: skip
 SECRETS = ["qvortle", "zebulonski", "José-Ñ"]
 
