@@ -43,7 +43,7 @@ _FIELDS = words(
     " interpreter caregiver manager worker md mother father spouse wife husband daughter son subscriber insured nok"
 )
 _NAMED = words("named dear nicknamed nee née hello hi aka")
-_PEOPLE = words(
+PEOPLE = words(
     "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle"
     " cousin niece nephew friend friends partner girlfriend boyfriend fiance fiancé fiancee fiancée caregiver"
     " caretaker grandson granddaughter grandmother grandfather grandma grandpa spouse roommate neighbor neighbour"
@@ -67,7 +67,7 @@ _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
 _GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 
-_TO_TITLED = re.compile(r"\.?[ \t]*,?\s?[ \t]*")
+_TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*")
 _TO_FIELD = re.compile(r"(?:'s)?[ \t]*[:#][ \t]*,?\s?[ \t]*")
 _TO_NAMED = re.compile(r"(?:\s+is)?[\s:,]{1,3}[\"']?")
 _TO_KIN = re.compile(
@@ -103,7 +103,7 @@ _CUE_WORDS = (
     | _WEAK_TITLES
     | _FIELDS
     | _NAMED
-    | _PEOPLE
+    | PEOPLE
     | _PATIENTS
     | _SAYS
     | frozenset(("name", "married", "widow", "widower", "engaged"))
@@ -130,7 +130,7 @@ _LINKS = (
     (_FIELDS, _TO_FIELD, Trust.FIELD),
     (_NAMED, _TO_NAMED, Trust.FIELD),
     (frozenset({"name"}), _NAME_IS, Trust.FIELD),
-    (_PEOPLE, _TO_KIN, Trust.KIN),
+    (PEOPLE, _TO_KIN, Trust.KIN),
     (frozenset(("married", "widow", "widower", "engaged")), _TO_SPOUSE, Trust.KIN),
     (_PATIENTS, _TO_PATIENT, Trust.HINT),
     (frozenset({"pt"}), _GLUED_PATIENT, Trust.HINT),
@@ -146,7 +146,7 @@ def _before(note: NoteView, index: int, word: Word) -> Iterator[Cue]:
     if word.lower in _SAYS:
         for start in _capitals(note, index - 1):
             yield Cue(start, Trust.HINT)
-    elif word.lower in _PEOPLE:
+    elif word.lower in PEOPLE:
         yield from _backwards(note, index - 1, word.start, _BEFORE_KIN)
 
 

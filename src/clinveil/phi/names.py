@@ -14,7 +14,7 @@ from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.forms import name_form
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import Detector, words
-from clinveil.phi.name_cues import Trust, credentials, cues
+from clinveil.phi.name_cues import PEOPLE, Trust, credentials, cues
 from clinveil.phi.note import NoteView, Word
 from clinveil.spans import Span
 
@@ -77,6 +77,8 @@ class _Reader:
         if trust is Trust.LIST and word.capital and self._listed_field(index) - index > 1 and not word.shouted:
             return True
         if not word.capital:
+            if word.lower in PARTICLES and trust >= Trust.FIELD:
+                return any(w.capital and not w.ordinary for w in self.words[index + 1 : index + 3])
             if trust is Trust.TITLE:
                 return known and not ordinary
             return bool(trust is not Trust.HINT and word.reading & Reading.USUAL_GIVEN) and not ordinary
@@ -136,12 +138,13 @@ class _Reader:
             return self._comma_order(last, word)
         if not _GAP.fullmatch(gap):
             return False
+        if word.ordinary and ("\n" in gap or (index > first + 1 and last.reading & Reading.USUAL_FAMILY)):
+            return False
         return self._fits(last, word, index, trusted)
 
     def _fits(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
         if word.lower in PARTICLES:
-            following = self._neighbour(index)
-            return following is not None and following.capital and not following.ordinary
+            return any(w.capital and not w.ordinary for w in self.words[index + 1 : index + 3])
         if not word.capital:
             lower = last.text.islower()
             return lower and word.listed and not word.ordinary
@@ -251,9 +254,7 @@ class _Reader:
                 self._keep(index, index + 1, 0.7)
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if self._before_noun(index + 1) or (
-            word.reading & Reading.EPONYM and self.text[word.end : word.end + 2] == "'s"
-        ):
+        if self._before_noun(index + 1) or (word.reading & Reading.EPONYM and self._possessive_of_disease(index)):
             return False
         if not word.ordinary:
             return word.capital or (word.listed and len(word.text) > 3)
@@ -273,6 +274,12 @@ class _Reader:
             return None
         gap = self.text[self.words[index].end : self.words[index + 1].start]
         return self.words[index + 1] if _GAP.fullmatch(gap) or _AFTER_INITIAL.fullmatch(gap) else None
+
+    def _possessive_of_disease(self, index: int) -> bool:
+        """`Parkinson's` alone is the disease; `Smith's wife` is not."""
+        end = self.words[index].end
+        following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
+        return self.text[end : end + 2] == "'s" and following not in PEOPLE
 
     def _eponymous(self) -> frozenset[str]:
         """The words that stand before an eponym's noun somewhere in the note."""

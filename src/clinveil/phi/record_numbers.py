@@ -97,7 +97,7 @@ RULES = (
     ),
     Rule(
         "VEHICLE",
-        re.compile(r"\bplates?[\s:#]+(?P<phi>[A-Z]{2,4}[ -]?\d{2,4}|\d{1,4}[ -]?[A-Z]{2,4})\b"),
+        re.compile(r"\b(?i:plates?)[\s:#]+(?P<phi>[A-Z]{2,4}[ -]?\d{2,4}|\d{1,4}[ -]?[A-Z]{2,4})\b"),
         needs=words("plate plates"),
     ),
     Rule(

@@ -74,12 +74,7 @@ def _read(match: re.Match[str]) -> tuple[date, Printer] | None:
     if month is None:
         return None
     day = int(parts["d"]) if parts.get("d") else 15
-    swapped = (
-        "m" in parts
-        and month > 12 >= day
-        and len(parts["y"]) != 8
-        and match.start("m") < match.start("d" if "d" in parts else "m")
-    )
+    swapped = "m" in parts and "d" in parts and month > 12 >= day and match.start("y") > 0
     if swapped:
         day, month = month, day
     try:
@@ -109,24 +104,24 @@ def _year(text: str | None) -> int:
 def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     """The matched text with the numbers and names of another date in the same places."""
     month, day = (new.day, new.month) if swapped else (new.month, new.day)
-    values = {
-        "m": lambda old: _padded(month, old),
-        "d": lambda old: _padded(day, old),
+    wide = match.start("y") == 0
+    values: dict[str, Callable[[str], str]] = {
+        "m": lambda old: _padded(month, old, wide=wide),
+        "d": lambda old: _padded(day, old, wide=wide),
         "y": lambda old: f"{new.year:04d}" if len(old) == 4 else f"{new.year % 100:02d}",
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: _ordinal(new.day, old),
     }
-    places = sorted((match.span(name), name) for name in values if match.groupdict().get(name))
-    base, out, position = match.start(), [], match.start()
-    for (start, end), name in places:
+    out, position = [], 0
+    for (start, end), name in sorted((match.span(name), name) for name in values if match.groupdict().get(name)):
         out += [match.string[position:start], values[name](match[name])]
         position = end
-    return "".join([*out, match.string[position : match.end()]]) if base == 0 or out else match[0]
+    return "".join([*out, match.string[position:]])
 
 
-def _padded(number: int, old: str) -> str:
-    """As wide as the old one where that was padded or had two digits of its own format."""
-    return f"{number:02d}" if old.startswith("0") or (len(old) == 2 and number > 9) else str(number)
+def _padded(number: int, old: str, *, wide: bool) -> str:
+    """With a leading zero where the old one had it, or where the year stands first (2019-03-04, 20190304)."""
+    return f"{number:02d}" if old.startswith("0") or (wide and len(old) == 2) else str(number)
 
 
 def _month_like(name: str, old: str) -> str:

@@ -1,0 +1,147 @@
+"""`clinveil deidentify`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.corpus.people import Patient, write_patients
+from clinveil.phi import deidentifier as room
+
+ROWS = {
+    "note_id": ["n1", "n2", "n3"],
+    "patient_id": ["p1", "p1", "p2"],
+    "text": [
+        "Dr. Xiuyingsecret saw Mary Okwuosa on 3/4/2019.",
+        "OKWUOSA, MARY: 3/14/2019, no. 0012345",
+        "Foley catheter.",
+    ],
+    "kind": ["a", "b", "a"],
+}
+
+
+@pytest.fixture
+def notes(tmp_path):
+    path = tmp_path / "notes.parquet"
+    pq.write_table(pa.table(ROWS), path)
+    return path
+
+
+def run(*arguments):
+    return main(["deidentify", *map(str, arguments), "--workers", "1"])
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_notes_in_notes_out(notes, tmp_path, capsys):
+    out = tmp_path / "clean.parquet"
+    assert run(notes, "-o", out, "--mode", "tag", "--keep", "kind") == 0
+    table = pq.read_table(out)
+    assert table.column_names == list(ROWS)
+    assert table["text"].to_pylist()[0] == "Dr. [NAME] saw [NAME] on [DATE]."
+    assert table["kind"].to_pylist() == ROWS["kind"]
+    assert mode_of(out) == 0o600
+    vault = tmp_path / "clean.parquet.vault"
+    assert mode_of(vault) == 0o700
+    assert {p.name for p in vault.iterdir()} == {"key.bin", "deidentify.json", "README.txt"}
+    assert all(mode_of(p) == 0o600 for p in vault.iterdir())
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "NAME" in said.err
+    assert "SECRET" in said.err
+    assert "Xiuyingsecret" not in said.err
+
+
+def test_the_record_holds_counts_and_no_text(notes, tmp_path):
+    run(notes, "-o", tmp_path / "o.parquet")
+    text = (tmp_path / "o.parquet.vault" / "deidentify.json").read_text()
+    record = json.loads(text)
+    assert record["notes_read"] == record["notes_written"] == 3
+    assert record["spans_by_label"]["DATE"] == 2
+    assert record["secret"] is True
+    assert "Okwuosa" not in text
+
+
+def test_a_seed_makes_the_same_notes_and_says_so(notes, tmp_path, capsys):
+    for name in ("a.parquet", "b.parquet"):
+        assert run(notes, "-o", tmp_path / name, "--seed", 3) == 0
+    assert pq.read_table(tmp_path / "a.parquet").equals(pq.read_table(tmp_path / "b.parquet"))
+    assert capsys.readouterr().err.count("TEST SEED: not for release") == 2
+    assert not (tmp_path / "a.parquet.vault" / "key.bin").exists()
+    assert json.loads((tmp_path / "a.parquet.vault" / "deidentify.json").read_text())["test_seed"] == 3
+
+
+def test_keys_differ_and_a_vault_is_used_again(notes, tmp_path):
+    texts = []
+    for name, vault in (("a", "v"), ("b", "v"), ("c", "w")):
+        assert run(notes, "-o", tmp_path / f"{name}.parquet", "--vault", tmp_path / vault) == 0
+        texts.append(pq.read_table(tmp_path / f"{name}.parquet")["text"].to_pylist())
+    assert texts[0] == texts[1]
+    assert texts[0] != texts[2]
+
+
+def test_known_patients_and_spans(notes, tmp_path):
+    feed = tmp_path / "patients.parquet"
+    write_patients([Patient("p1", ("Mary", "Okwuosa"), record_numbers=("00-12-345",))], feed)
+    assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed, "--mode", "tag", "--spans") == 0
+    assert pq.read_table(tmp_path / "o.parquet")["text"].to_pylist()[1] == "[NAME], [NAME]: [DATE], no. [MRN]"
+    lines = [json.loads(line) for line in (tmp_path / "o.parquet.vault" / "spans.jsonl").read_text().splitlines()]
+    texts = dict(zip(ROWS["note_id"], ROWS["text"], strict=True))
+    assert all(texts[line["note_id"]][line["start"] : line["end"]] == line["text"] for line in lines)
+    assert mode_of(tmp_path / "o.parquet.vault" / "spans.jsonl") == 0o600
+
+
+def test_a_folder_of_text_and_other_formats(tmp_path):
+    folder = tmp_path / "txt"
+    folder.mkdir()
+    (folder / "n1.txt").write_text("Mr. Okafor left.\n")
+    assert run(folder, "-o", tmp_path / "out", "--mode", "tag") == 0
+    assert (tmp_path / "out" / "n1.txt").read_text() == "Mr. [NAME] left.\n"
+    assert mode_of(tmp_path / "out") == 0o700
+    assert run(folder, "-o", tmp_path / "out.csv", "--mode", "remove") == 0
+    assert "Mr.  left." in (tmp_path / "out.csv").read_text()
+
+
+def test_a_file_into_a_folder(notes, tmp_path):
+    assert run(notes, "-o", tmp_path / "clean", "--mode", "tag") == 0
+    assert [p.name for p in (tmp_path / "clean").iterdir()] == ["notes.parquet"]
+
+
+def test_a_taken_out_is_refused_and_forced(notes, tmp_path, capsys):
+    out = tmp_path / "o.parquet"
+    assert run(notes, "-o", out) == 0
+    assert run(notes, "-o", out) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert run(notes, "-o", out, "--force") == 0
+
+
+def test_too_many_failures_write_nothing(notes, tmp_path, monkeypatch, capsys):
+    def burst(text, spans):
+        raise ValueError("Okwuosa")
+
+    monkeypatch.setattr(room, "resolve", burst)
+    assert run(notes, "-o", tmp_path / "o.parquet") == 4
+    assert not (tmp_path / "o.parquet").exists()
+    assert not (tmp_path / "o.parquet.part").exists()
+    said = capsys.readouterr().err
+    assert "3 of 3" in said
+    assert "Okwuosa" not in said
+
+
+def test_null_texts_are_no_failures(tmp_path, capsys):
+    path = tmp_path / "notes.parquet"
+    pq.write_table(pa.table({"note_id": ["n1", "n2"], "text": ["ok", None]}), path)
+    assert run(path, "-o", tmp_path / "o.parquet") == 0
+    assert "null text: 1" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_one_line(tmp_path, capsys):
+    assert run(tmp_path / "none.csv", "-o", tmp_path / "o.csv") == 3
+    assert capsys.readouterr().err.count("\n") == 1

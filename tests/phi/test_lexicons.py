@@ -1,0 +1,108 @@
+"""The lists: they say where they are from, and tell names from words as far as lists can."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
+from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.words import is_word, vocabulary, word_list
+from clinveil.lexicons.world import world_given, world_surnames
+
+LISTS = ["common", "clinical", "eponyms", "eponym_nouns", "states", "cities", "hospitals"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_states_its_source_and_has_no_repeats(name):
+    head, _, body = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text().partition("\n")
+    assert head.startswith("# ")
+    assert head.endswith("Source: written for clinveil.")
+    assert len(body.split()) == len(set(body.split())) == len(word_list(name))
+
+
+def test_census_sizes_and_shares():
+    assert len(surnames()) == 88_799
+    assert len(given_names("female")) == 4_275
+    assert len(given_names("male")) == 1_219
+    assert surnames()["smith"] == 1.006
+    assert sum(surnames().values()) == pytest.approx(79.59, abs=0.01)
+    with pytest.raises(TypeError):
+        surnames()["smith"] = 2  # type: ignore[index]
+
+
+def test_gender():
+    assert gender_of("mary") == "female"
+    assert gender_of("james") == "male"
+    assert gender_of("leslie") == ""
+    assert gender_of("zzz") == ""
+    assert all_given_names()["mary"] == pytest.approx((2.629 + given_names("male").get("mary", 0)) / 2)
+
+
+@pytest.mark.parametrize(
+    ("word", "form"),
+    [
+        ("José", "jose"),
+        ("Jose\u0301", "jose"),
+        ("O'Brien", "obrien"),
+        ("NUÑEZ", "nunez"),
+        ("Øst", "ost"),
+        ("Łukasz", "lukasz"),
+        ("Smith-Jones", "smithjones"),
+        ("ＳＭＩＴＨ", "smith"),
+        ("", ""),
+        ("\u200b", ""),
+        ("Ünal", "unal"),
+    ],
+)
+def test_name_forms(word, form):
+    assert name_form(word) == form
+
+
+def test_the_world_has_names_that_the_census_lacks():
+    extra = world_given() - set(all_given_names())
+    assert len(extra) > 5_000
+    assert len(world_surnames() - set(surnames())) > 5_000
+    assert all(name.isascii() and name.islower() and len(name) >= 3 for name in world_given())
+
+
+@pytest.mark.parametrize(
+    "word", ["patient", "walked", "stitches", "biopsies", "hysterectomy", "slowly", "stopped", "pneumonitis", "may"]
+)
+def test_words(word):
+    assert is_word(word)
+
+
+@pytest.mark.parametrize("word", ["smith", "okwuosa", "jennifer", "xylo", ""])
+def test_no_words(word):
+    assert not is_word(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "has", "lacks"),
+    [
+        ("John", Reading.GIVEN | Reading.USUAL_GIVEN, Reading.WORD),
+        ("Smith", Reading.FAMILY | Reading.EPONYM, Reading.WORD),
+        ("May", Reading.GIVEN | Reading.WORD, Reading.EPONYM),
+        ("Foley", Reading.FAMILY | Reading.EPONYM, Reading.WORD),
+        ("pain", Reading.FAMILY | Reading.WORD, Reading.GIVEN),
+        ("David", Reading.USUAL_GIVEN, Reading.EPONYM),
+        ("Follow-up", Reading.WORD, Reading.NAME),
+        ("Okwuosa-Adeyemi", Reading.FAMILY, Reading.WORD),
+        ("qqqq", Reading.NOTHING, Reading.NAME | Reading.WORD),
+    ],
+)
+def test_readings(word, has, lacks):
+    assert reading(word) & has == has
+    assert not reading(word) & lacks
+
+
+def test_most_of_the_usual_names_are_no_words():
+    usual = [name for name, share in surnames().items() if share >= 0.05]
+    assert sum(bool(reading(name) & Reading.WORD) for name in usual) / len(usual) < 0.25
+
+
+def test_vocabulary_is_lower_case():
+    assert all(word == word.lower() for word in vocabulary())
