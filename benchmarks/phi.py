@@ -114,9 +114,8 @@ def speed_and_words(data: Path, deidentifier: Deidentifier) -> None:
         len(t[s.start : s.end].split()) for t, each in zip(texts, spans, strict=True) for s in each if s.label == "NAME"
     )
     covered = sum(len(t[s.start : s.end].split()) for t, each in zip(texts, spans, strict=True) for s in each)
-    print(
-        f"\nMTSamples: {len(texts) / seconds:.0f} notes/s on one core, best of five ({words / len(texts):.0f} words a note)"
-    )
+    rate, length = len(texts) / seconds, words / len(texts)
+    print(f"\nMTSamples: {rate:.0f} notes/s on one core, best of five ({length:.0f} words a note)")
     print(f"  words in spans {covered / words:.3%}, in names {in_names / words:.3%} (Dr. X and Ms. ABC among them)")
 
 
