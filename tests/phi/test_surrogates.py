@@ -241,6 +241,7 @@ class TestContactsAndPlaces:
     def test_kinds_of_institutions_are_kept(self):
         assert institution(KEY, "p1", "Mercy Hospital").endswith(" Hospital")
         assert institution(KEY, "p1", "Elm Clinic").endswith(" Clinic")
+        assert institution(KEY, "p1", "Smith Foods").endswith(" Foods")
         assert "Mercy" not in institution(KEY, "p1", "Mercy Hospital")
 
     def test_an_invented_town_is_never_the_original(self):

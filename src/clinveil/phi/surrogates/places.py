@@ -105,7 +105,9 @@ _INSTITUTION_KINDS = re.compile(
     r"|Nursing Home|Nursing Facility"
     r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High School|Middle School"
     r"|Academy|Manor|Pharmacy"
-    r"|Pediatrics|School)\b",
+    r"|Pediatrics|School"
+    r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League|Club|Residence"
+    r"|Lodge|Garage|Bakery|Construction|College|Hotel)\b",
     re.IGNORECASE,
 )
 
