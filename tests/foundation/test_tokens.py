@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 
 import pytest
@@ -22,7 +23,7 @@ def test_joined_tokens_are_the_text(text):
 def test_tokens_are_in_order_without_gaps_and_maximal(text):
     found = list(tokenize(text))
     assert [t.start for t in found] == [0, *[t.end for t in found]][: len(found)]
-    for one, two in zip(found, found[1:], strict=False):
+    for one, two in itertools.pairwise(found):
         assert not (one.kind == two.kind and one.kind in (Kind.WORD, Kind.NUMBER, Kind.SPACE))
 
 

@@ -89,7 +89,22 @@ PLANNED = frozenset({"marked as an error in the source"})
 
 def patient_gates(findings: Sequence[Finding]) -> list[Gate]:
     """What the known-patient feed must not find in the patients' own notes; empty without a feed."""
-    return [_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in findings if _is_own(f)]
+    own = [f for f in findings if _is_own(f)]
+    return [*map(_feed, own[:1]), *(_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in own)]
+
+
+def _feed(finding: Finding) -> Gate:
+    known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
+    return Gate(
+        "the known-patient feed is that of these notes",
+        "Does the feed know any patient of the notes?",
+        passed=met > 0 or known == 0,
+        value=met,
+        threshold="at least 1",
+        unit="patients",
+        meaning="Where feed and notes share no patient, nothing was looked for, and finding nothing says nothing.",
+        remedy="Bring the feed of these patients, under the patient ids that the notes use, or leave --patients out.",
+    )
 
 
 def _is_own(finding: Finding) -> bool:

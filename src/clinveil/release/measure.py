@@ -69,7 +69,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: _names(material, rng),
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
         lambda: layout(material.released.batches()),
-        *[lambda label=label: _utility(material, label, rng) for label in settings.label],  # type: ignore[misc]
+        *[lambda label=label: _utility(material, label, rng) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
 

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.estimate import estimate
 from clinveil.errors import InputError
 from clinveil.settings import ReleaseSettings
 
-# Measured on one core of the development machine (benchmarks/README.md); the estimate says "about".
-CHARACTERS_PER_TOKEN = 6.0
-TOKENS_PER_SECOND = {"phi": 150_000.0, "count": 1_200_000.0, "train": 250_000.0, "obfuscate": 5_000_000.0}
-CHECK_TOKENS_PER_SECOND = 200_000.0
-NEIGHBOUR_PRODUCTS_PER_SECOND = 2.0e10
-HEAPS = (44.0, 0.49)  # types = 44 · tokens^0.49, fitted on MTSamples
-FIXED_SECONDS = 20.0
+CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
+HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 SMALL = 50
 
 
@@ -44,8 +40,8 @@ class Preflight:
 
     @property
     def tokens(self) -> int:
-        """Estimated word tokens."""
-        return round(self.characters / CHARACTERS_PER_TOKEN)
+        """Estimated words."""
+        return round(self.characters / CHARACTERS_PER_WORD)
 
 
 def preflight(corpus: Corpus) -> Preflight:
@@ -76,26 +72,17 @@ class PlanRow:
 
 def plan(found: Preflight, settings: ReleaseSettings) -> list[PlanRow]:
     """The stages of a release with their estimated times."""
-    tokens, workers = found.tokens, settings.workers
-    types = HEAPS[0] * max(tokens, 1) ** HEAPS[1]
-    passes = settings.epochs * (3.0 if settings.algorithm == "skipgram" else 1.0)
-    rows = [
-        PlanRow("phi", f"find PHI and {settings.mode} it", tokens / TOKENS_PER_SECOND["phi"] / workers),
-        PlanRow("count", "count words and the patients who use them", tokens / TOKENS_PER_SECOND["count"]),
-        PlanRow("vectors", _training(settings), passes * tokens / TOKENS_PER_SECOND["train"] / workers),
-        PlanRow(
-            "neighbours",
-            f"the {settings.n.high} nearest words of about {types:,.0f}",
-            types**2 * settings.dim / NEIGHBOUR_PRODUCTS_PER_SECOND / workers,
-        ),
-        PlanRow("obfuscate", f"replace every token, N {settings.n}", tokens / TOKENS_PER_SECOND["obfuscate"] / workers),
-        PlanRow("check", "verify, attack, measure utility", FIXED_SECONDS + tokens / CHECK_TOKENS_PER_SECOND),
-    ]
-    return rows if settings.phi else rows[1:]
-
-
-def _training(settings: ReleaseSettings) -> str:
-    return f"train {settings.algorithm} vectors, {settings.dim} dimensions, {settings.epochs} epochs"
+    types = round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
+    said = {
+        "read and count": "count words and the patients who use them",
+        "replace PHI": f"find PHI and {settings.mode} it",
+        "train vectors": f"{settings.algorithm}, {settings.dim} dimensions, {settings.epochs} epochs",
+        "find neighbours": f"the {settings.n.high} nearest words of about {types:,}",
+        "replace words": f"every word, by one of N {settings.n}",
+        "check and report": "read the release back, attack it, measure utility",
+    }
+    stages = estimate(found.tokens, types, settings).stages
+    return [PlanRow(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
 
 def require_patients(found: Preflight, settings: ReleaseSettings) -> None:

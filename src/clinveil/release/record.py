@@ -73,7 +73,7 @@ def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
             self_replaced=tally.self_replaced,
         ),
         TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
-        TokenRow("punctuation", tally.punct, dropped=tally.punct),
+        TokenRow("punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied),
         TokenRow("other", tally.other, dropped=tally.other),
     )
 

@@ -66,7 +66,7 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> 
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     steps = plan(found, settings)
-    yield from (f"  {row.stage:<11}{row.what}, about {row.seconds:,.0f} s" for row in steps)
+    yield from (f"  {row.stage:<17} {row.what}, about {row.seconds:,.0f} s" for row in steps)
     yield f"  in all about {sum(row.seconds for row in steps):,.0f} s with {settings.workers} workers"
 
 

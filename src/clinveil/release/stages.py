@@ -104,9 +104,10 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel,
     if not (tables.exists() and place.exists()):
         threads = job.settings.workers
         channel, table = build_channel(vectors, job.settings, key=job.key, threads=threads, counts=counts)
-        for made, save, where in ((table, save_neighbours, tables), (channel, save_channel, place)):
-            remove(where)
-            save(made, where)
+        remove(tables)
+        save_neighbours(table, tables)
+        remove(place)
+        save_channel(channel, place)
     return load_channel(place), load_neighbours(tables)
 
 
