@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from clinveil.corpus.open import NotesCorpus
-    from clinveil.corpus.people import Patient
     from clinveil.keys import Key
     from clinveil.phi.deidentifier import Deidentified, Deidentifier, Found
     from clinveil.phi.emulated import EmulatedRemover
@@ -238,11 +237,11 @@ def _keep_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Cal
     from clinveil.files import remove, whole
     from clinveil.phi.emulated import EmulatedRemover
 
-    truth: dict[str, list[Patient]] = {"missed": [], "surrogates": []}
-    if isinstance(remover, EmulatedRemover):
-        truth = {"missed": remover.missed, "surrogates": remover.surrogate_patients()}
-        say(f"emulated remover: the names of {len(remover.missed)} patients were left in place")
-        say("nothing but the known patients' own names was treated: these notes are for attacks and studies only")
+    if not isinstance(remover, EmulatedRemover):
+        return
+    truth = {"missed": remover.missed, "surrogates": remover.surrogate_patients()}
+    say(f"emulated remover: the names of {len(remover.missed)} patients were left in place")
+    say("nothing but the known patients' own names was treated: these notes are for attacks and studies only")
     for name, patients in truth.items():
         remove(secrets / f"{name}.parquet")  # an earlier run's truth would be a wrong one
         if patients:

@@ -106,8 +106,8 @@ _INSTITUTION_KINDS = re.compile(
     r"|Rehabilitation Center|Cancer Center|Heart Center|University|Elementary School|High School|Middle School"
     r"|Academy|Manor|Pharmacy"
     r"|Pediatrics|School"
-    r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League|Club|Residence"
-    r"|Lodge|Garage|Bakery|Construction|College|Hotel)\b",
+    r"|Family Medicine|Medical Associates|Primary Care|Foods|Dairy|Trucking|Works|Company|Church|Library|League"
+    r"|Club|Residence|Lodge|Garage|Bakery|Construction|College|Hotel)\b",
     re.IGNORECASE,
 )
 
