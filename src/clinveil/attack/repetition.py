@@ -27,7 +27,7 @@ from clinveil.tokens import words
 Memo = Literal["occurrence", "note", "patient"]
 REPEATS = (1, 2, 3, 5, 8)
 DRAWS = 20_000
-EXACT_CASES = 200_000
+EXACT_CASES = 30_000
 _CHUNK = 500
 SOURCE = "joint posterior over m draws (averaging attack); attack A5 of the threat model"
 

@@ -10,12 +10,12 @@ import typer
 from clinveil.cli.release import printer
 
 app = typer.Typer()
-PATIENTS = 400
+PATIENTS = 300
 
 
 @app.command("demo")
 def demo(
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo, numbered).")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo).")] = None,
     workers: Annotated[int, typer.Option(min=1, help="How many workers.")] = 2,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
-from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
+from clinveil.cli.lazy import lazy_group
 from clinveil.errors import ClinveilError
 
-# name: (file of cli/, what it does). The help page needs no more than this.
+# name (and file of cli/): what it does. The help page needs no more than this.
 COMMANDS = {
     "demo": "Make a demo corpus, release it, and print where the report lies.",
     "generate": "Write an invented corpus of consultation notes with its truth.",
@@ -28,24 +27,8 @@ COMMANDS = {
 }
 
 
-class LazyGroup(TyperGroup):
-    """A group that imports a command's file only when that command is called."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """All command names, in the order of a user's day."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of one name, imported now."""
-        if cmd_name not in COMMANDS:
-            return None
-        if "--help" in sys.argv[1:2] or len(sys.argv) < 2:
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name], short_help=COMMANDS[cmd_name])
-        return typer.main.get_command(import_module(f"clinveil.cli.{cmd_name}").app)
-
-
 app = typer.Typer(
-    cls=LazyGroup,
+    cls=lazy_group(COMMANDS, "clinveil.cli.{}".format),
     no_args_is_help=True,
     invoke_without_command=True,
     add_completion=False,

@@ -23,7 +23,7 @@ from clinveil.tokens import Kind, lookup_form, tokenize, words
 from clinveil.vectors.train import train
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each
-DEMO_PATIENTS, DEMO_SEED = 150, 20
+DEMO_PATIENTS, DEMO_SEED = 80, 20
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def demo_beside(settings: ReleaseSettings) -> list[AlignedNote]:
     """
     key, corpus = Key.from_seed(DEMO_SEED), demo_corpus(DEMO_PATIENTS, DEMO_SEED)
     with TemporaryDirectory() as scratch:
-        learning = VectorSettings(dim=50, epochs=3)
+        learning = VectorSettings(dim=32, epochs=2)
         vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
     kept_none = settings.model_copy(update={"keep_words": None, "min_patients": min(settings.min_patients, 10)})
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)

@@ -24,6 +24,9 @@ from clinveil.settings import ReleaseSettings
 from clinveil.utility.classification import classification
 from clinveil.vectors.count import WordCounts
 
+# Simulated words for each number of repeats: an interval of about one point either way.
+DRAWS = 5000
+
 NOT_TRIED = (
     "An attacker who reads context: a language model over each place's candidates recovers more than these figures.",
     "An attacker without the vectors, who trains his own on other notes or on the release.",
@@ -64,7 +67,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
     known, unknown = prior(material.channel, material.counts)
     steps: list[Callable[[], list[Finding]]] = [
         lambda: inversion(material.channel, known, unknown),
-        lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng),
+        lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng, draws=DRAWS),
         lambda: repeats_in_notes(material.original, rng),
         lambda: _names(material, rng),
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),

@@ -1,4 +1,4 @@
-"""Python starts with this file when its folder is on the path: every address beyond this machine is refused, and noted."""
+"""Python starts with this file when its folder is on the path: addresses beyond this machine are refused and noted."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from clinveil.keys import Key
 from clinveil.lexicons.forms import name_form
@@ -116,9 +117,14 @@ def invented(key: Key, purpose: str, patient_id: str, original: str) -> str:
     """One of 1,632 invented place names, never the original."""
     stream = key.stream(purpose, patient_id, name_form(original))
     names = len(_HEADS) * len(_TAILS)
-    own = next((i for i in range(names) if _place(i).casefold() == original.casefold()), names)
+    own = _numbered().get(original.casefold(), names)
     index = stream.below(names - (own < names))
     return _place(index + (index >= own))
+
+
+@cache
+def _numbered() -> dict[str, int]:
+    return {_place(index).casefold(): index for index in range(len(_HEADS) * len(_TAILS))}
 
 
 def _place(index: int) -> str:

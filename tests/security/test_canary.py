@@ -1,0 +1,152 @@
+"""Invented secret words, each in few patients' notes, hunted through everything that a command leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clinveil.corpus.demo.stream import demo_notes
+
+# Words that no lexicon holds; each stands in the notes of at most four patients.
+CANARIES = ("zyqquavex", "brunthwock", "Ölmquîrst", "Қызқұрттан", "vexilloquart", "pfnordling", "QWERTZUIOPLAN")
+NUMBER = "90417736205"
+PATIENTS = 60
+
+RUN = """
+import json, sys
+from clinveil.cli.main import main
+for line in sys.stdin:
+    arguments = json.loads(line)
+    print(arguments[0], main(arguments), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A working folder, a home and a temporary folder that nothing else uses, after every command has run."""
+    root = tmp_path_factory.mktemp("canary")
+    for name in ("work", "home", "tmp"):
+        (root / name).mkdir()
+    table = pa.Table.from_batches(demo_notes(PATIENTS, 9)).select(["note_id", "patient_id", "text", "diagnosis_group"])
+    texts = [_planted(row, text) for row, text in enumerate(table["text"].to_pylist())]
+    table = table.set_column(2, "text", pa.array(texts, pa.string()))
+    pq.write_table(table, root / "work" / "notes.parquet")
+    _broken(root / "work")
+    commands = _commands()
+    environment = {
+        **os.environ,
+        **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input="".join(json.dumps(c) + "\n" for c in commands),
+        cwd=root / "work",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (root / "said").write_text(done.stdout + "\n" + done.stderr)
+    return root
+
+
+def _planted(row: int, text: str) -> str:
+    """The first notes get all canaries (they belong to at most four patients), in the middle of a sentence."""
+    if row >= 4:
+        return text
+    return text + " Seen by " + " ".join(CANARIES) + f" today, number {NUMBER}."
+
+
+def _broken(folder: Path) -> None:
+    secret = " ".join(CANARIES)
+    (folder / "ragged.csv").write_text(f"note_id,text\n1,{secret},{secret}\n", encoding="utf-8")
+    (folder / "twice.csv").write_text(f"note_id,text\n{CANARIES[0]},a\n{CANARIES[0]},{secret}\n", encoding="utf-8")
+    (folder / "quote.csv").write_text(f'note_id,text\n1,"{secret}\n', encoding="utf-8")
+    (folder / "bytes.csv").write_bytes(f"note_id,text\n1,{CANARIES[0]} ".encode() + b"\xe9\xe8\n")
+    (folder / "broken.jsonl").write_text(f'{{"note_id": "1", "text": "{secret}"\n', encoding="utf-8")
+    (folder / "number.jsonl").write_text(f'{{"note_id": "1", "text": ["{secret}"]}}\n', encoding="utf-8")
+    (folder / "few.csv").write_text(f"note_id,text\n1,{secret}\n", encoding="utf-8")
+    (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
+
+
+def _commands() -> list[list[str]]:
+    notes, fast = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"]
+    good = [
+        ["inspect", notes],
+        ["inspect", notes, "--json", "findings-inspect.json"],
+        ["deidentify", notes, "-o", "deid.parquet"],
+        ["embed", notes, "-o", "vectors", *fast],
+        ["obfuscate", notes, "-o", "obf.parquet", *fast],
+        ["obfuscate", notes, "-o", "obf.csv", "--layout", "keep", "--numbers", "mask", *fast],
+        ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
+        ["release", notes, "-o", "raw", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
+        ["verify", "out/release"],
+        ["report", "out", "-o", "external.html", "--edition", "external"],
+    ]
+    broken = ["ragged.csv", "twice.csv", "quote.csv", "bytes.csv", "broken.jsonl", "number.jsonl", "few.csv"]
+    bad = [["release", name, "-o", "never"] for name in broken] + [["inspect", name] for name in broken[:-1]]
+    return [*good, *bad, ["release", notes, "-o", "never", "--keep-words", "keep.txt", *fast]]
+
+
+def exit_codes(desk):
+    lines = (desk / "said").read_text().splitlines()
+    return [int(match[1]) for line in lines if (match := re.fullmatch(r"[a-z]+ (\d+)", line))]
+
+
+def found(path: Path) -> list[str]:
+    """The canaries in the bytes of a file, in any letter case."""
+    data = path.read_bytes()
+    if path.suffix == ".parquet":
+        data = str(pq.read_table(path).to_pylist()).encode()
+    folded = data.decode("utf-8", "replace").casefold()
+    return [c for c in (*CANARIES, NUMBER) if c.casefold() in folded]
+
+
+def test_every_command_did_what_it_should(desk):
+    codes = exit_codes(desk)
+    assert codes[:10] == [0] * 10, (desk / "said").read_text()
+    assert set(codes[10:]) == {3}, codes
+    assert not (desk / "work" / "never").exists()
+
+
+def test_the_hunt_can_find(desk):
+    assert set(found(desk / "work" / "notes.parquet")) == {*CANARIES, NUMBER}
+    assert len(found(desk / "work" / "twice.csv")) >= len(CANARIES)
+
+
+@pytest.mark.parametrize("what", ["said", "home", "tmp", "work/out/release", "work/raw/release"])
+def test_no_canary_in(desk, what):
+    place = desk / what
+    files = [place] if place.is_file() else [p for p in place.rglob("*") if p.is_file()]
+    assert files or what in ("home", "tmp")
+    leaks = {str(p.relative_to(desk)): found(p) for p in files if found(p)}
+    assert not leaks, sorted(leaks)
+
+
+@pytest.mark.parametrize("name", ["obf.parquet", "obf.csv", "external.html", "findings-inspect.json"])
+def test_no_canary_in_what_others_may_see(desk, name):
+    assert not found(desk / "work" / name)
+
+
+@pytest.mark.parametrize("name", ["findings.json", "manifest.json"])
+def test_no_canary_in_the_vaults_own_records(desk, name):
+    assert not found(desk / "work" / "out" / "vault" / name)
+
+
+def test_scratch_text_is_gone(desk):
+    names = [p.name for p in (desk / "work").rglob("*")]
+    assert not [n for n in names if n.endswith(".part") or n in ("work", "staging", "protected.parquet")]
+
+
+def test_secrets_are_for_their_owner_only(desk):
+    for place in ("out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors"):
+        for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:
+            assert path.stat().st_mode & 0o077 == 0, path.name
