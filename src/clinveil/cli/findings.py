@@ -1,61 +1,83 @@
-"""How a command shows findings: JSON for machines, a table for people."""
+"""Findings for people: a table on stdout, or the findings document where `--json` asks for it."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from clinveil.finding import Finding, write_findings
+from clinveil.finding import Finding
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from clinveil.report.summarise import Block, Row
-
-COLUMNS = ("", "value", "95 % interval", "n", "chance", "control", "P")
-REMARKS = ("question", "warning", "why")
-WIDTH = 160
+_WIDE = 160  # columns where nobody's terminal limits the table
 
 
-def show_findings(findings: Sequence[Finding], command: str, *, seed: int | None, json: str | None) -> None:
-    """Write the findings document to the file `json` (`-` for stdout), or print tables on stdout without one."""
-    if json is not None:
-        write_findings(json, command, findings, seed=seed)
+def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
+    """Write the document to `json_out` (a file, or - for stdout), or print a table with a head line."""
+    from clinveil.finding import write_findings
+
+    if json_out:
+        write_findings(json_out, command, findings, seed=seed)
         return
     from rich.console import Console
-    from rich.text import Text
-
-    from clinveil.report.summarise import blocks
-
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
-    for block in blocks(findings, "internal"):
-        console.print(Text(block.title, style="bold"))
-        console.print(_table(block))
-        for remark in _remarks(block):
-            console.print(Text(f"  {remark}", style="dim"))
-        console.print()
-
-
-def _table(block: Block) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*COLUMNS, box=None, pad_edge=False, header_style="dim")
-    for row in block.rows:
-        table.add_row(*(Text(cell) for cell in _cells(row)))
-    return table
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    rows = [list(_row(finding)) for finding in findings]
+    for place, column in enumerate(("measure", "of", "value", "95 %", "chance", "control", "p", "n")):
+        # Numbers are never cut; what they are of may take several lines.
+        width = max(map(len, (column, *(row[place] for row in rows)))) if place > 1 else None
+        table.add_column(column, justify="right" if place > 1 else "left", min_width=width)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDE
+    console.print(Text(title, style="bold"))
+    console.print(table)
+    for line in _remarks(findings):
+        console.print(Text(line, style="dim"))
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    ends = f"{row.ends[0].text} to {row.ends[1].text}" if row.ends else ""
-    p = row.finding.detail.get("p")
-    shown = f"{p:.2g}" if isinstance(p, float) else ""
-    return row.label, row.value.text, ends, f"{row.n.text} {row.unit}".strip(), row.chance.text, row.control.text, shown
+def _row(finding: Finding) -> Iterable[str]:
+    detail = finding.detail
+    of = [str(detail[key]) for key in ("model", "metric", "step", "series", "label") if detail.get(key)]
+    of += [f"K {detail['k']}"] if "k" in detail else []
+    interval = "" if finding.low is None or finding.high is None else f"{_number(finding.low)}-{_number(finding.high)}"
+    yield _name(finding)
+    yield ", ".join(of)
+    yield _number(finding.value)
+    yield interval
+    yield _number(finding.chance)
+    yield _number(finding.control)
+    yield _number(detail["p"]) if isinstance(detail.get("p"), float) else ""
+    yield f"{finding.n:,}"
 
 
-def _remarks(block: Block) -> Iterator[str]:
-    """What the numbers answer, what to beware of, and why one is missing; each once."""
-    for key in REMARKS:
-        said = dict.fromkeys(str(r.finding.detail[key]) for r in block.rows if key in r.finding.detail)
-        yield from (f"{key}: {words}" for words in said)
+def _name(finding: Finding) -> str:
+    return finding.measure.partition(".")[2].replace("_", " ")
+
+
+def _number(value: object) -> str:
+    """Four decimals, and for what would be nought in them three digits."""
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2e}"
+
+
+def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
+    """What was not measured, and what stands behind the columns, each said once."""
+    seen: dict[str, None] = {}
+    for finding in findings:
+        what = ", ".join(part for part in (_name(finding), str(finding.detail.get("series", ""))) if part)
+        for key, says in (("question", "asks"), ("warning", "beware")):
+            if finding.detail.get(key):
+                seen.setdefault(f"{what} {says}: {finding.detail[key]}")
+        for key, what in (("why", "not measured"), ("interval", "95 %"), ("control_is", "control"), ("p_is", "p")):
+            if finding.detail.get(key):
+                seen.setdefault(f"{what}: {finding.detail[key]}")
+    return seen
+
+
+def file_names(paths: Iterable[Path]) -> str:
+    """The base names of some files."""
+    return ", ".join(path.name for path in paths)
