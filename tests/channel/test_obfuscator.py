@@ -57,7 +57,7 @@ def test_equals_the_slow_reference(texts, which):
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_what_comes_out_are_words_of_the_channel_and_masks(text):
     for way, obfuscator in zip(WAYS, OBFUSCATORS, strict=True):
         (released,) = texts_of(obfuscator(batch_of(("n", "p", text))).batch)
@@ -68,7 +68,7 @@ def test_what_comes_out_are_words_of_the_channel_and_masks(text):
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_every_word_gives_one_word(text):
     """Words are never glued, whatever stood between them and was dropped."""
     n_words = sum(t.kind == Kind.WORD for t in tokenize(text))

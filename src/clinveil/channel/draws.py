@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.compiled import compiled, compiled_helper
+from clinveil.channel.pages import on_large_pages
 from clinveil.channel.scan import readonly
 
 _FULL = np.uint64((1 << 64) - 1)
@@ -51,8 +52,7 @@ def draws(channel: Channel) -> Draws:
     limits, others = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
     places = np.cumsum([0, *map(len, patterns)])
     _alias(places, np.concatenate([*patterns, np.zeros(0)]), limits, others, np.empty(size, dtype=np.int64))
-    indices = readonly(channel.indices.view())
-    return Draws(readonly(rows), indices, readonly(limits), readonly(others))
+    return Draws(on_large_pages(rows), on_large_pages(channel.indices), readonly(limits), readonly(others))
 
 
 @compiled

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clinveil.channel.compiled import compiled, compiled_helper
+from clinveil.channel.pages import on_large_pages
 from clinveil.channel.scan import mix, readonly
 from clinveil.channel.siphash import siphash_strings
 
@@ -43,7 +44,7 @@ def vocabulary(words: Sequence[str], kept: frozenset[str], form_key: tuple[np.ui
     cells[: len(words), 2], cells[: len(words), 3] = np.diff(offsets), siphash_strings(form_key, data, offsets)
     _fill(slots, cells, data, offsets)
     is_kept = np.fromiter((word in kept for word in words), dtype=np.bool_, count=len(words))
-    return Vocabulary(readonly(slots), readonly(cells), data, offsets, readonly(is_kept))
+    return Vocabulary(on_large_pages(slots), on_large_pages(cells), data, offsets, readonly(is_kept))
 
 
 def string_buffers(strings: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
