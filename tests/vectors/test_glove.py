@@ -12,7 +12,7 @@ from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.errors import InputError, UsageError
 from clinveil.settings import GloveSettings, VectorSettings, load_settings
-from clinveil.vectors import strata
+from clinveil.vectors import cooccurrence, strata
 from clinveil.vectors.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.glove import rule_of, train_glove, training_pairs
@@ -185,6 +185,7 @@ def test_an_epoch_passes_over_every_pair_once_in_a_seeded_order(tmp_path, monkey
     pairs["target"] = np.arange(pairs.size)
     blocks = Strata(tmp_path, shared=shared)
     blocks.add(pairs[:1000])
+    blocks.add(pairs[:0])
     blocks.add(pairs[1000:])
     assert {stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()} == {0o600}
 
@@ -287,6 +288,19 @@ def test_workers_and_memory_change_no_bit_and_the_seed_does(tmp_path, variant, m
     assert matrix(seed=1, workers=1).tobytes() == first.tobytes()
     assert matrix(seed=1, workers=4, memory_mb=1).tobytes() == first.tobytes()
     assert not np.allclose(matrix(seed=2, workers=1), first)
+
+
+def test_a_last_merged_block_of_equal_words_alone_is_no_trouble(tmp_path, monkeypatch):
+    # The rarest word stands only beside itself, so its pair comes last, and the merge may give it alone.
+    monkeypatch.setattr(cooccurrence, "_LEAST_CHUNK", 1)
+    monkeypatch.setattr(cooccurrence, "_BYTES_PER_SLOT", 1 << 12)
+    rng = np.random.default_rng(0)
+    notes = [(str(i), str(i), " ".join("abcdefghijklmnopqrst"[k] for k in rng.integers(0, 20, 40))) for i in range(20)]
+    corpus = memory_corpus([*notes, ("z", "z", "zz zz")])
+    settings = GloveSettings(dim=3, epochs=1, variant="single", memory_mb=1)
+    vectors = train_glove(corpus, settings, seed=0, workers=1, scratch=tmp_path)
+    assert "zz" in vectors.words
+    assert vectors.meta["n_pairs"] == 20 * 19 / 2
 
 
 def test_sides_matter_only_where_asked(tmp_path):

@@ -74,8 +74,10 @@ class Strata:
             rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
         block = rows * PARTS + columns
         order = np.argsort(block, kind="stable")
-        names, starts = np.unique(block[order], return_index=True)
-        for name, members in zip(names.tolist(), np.split(order, starts[1:]), strict=True):
+        ends = np.cumsum(np.bincount(block, minlength=PARTS * PARTS))
+        for name, members in enumerate(np.split(order, ends[:-1])):
+            if not members.size:
+                continue
             path = self._path(divmod(name, PARTS))
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
                 pairs[members].tofile(file)
