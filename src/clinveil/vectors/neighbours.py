@@ -100,7 +100,7 @@ def _approximate(
 def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads: int, seed: int) -> int:
     """How many lists a query must look into for the recall wanted, by tokens and over words alike.
 
-    Doubled until it does on a sample of its own, not the one that recall is reported on.
+    Raised until it does on a sample of its own, not the one that recall is reported on.
     """
     from clinveil.vectors.approximate import approximate_search
     from clinveil.vectors.exact import exact_search
@@ -116,7 +116,7 @@ def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads:
         by_word = sum(band["recall"] * band["words"] for band in bands) / words
         if min(by_token, by_word) >= RECALL_WANTED:
             break
-        n_probed = min(2 * n_probed, len(lists))
+        n_probed = min(n_probed * 3 // 2, len(lists))
     return n_probed
 
 

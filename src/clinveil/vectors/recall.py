@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from clinveil.vectors.nearest import Floats
 
-# Bands of occurrences; of the place in the file where vectors came without counts.
-_BOUNDS = np.array([2, 10, 100, 1_000, 10_000])
+# Bands of occurrences; of the place in the file where vectors came without counts. The few words that make up most
+# tokens have bands of their own, or one of them more or less in the sample would move the figure.
+_BOUNDS = np.array([2, 10, 100, 1_000, 10_000, 100_000, 1_000_000])
 
 
 @dataclass(frozen=True)
