@@ -34,7 +34,7 @@ def lazy_group(commands: Mapping[str, str], file_of: Callable[[str], str]) -> ty
         def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
             """The command itself, imported now."""
             name, command, rest = super().resolve_command(ctx, args)
-            if name in commands:
+            if name is not None and name in commands:
                 command = typer.main.get_command(import_module(file_of(name)).app)
             return name, command, rest
 

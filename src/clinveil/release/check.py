@@ -46,6 +46,7 @@ def check_output(
     crosswalk: Iterable[pa.RecordBatch],
     released: Iterable[pa.RecordBatch],
     channel: Channel,
+    alignment: Iterable[pa.RecordBatch] = (),
 ) -> OutputCheck:
     """Compare released notes with the notes that entered the channel, row by row; all three are in source order.
 
@@ -54,17 +55,18 @@ def check_output(
         crosswalk: one row for each written note: source ids and released ids.
         released: the notes of the release, under released ids.
         channel: what they went through.
+        alignment: a row a written note, the places of the source words; needed where words were dropped.
     """
     count: Counter[str] = Counter()
     allowed = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
-    sources, outputs = rows(entered), rows(released)
+    sources, outputs, places = rows(entered), rows(released), _places(alignment)
     for source_id, released_id in _pairs(crosswalk):
         source = next((text for i, text in sources if i == source_id), None)
-        there = next(outputs, None)
+        there, place = next(outputs, None), next(places, None)
         if source is None or there is None or there[0] != released_id:
             count["unmatched"] += 1
         else:
-            _note(count, source, there[1], channel, allowed)
+            _note(count, (source, there[1], place), channel, allowed)
     count["unmatched"] += sum(1 for _ in outputs)
     return OutputCheck(**{name: count[name] for name in OutputCheck.__dataclass_fields__})
 
@@ -74,6 +76,12 @@ def _pairs(crosswalk: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         yield from zip(batch.column("source_note_id").to_pylist(), batch.column("note_id").to_pylist(), strict=True)
 
 
+def _places(alignment: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, int]]]:
+    for batch in alignment:
+        for starts, ends in zip(batch.column("start").to_pylist(), batch.column("end").to_pylist(), strict=True):
+            yield list(zip(starts, ends, strict=True))
+
+
 def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """(note id, text) of every row; a null text is empty."""
     for batch in batches:
@@ -81,7 +89,10 @@ def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         yield from zip(ids, ("" if t is None else t for t in texts), strict=True)
 
 
-def _note(count: Counter[str], source: str, text: str, channel: Channel, allowed: set[str]) -> None:
+def _note(
+    count: Counter[str], note: tuple[str, str, list[tuple[int, int]] | None], channel: Channel, allowed: set[str]
+) -> None:
+    source, text, place = note
     outputs = words(text)
     count["notes"] += 1
     count["words"] += len(outputs)
@@ -90,6 +101,8 @@ def _note(count: Counter[str], source: str, text: str, channel: Channel, allowed
             count["foreign" if word not in channel.ids else "below_floor"] += 1
     count["stray"] += _stray(text)
     inputs = source_words(source)
+    if len(inputs) > len(outputs) and place is not None:
+        inputs = [lookup_form(source[start:end]) for start, end in place]
     if len(inputs) != len(outputs):
         count["unaligned"] += 1
         return

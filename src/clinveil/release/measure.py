@@ -67,7 +67,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
     known, unknown = prior(material.channel, material.counts)
     steps: list[Callable[[], list[Finding]]] = [
         lambda: inversion(material.channel, known, unknown),
-        lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng, draws=DRAWS),
+        lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng, draws=_draws(settings)),
         lambda: repeats_in_notes(material.original, rng),
         lambda: _names(material, rng),
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
@@ -75,6 +75,11 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         *[lambda label=label: _utility(material, label, rng) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
+
+
+def _draws(settings: ReleaseSettings) -> int:
+    # The candidates of an output grow with N, and so does the time to weigh them.
+    return max(500, DRAWS * 14 // max(14, settings.n.high))
 
 
 def _names(material: Material, rng: Generator) -> list[Finding]:

@@ -90,13 +90,15 @@ def dispositions(columns: Columns) -> tuple[Column, ...]:
 def record_of(account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:
     """The internal edition: what a report of this run shows."""
     job, counts = account.job, account.counts
+    rows = account.rows
+    lost = rows.read - rows.written - rows.skipped.total()
     facts = CorpusFacts(
-        read=account.rows.read,
-        notes=account.rows.written,
+        read=rows.read - min(lost, 0),
+        notes=rows.written,
         patients=counts.n_patients if job.corpus.columns.patient_id else None,
         tokens=counts.n_tokens,
         types=len(counts),
-        skipped=dict(account.rows.skipped),
+        skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.corpus.columns),
         more=(
             Fact("words that may come out", int(account.channel.eligible.sum())),

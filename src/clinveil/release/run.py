@@ -24,7 +24,16 @@ from clinveil.release.measure import Material, id_maps, measure, without_kept
 from clinveil.release.plan import Preflight, plan, preflight, require_patients
 from clinveil.release.publish import Outcome, publish
 from clinveil.release.record import Account, record_of
-from clinveil.release.stages import Job, channel_of, crosswalk_batches, protect, vectors_of, write_notes
+from clinveil.release.stages import (
+    Job,
+    channel_of,
+    crosswalk_batches,
+    ledger_batches,
+    protect,
+    released_in_order,
+    vectors_of,
+    write_notes,
+)
 from clinveil.report.record import StageRow
 from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.vectors.count import count_words
@@ -107,8 +116,9 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         tally, path = write_notes(job, protected.corpus, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
-        walk = crosswalk_batches(job.folder)
-        check = check_output(protected.corpus.batches(), walk, released.batches(), channel)
+        walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
+        back = released_in_order(job, path, released)
+        check = check_output(protected.corpus.batches(), walk, back, channel, places)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         material = Material(job.corpus, released, *id_maps(crosswalk_batches(job.folder)), channel, counts, job.known)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]

@@ -18,7 +18,7 @@ from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
@@ -26,7 +26,7 @@ from clinveil.files import remove
 from clinveil.keys import Key
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
 from clinveil.release.folder import RunFolder
-from clinveil.release.identity import CROSSWALK, Renamer
+from clinveil.release.identity import Renamer
 from clinveil.scale import processes, threads
 from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.vectors.count import WordCounts
@@ -149,11 +149,28 @@ class _Ledger:
             (self._vault / f"{name}.parquet").chmod(0o600)
 
 
-def crosswalk_batches(folder: RunFolder) -> Iterator[pa.RecordBatch]:
-    """The crosswalk, in source order."""
-    path = folder.vault / "crosswalk.parquet"
+def ledger_batches(folder: RunFolder, name: str) -> Iterator[pa.RecordBatch]:
+    """The rows of `crosswalk` or `alignment`, in source order; none where no note was written."""
+    path = folder.vault / f"{name}.parquet"
     if path.exists():
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches()
-    else:
-        yield from pa.Table.from_batches([], schema=CROSSWALK).to_batches()
+
+
+def crosswalk_batches(folder: RunFolder) -> Iterator[pa.RecordBatch]:
+    """Source and released ids of every written note, in source order."""
+    return ledger_batches(folder, "crosswalk")
+
+
+def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
+    """The released notes in source order. The files of a folder of .txt are called up by name."""
+    if not path.is_dir():
+        yield from released.batches()
+        return
+    left = {file.stem for file in path.iterdir()}
+    for batch in crosswalk_batches(job.folder):
+        ids = [i for i in batch.column("note_id").to_pylist() if i in left]
+        left.difference_update(ids)
+        texts = [(path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
+        yield from memory_corpus([(i, i, text) for i, text in zip(ids, texts, strict=True)]).batches()
+    yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
