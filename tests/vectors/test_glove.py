@@ -286,7 +286,10 @@ def test_workers_and_memory_change_no_bit_and_the_seed_does(tmp_path, variant, m
 
     first = matrix(seed=1, workers=1)
     assert matrix(seed=1, workers=1).tobytes() == first.tobytes()
-    assert matrix(seed=1, workers=4, memory_mb=1).tobytes() == first.tobytes()
+    assert matrix(seed=1, workers=4).tobytes() == first.tobytes()
+    monkeypatch.setattr(cooccurrence, "_LEAST_CHUNK", 1)
+    monkeypatch.setattr(cooccurrence, "_BYTES_PER_SLOT", 1 << 12)
+    assert matrix(seed=1, workers=3, memory_mb=1).tobytes() == first.tobytes()
     assert not np.allclose(matrix(seed=2, workers=1), first)
 
 

@@ -114,9 +114,10 @@ def training_pairs(
         different = rows != columns
         rows, columns, values = rows[different], columns[different], values[different]
     elif settings.symmetric:
-        mirrored = rows != columns
-        rows, columns = np.concatenate([rows, columns[mirrored]]), np.concatenate([columns, rows[mirrored]])
-        values = np.concatenate([values, values[mirrored]])
+        # Both orders side by side: then the sequence of pairs does not depend on where the blocks of counts end.
+        once = np.stack([np.ones(rows.size, np.bool_), rows != columns], axis=1).ravel()
+        both = np.stack([rows, columns], axis=1)
+        rows, columns, values = both.ravel()[once], both[:, ::-1].ravel()[once], np.repeat(values, 2)[once]
     pairs = np.empty(rows.size, PAIR)
     pairs["row"], pairs["column"] = rows, columns
     pairs["target"] = np.log(values)
