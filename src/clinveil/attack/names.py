@@ -48,7 +48,7 @@ class Lengths:
     def of(cls, names: NameTokens, k: int = K, curve: Sequence[int] = CURVE) -> Lengths:
         """The lengths for these names."""
         special = {"names": k, "names_half": max(1, len(names.tokens) // 2), "names_all": len(names.true_pairs)}
-        return cls(special | {f"names_at_{at}": at for at in curve if at <= max(special.values())})
+        return cls(special | {f"names_at_{at}": at for at in curve if at < max(special.values())})
 
     @property
     def most(self) -> int:
@@ -127,7 +127,8 @@ class _Scored:
         null = self.test.null_hits[:, self.model, place]
         interval = _interval(names_found(self.names, self.ranking, k), k, len(self.names.true_pairs), self.rng)
         detail: dict[str, Any] = {
-            **self._about(place),
+            **self._about(),
+            "p": float(self.test.p[self.model, place]),
             "unit": "pairs",
             "k": k,
             "hits": hits,
@@ -163,14 +164,21 @@ class _Scored:
             chance=_chance_of_a_pair(self.names, self.ranking, k),
             control=float(self.test.null_names[:, self.model, 0].mean() / n),
             source=SOURCE,
-            detail={**self._about(0), "unit": "patients", "k": k, "count": count, "interval": "Clopper-Pearson 95 %"},
+            detail={
+                **self._about(),
+                "p": float(self.test.names_p[self.model, 0]),
+                "unit": "patients",
+                "k": k,
+                "count": count,
+                "interval": "Clopper-Pearson 95 %",
+            },
         )
 
     def _true(self) -> int:
         """True pairs that the list could hold: both tokens have vectors and were ranked."""
         return int(self.names.rankable(self.names.true_pairs, self.ranking.ranked).sum())
 
-    def _about(self, place: int) -> dict[str, Any]:
+    def _about(self) -> dict[str, Any]:
         """What was attacked, and what was left out."""
         names, ranking = self.names, self.ranking
         return {
@@ -186,7 +194,6 @@ class _Scored:
             "names_given": names.n_names,
             "names_of_one_token": names.lone,
             "letters_left_out": names.letters,
-            "p": float(self.test.p[self.model, place]),
             "p_is": "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)",
             "repairings": len(self.test.null_hits),
             "names_alone_in_their_shape": self.test.fixed,

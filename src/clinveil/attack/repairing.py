@@ -67,6 +67,11 @@ class RepairingTest:
         return self._share((self.null_hits >= self.hits).sum(axis=0))
 
     @property
+    def names_p(self) -> NDArray[np.float64]:
+        """(n_models, n_ks): P that a re-pairing gives as many names with a pair, for one model looked at alone."""
+        return self._share((self.null_names >= self.names).sum(axis=0))
+
+    @property
     def adjusted_p(self) -> NDArray[np.float64]:
         """(n_models, n_ks): P that a re-pairing gives as many hits in any of the models."""
         most = self.null_hits.max(axis=1, keepdims=True)
