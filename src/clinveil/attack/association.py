@@ -1,4 +1,4 @@
-"""Name and diagnosis: does the distance between their vectors tell who has what? Paper B's tests, and nulls beside them.
+"""Name and diagnosis: does the distance of their vectors tell who has what? Paper B's tests, and nulls beside them.
 
 The paper asks whether a name lies as far from its own diagnoses as from others'. That can differ for reasons that give
 nobody away: a frequent diagnosis, or one of long description, lies elsewhere than a rare one, for every name alike. So
@@ -148,7 +148,7 @@ def _means(
         values, other = (np.abs(own), np.abs(control)) if absolute else (own, control)
         null = swapped.absolute if absolute else swapped.means
         centre = float((swapped.expected_absolute if absolute else swapped.expected).mean())
-        detail = {
+        detail: dict[str, Any] = {
             **model.detail,
             "p": _two_sided(float(values.mean()), null, centre),
             "permutations": len(null),
@@ -156,8 +156,8 @@ def _means(
             "interval": BOOTSTRAP,
             "chance": EXPECTED,
             "control": SWAPPED,
-            "question": "Do names lie otherwise to their own bearers' diagnoses than names of like frequency, of patients "
-            "with as many diagnoses, do?",
+            "question": "Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of "
+            "patients with as many diagnoses?",
         }
         name = "attack.association_absolute" if absolute else "attack.association_difference"
         ends = _mean_interval(values, rng)
@@ -185,7 +185,7 @@ def _wilcoxon(model: _Model, own: Doubles, control: Doubles, rng: Generator) -> 
         "interval": BOOTSTRAP,
         "chance": EXPECTED + f", {WILCOXON_CONTROLS} of them",
         "control": SWAPPED,
-        "question": "Do names lie farther from their bearers' diagnoses than from others', if patients were independent?",
+        "question": "Do names lie farther from own diagnoses than from others', if patients were independent?",
         "warning": "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between "
         "name and diagnosis; see how often it does so with names permuted (rejected_with_names_permuted)",
     }

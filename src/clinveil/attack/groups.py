@@ -1,7 +1,8 @@
 """Names and diagnoses as vectors, who has which diagnosis, and how far each name lies from each diagnosis.
 
 A name is the mean of its words' vectors, a diagnosis the mean of its description's. Words without a vector are left out
-of the mean; a name or a diagnosis of which no word has one is left out whole. All of that is counted.
+of the mean, and so are single letters of names (initials, which are letters of every text); a name or a diagnosis of
+which no word has a vector is left out whole. All of that is counted.
 
 Source: JMIR 2020;22(7):e18055, Methods, Experiment 2.
 """
@@ -106,7 +107,7 @@ def groups(
     """
     everyone = list(patients)
     table, tally = _Table(vectors, counts), Counter[str]()
-    names = [tuple(words(" ".join(patient.name))) for patient in everyone]
+    names = [name_forms(patient.name) for patient in everyone]
     places, points, frequency = _names(names, table, tally)
     known, diagnoses, lengths = _diagnoses(codes, table, tally)
     if not places or not known:
@@ -124,6 +125,11 @@ def groups(
         np.array(frequency) if table.counts is not None else None,
         {"patients": len(everyone), **_REASONS, **tally, **peculiar},
     )
+
+
+def name_forms(name: Sequence[str]) -> tuple[str, ...]:
+    """The lookup forms of a full name's words, single letters left out."""
+    return tuple(form for form in words(" ".join(name)) if len(form) > 1)
 
 
 _REASONS = dict.fromkeys(

@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 # name: file of cli/. The files import their rooms only when they run, so the group's help page may import them all.
 ATTACKS = {
     "names": "attack_names",
+    "association": "attack_association",
+    "scenario": "attack_scenario",
 }
 
 

@@ -91,5 +91,9 @@ def _counts(notes: Path, settings: NotesSettings) -> dict[str, int]:
 
 def _label(place: int, vectors: Vectors) -> str:
     meta = vectors.meta
-    said = (meta.get("algorithm", "imported"), f"window {meta['window']}" if "window" in meta else "", f"{vectors.dim}d")
+    said = (
+        meta.get("algorithm", "imported"),
+        f"window {meta['window']}" if "window" in meta else "",
+        f"{vectors.dim}d",
+    )
     return f"{place}: " + " ".join(str(part) for part in said if part)
