@@ -39,7 +39,7 @@ def shares(channel: Channel, row: int) -> dict[str, float]:
     table, (outputs, _) = draws(channel), channel.row(row)
     found: dict[str, float] = {}
     for entry, output in enumerate(outputs):
-        place = table.rows[row, 1] + entry
+        place = table.patterns[row] + entry
         share = int(table.limits[place]) / 2**64
         for word, part in ((output, share), (outputs[table.others[place]], 1 - share)):
             found[channel.words[word]] = found.get(channel.words[word], 0) + part / len(outputs)
@@ -58,7 +58,7 @@ def test_the_table_holds_the_row(weights):
 
 def test_rows_of_equal_probabilities_share_a_pattern():
     table = draws(circle(low=3, high=5))
-    patterns = {int(p) for p in table.rows[:-2, 1]}
+    patterns = {int(p) for p in table.patterns[:-1]}
     assert len(patterns) == 1
     assert table.limits.size == 5 + 6  # five neighbours, and the pool of six
 

@@ -85,7 +85,8 @@ class Obfuscator:
         self.channel, self.memo = channel, memo
         self._scope_keys = [key_words(key.subkey(f"channel {memo} {half}", 16)) for half in ("left", "right")]
         form_key = key_words(key.subkey("channel word", 16))
-        self._tables = Tables(alphabet(), vocabulary(channel.words, channel.kept, form_key), draws(channel))
+        table = draws(channel)
+        self._tables = Tables(alphabet(), vocabulary(channel, table, form_key), table)
         self._policy = Policy(layout == "keep", numbers == "mask", memo != "occurrence", align, form_key)
 
     def __call__(self, batch: pa.RecordBatch) -> Obfuscated:

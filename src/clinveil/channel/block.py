@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from clinveil.channel import tally as count
 from clinveil.channel.compiled import compiled_helper, store_eight
-from clinveil.channel.draws import Draws, entry
+from clinveil.channel.draws import Draws, part
 from clinveil.channel.foreign import Foreign
 from clinveil.channel.scan import Alphabet, code_point, run_end, word_end
 from clinveil.channel.siphash import siphash_bytes, siphash_word
-from clinveil.channel.vocabulary import CELL, Vocabulary, find
+from clinveil.channel.vocabulary import CELL, FIRST, FORM, KEPT, LENGTH, PATTERN, SECOND, SIZE, START, Vocabulary, find
 from clinveil.tokens import Kind
 
 _WORD, _NUMBER, _SPACE, _PUNCT = int(Kind.WORD), int(Kind.NUMBER), int(Kind.SPACE), int(Kind.PUNCT)
@@ -92,15 +92,14 @@ def read_block(
 
 
 @compiled_helper
-def fetch_block(block: Block, n: int, words: Vocabulary, draws: Draws) -> None:
+def fetch_block(block: Block, n: int, words: Vocabulary) -> None:
     """Touch what the look-up will most likely need: many misses of the cache at once, instead of one by one."""
-    slots, cells, rows = words.slots, words.cells, draws.rows
+    slots, cells = words.slots, words.cells
     mask = slots.size - 1
     for t in range(n):
         block[_ENTRY, t] = np.int64(slots[block[_VALUE, t] & mask] & _LOW)
     for t in range(n):
-        row = max(block[_ENTRY, t] - 1, 0)
-        block[_ENTRY, t] = np.int64(cells[row, 0]) + rows[row, 0]
+        block[_ENTRY, t] = np.int64(cells[max(block[_ENTRY, t] - 1, 0), FORM])
 
 
 @compiled_helper
@@ -127,7 +126,7 @@ def look_up_block(
             first, second = np.uint64(block[_LETTERS, t]), np.uint64(block[_MORE, t])
             row = find(words, data, start, end - start, value, first, second, lower)
             if by_word and row >= 0:
-                form = cells[row, 3]
+                form = cells[row, FORM]
             elif by_word:
                 form = siphash_bytes(form_key[0], form_key[1], data, start, end, lower)
         else:
@@ -146,44 +145,40 @@ def draw_block(
     """Draw each word's output; how many bytes the block will take at most."""
     cells, indices, need = words.cells, draws.indices, CELL
     for t in range(n):
-        if block[_KIND, t] == _WORD:
-            block[_ENTRY, t] = entry(draws, block[_ROW, t], siphash_word(k0, k1, np.uint64(block[_VALUE, t])))
+        row = block[_ROW, t]
+        if block[_KIND, t] == _WORD and cells[row, SIZE] > 0:
+            bits = siphash_word(k0, k1, np.uint64(block[_VALUE, t]))
+            entry = part(draws.limits, draws.others, np.int64(cells[row, PATTERN]), cells[row, SIZE], bits)
+            block[_ENTRY, t] = np.int64(cells[row, START]) + entry
+        elif block[_KIND, t] == _WORD:
+            block[_KIND, t] = _NOTHING
+            state[count.DROPPED] += 1
     for t in range(n):
         if block[_KIND, t] == _WORD:
-            block[_DRAWN, t] = indices[block[_ENTRY, t]] if block[_ENTRY, t] >= 0 else -1
+            block[_DRAWN, t] = indices[block[_ENTRY, t]]
     for t in range(n):
         need += block[_POINTS, t] + 1  # a mask is as long as its number, a mark is one byte
-        if block[_KIND, t] == _WORD and _judge(block, t, words.kept, state):
-            need += np.int64(cells[block[_DRAWN, t], 2])
+        if block[_KIND, t] == _WORD:
+            drawn = block[_DRAWN, t]
+            need += np.int64(cells[drawn, LENGTH])
+            is_kept = drawn == block[_ROW, t] and cells[drawn, KEPT] > 0
+            state[count.KEPT] += is_kept
+            state[count.REPLACED] += not is_kept
+            state[count.SELF] += drawn == block[_ROW, t] and not is_kept
     return need
-
-
-@compiled_helper
-def _judge(block: Block, t: int, kept: NDArray[np.bool_], state: State) -> bool:
-    """Count what becomes of a word; False if nothing does."""
-    row, drawn = block[_ROW, t], block[_DRAWN, t]
-    if drawn < 0:
-        state[count.DROPPED] += 1
-        block[_KIND, t] = _NOTHING
-        return False
-    is_kept = drawn == row and kept[row]
-    state[count.KEPT] += is_kept
-    state[count.REPLACED] += not is_kept
-    state[count.SELF] += drawn == row and not is_kept
-    return True
 
 
 @compiled_helper
 def _write_word(words: Vocabulary, row: int, buffer: NDArray[np.uint8], written: int) -> int:
     """Write one word, and return its length; what a short word's cell holds beyond it is written over by the next."""
-    cells, length = words.cells, np.int64(words.cells[row, 2])
+    cells, length = words.cells, np.int64(words.cells[row, LENGTH])
     if length > CELL:
         start = words.offsets[row]
         for i in range(length):
             buffer[written + i] = words.data[start + i]
         return int(length)
-    store_eight(buffer, written, cells[row, 0])
-    store_eight(buffer, written + 8, cells[row, 1])
+    store_eight(buffer, written, cells[row, FIRST])
+    store_eight(buffer, written + 8, cells[row, SECOND])
     return int(length)
 
 

@@ -24,13 +24,13 @@ class Draws(NamedTuple):
     """A channel's rows, ready to be drawn from. Rows of equal probabilities share one pattern, which the cache holds.
 
     Attributes:
-        rows: (n_words + 2, 2) int64, where a row begins in `indices`, and its pattern in the other two.
+        patterns: (n_words + 1,) int64, where each row's pattern begins in `limits` and `others`.
         indices: (n_entries,) int32, the outputs, as in the channel.
         limits, others: (n_pattern_entries,) uint64 and int32: of the part of [0, 1) that falls to entry j of a row, the
             share limits[j] / 2^64 goes to j and the rest to others[j]. Probabilities are off by less than 2^-48.
     """
 
-    rows: NDArray[np.int64]
+    patterns: NDArray[np.int64]
     indices: NDArray[np.int32]
     limits: NDArray[np.uint64]
     others: NDArray[np.int32]
@@ -39,20 +39,19 @@ class Draws(NamedTuple):
 def draws(channel: Channel) -> Draws:
     """The drawing table of a channel."""
     starts: dict[bytes, int] = {}
-    patterns: list[NDArray[np.float64]] = []
-    rows = np.zeros((channel.indptr.size, 2), dtype=np.int64)
-    rows[:, 0] = channel.indptr
+    distinct: list[NDArray[np.float64]] = []
+    patterns = np.zeros(len(channel.words) + 1, dtype=np.int64)
     size = 0
     for row, (low, high) in enumerate(zip(channel.indptr[:-1], channel.indptr[1:], strict=True)):
         pattern = channel.probabilities[low:high]
-        start = rows[row, 1] = starts.setdefault(pattern.tobytes(), size)
+        start = patterns[row] = starts.setdefault(pattern.tobytes(), size)
         if start == size:
-            patterns.append(pattern)
+            distinct.append(pattern)
             size += high - low
     limits, others = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
-    places = np.cumsum([0, *map(len, patterns)])
-    _alias(places, np.concatenate([*patterns, np.zeros(0)]), limits, others, np.empty(size, dtype=np.int64))
-    return Draws(on_large_pages(rows), on_large_pages(channel.indices), readonly(limits), readonly(others))
+    places = np.cumsum([0, *map(len, distinct)])
+    _alias(places, np.concatenate([*distinct, np.zeros(0)]), limits, others, np.empty(size, dtype=np.int64))
+    return Draws(readonly(patterns), on_large_pages(channel.indices), readonly(limits), readonly(others))
 
 
 @compiled
@@ -90,17 +89,11 @@ def _alias(
 
 
 @compiled_helper
-def entry(draws: Draws, row: int, bits: np.uint64) -> int:
-    """The place in `indices` that 64 random bits draw from a row; -1 if the row is empty; compiled."""
-    rows, limits, others = draws.rows, draws.limits, draws.others
-    start, pattern = rows[row, 0], rows[row, 1]
-    size = rows[row + 1, 0] - start
-    if size == 0:
-        return -1
+def part(limits: NDArray[np.uint64], others: NDArray[np.int32], pattern: int, size: np.uint64, bits: np.uint64) -> int:
+    """Which entry of a row of `size` entries 64 random bits draw; compiled."""
     # bits * size in 128 bits: above, the entry; below, where in its part.
-    low = (bits & _LOW) * np.uint64(size)
-    middle = (bits >> _HALF) * np.uint64(size) + (low >> _HALF)
-    drawn = np.int64(middle >> _HALF)
-    rest = middle << _HALF | low & _LOW
-    other = np.int64(others[pattern + drawn])
-    return start + (drawn if rest < limits[pattern + drawn] else other)
+    low = (bits & _LOW) * size
+    middle = (bits >> _HALF) * size + (low >> _HALF)
+    entry = np.int64(middle >> _HALF)
+    other = np.int64(others[pattern + entry])
+    return int(entry if (middle << _HALF | low & _LOW) < limits[pattern + entry] else other)

@@ -113,7 +113,7 @@ def _obfuscate(
         k0, k1 = notes.scopes[note, 0], notes.scopes[note, 1]
         while i < end:
             i, n = read_block(data, i, end, letters, keep, mask, block, state)
-            fetch_block(block, n, words, draws)
+            fetch_block(block, n, words)
             look_up_block(data, block, n, letters.lower, words, foreign, by_word, form_key, state)
             if state[WRITTEN] + draw_block(block, n, words, draws, k0, k1, state) > out.data.size:
                 for s in range(STATE):

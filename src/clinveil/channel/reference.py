@@ -60,7 +60,7 @@ def draw_reference(channel: Channel, table: Draws, row: int, bits: int) -> str:
     if not len(outputs):
         return ""
     entry, rest = divmod(bits * len(outputs), 1 << 64)
-    place = int(table.rows[row, 1]) + entry
+    place = int(table.patterns[row]) + entry
     return channel.words[outputs[entry if rest < int(table.limits[place]) else int(table.others[place])]]
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clinveil.channel.channel import Channel
 from clinveil.channel.compiled import compiled, compiled_helper
+from clinveil.channel.draws import Draws
 from clinveil.channel.pages import on_large_pages
 from clinveil.channel.scan import mix, readonly
 from clinveil.channel.siphash import siphash_strings
 
 CELL = 16  # bytes of a word that lie in its cell
+FIRST, SECOND, LENGTH, FORM, START, SIZE, PATTERN, KEPT = range(8)  # of a cell
 _EMPTY, _LOW, _HALF, _BYTE = np.uint64(0), np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(8)
 
 
@@ -23,28 +25,32 @@ class Vocabulary(NamedTuple):
 
     Attributes:
         slots: (2^b,) uint64, half of them free: the upper 32 bits of a word's hash, then its row + 1; 0 where free.
-        cells: (n_words, 4) uint64: a word's first and second eight bytes, how many bytes it has, and the keyed hash
-            that memoised draws are made from; together, so that a word costs one miss of the cache.
+        cells: (n_words + 1, 8) uint64, all about a word in one line of the cache: its first and its second eight bytes;
+            how many bytes it has; the keyed hash that memoised draws are made from; of its row in the channel, where it
+            begins, how long it is, and its pattern (`Draws`); 1 if the user asked to keep it. The last cell is that of
+            unknown words.
         data: uint8, the UTF-8 bytes of all words; offsets: (n_words + 1,) int64 into it.
-        kept: (n_words,) bool, words that the user asked to leave as they are.
     """
 
     slots: NDArray[np.uint64]
     cells: NDArray[np.uint64]
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    kept: NDArray[np.bool_]
 
 
-def vocabulary(words: Sequence[str], kept: frozenset[str], form_key: tuple[np.uint64, np.uint64]) -> Vocabulary:
+def vocabulary(channel: Channel, draws: Draws, form_key: tuple[np.uint64, np.uint64]) -> Vocabulary:
     """The table of a channel's words."""
-    data, offsets = string_buffers(pa.array(words, type=pa.large_string()))
-    slots = np.zeros(1 << max(2 * len(words), 1).bit_length(), dtype=np.uint64)
-    cells = np.zeros((max(len(words), 1), 4), dtype=np.uint64)
-    cells[: len(words), 2], cells[: len(words), 3] = np.diff(offsets), siphash_strings(form_key, data, offsets)
+    n_words = len(channel.words)
+    data, offsets = string_buffers(pa.array(channel.words, type=pa.large_string()))
+    slots = np.zeros(1 << max(2 * n_words, 1).bit_length(), dtype=np.uint64)
+    cells = np.zeros((n_words + 1, 8), dtype=np.uint64)
+    cells[:n_words, LENGTH] = np.diff(offsets)
+    cells[:n_words, FORM] = siphash_strings(form_key, data, offsets)
+    cells[:, START], cells[:, SIZE] = channel.indptr[:-1], np.diff(channel.indptr)
+    cells[:, PATTERN] = draws.patterns
+    cells[[channel.ids[word] for word in channel.kept], KEPT] = 1
     _fill(slots, cells, data, offsets)
-    is_kept = np.fromiter((word in kept for word in words), dtype=np.bool_, count=len(words))
-    return Vocabulary(on_large_pages(slots), on_large_pages(cells), data, offsets, readonly(is_kept))
+    return Vocabulary(on_large_pages(slots), on_large_pages(cells), data, offsets)
 
 
 def string_buffers(strings: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -102,8 +108,8 @@ def find(
     while slots[slot] != _EMPTY:
         entry = slots[slot]
         row = np.int64(entry & _LOW) - 1
-        if entry >> _HALF == value >> _HALF and cells[row, 0] == first and cells[row, 1] == second:
-            i = length if cells[row, 2] == np.uint64(length) else -1
+        if entry >> _HALF == value >> _HALF and cells[row, FIRST] == first and cells[row, SECOND] == second:
+            i = length if cells[row, LENGTH] == np.uint64(length) else -1
             while i > CELL and words.data[words.offsets[row] + i - 1] == lower[text[start + i - 1]]:
                 i -= 1
             if 0 <= i <= CELL:
