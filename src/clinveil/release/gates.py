@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.corpus.corpus import Accounting
+from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.release.check import OutputCheck
 from clinveil.report.record import Gate
 
 SKIPPED_SHARE = 0.01
+# Rows left out because the source says so, not because something went wrong.
+PLANNED = frozenset({ENTERED_IN_ERROR})
 NAME_P = 0.01
 
 
@@ -81,10 +84,6 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
             remedy="Look at the reasons in the internal report, mend the source, and run again.",
         ),
     ]
-
-
-# Rows left out because the source's preset says so, not because something went wrong.
-PLANNED = frozenset({"marked as an error in the source"})
 
 
 def patient_gates(findings: Sequence[Finding]) -> list[Gate]:

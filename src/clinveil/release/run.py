@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.channel.build import build_channel
+from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.finding import Finding
 from clinveil.release.beside import aligned, sources
-from clinveil.release.check import check_output
+from clinveil.release.check import OutputCheck, check_output
 from clinveil.release.folder import fingerprint, run_folder
 from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.release.measure import Material, id_maps, measure, without_kept
@@ -116,13 +117,12 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         tally, path = write_notes(job, protected.corpus, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
-        walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
-        back = released_in_order(job, path, released)
-        check = check_output(protected.corpus.batches(), walk, back, channel, places)
+        check = _read_back(job, protected.corpus, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         material = Material(job.corpus, released, *id_maps(crosswalk_batches(job.folder)), channel, counts, job.known)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
+    held = [*output_gates(check, tally, channel), *patient_gates(findings), *accounting_gates(rows, check, tally)]
     account = Account(
         job=job,
         rows=rows,
@@ -130,12 +130,7 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         channel=channel,
         tally=tally,
         found=protected.found,
-        gates=[
-            *output_gates(check, tally, channel),
-            *patient_gates(findings),
-            *accounting_gates(rows, check, tally),
-            seed_gate(job.key),
-        ],
+        gates=[*held, seed_gate(job.key)],
         findings=findings,
         stages=clock.rows,
         digests={"neighbour table": table_digest(table), "channel": channel_digest(channel)},
@@ -146,6 +141,11 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
     return publish(account, record_of(account, aligned(sample, job.obfuscator(channel), "Sampled note")))
+
+
+def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
+    walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
+    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places)
 
 
 def _cost_of_keeping(job: Job, material: Material, vectors: Vectors) -> list[Finding]:

@@ -1,0 +1,116 @@
+"""Each gate opens on a clean run and closes on its own breach, and only on that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.tally import Tally
+from clinveil.corpus.corpus import Accounting
+from clinveil.finding import Finding
+from clinveil.keys import Key
+from clinveil.release.check import OutputCheck
+from clinveil.release.gates import PLANNED, accounting_gates, output_gates, patient_gates, seed_gate
+
+CLEAN = OutputCheck(
+    notes=100,
+    words=900,
+    compared=900,
+    self_replaced=0,
+    kept=0,
+    foreign=0,
+    below_floor=0,
+    stray=0,
+    unmatched=0,
+    unaligned=0,
+)
+TALLY = Tally(notes=100, words=900, known=900, replaced=900, released=900)
+ROWS = Accounting(101, 100, Counter({"null text": 1}))
+
+
+def channel(*, identity=False):
+    """Two words, each replaced by the other, or by itself."""
+    indices = [0, 1, 0] if identity else [1, 0, 0]
+    return Channel(
+        ("a", "b"), np.array([0, 1, 2, 3]), np.array(indices, dtype=np.int32), np.ones(3), np.array([True, True])
+    )
+
+
+def failed(gates):
+    return {gate.name for gate in gates if not gate.passed}
+
+
+def test_a_clean_run_passes():
+    gates = [*output_gates(CLEAN, TALLY, channel()), *accounting_gates(ROWS, CLEAN, TALLY), seed_gate(Key.generate())]
+    assert not failed(gates)
+    assert all(gate.meaning and gate.remedy and gate.question.endswith("?") for gate in gates)
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("self_replaced", "no word stands for itself"),
+        ("foreign", "no unknown word passed"),
+        ("stray", "no unknown word passed"),
+        ("below_floor", "rare-word floor held"),
+        ("unmatched", "every note accounted for"),
+        ("unaligned", "every note accounted for"),
+    ],
+)
+def test_one_breach_closes_one_gate(field, name):
+    check = replace(CLEAN, **{field: 1})
+    assert failed([*output_gates(check, TALLY, channel()), *accounting_gates(ROWS, check, TALLY)]) == {name}
+
+
+def test_the_hot_loops_own_count_closes_the_gate_too():
+    tally = replace(TALLY, self_replaced=1)
+    assert failed(output_gates(CLEAN, tally, channel())) == {"no word stands for itself"}
+
+
+def test_a_mechanism_that_promises_nothing_is_not_held_to_it():
+    check = replace(CLEAN, self_replaced=5)
+    gate = output_gates(check, TALLY, channel(identity=True))[0]
+    assert gate.passed
+    assert "not promised" in str(gate.threshold)
+
+
+def test_lost_notes_and_notes_from_nowhere():
+    for rows in (
+        Accounting(102, 100, Counter(x=1)),
+        Accounting(100, 100, Counter(x=1)),
+        Accounting(101, 99, Counter(x=2)),
+    ):
+        assert "every note accounted for" in failed(accounting_gates(rows, CLEAN, TALLY))
+
+
+def test_one_in_a_hundred_may_fail_and_planned_rows_do_not_count():
+    assert not failed(accounting_gates(ROWS, CLEAN, TALLY))
+    many = Accounting(102, 100, Counter({"detector raised": 2}))
+    assert failed(accounting_gates(many, CLEAN, TALLY)) == {"few notes failed"}
+    planned = Accounting(150, 100, Counter({next(iter(PLANNED)): 50}))
+    assert not failed(accounting_gates(planned, CLEAN, TALLY))
+
+
+def own(kind, count=0, **detail):
+    detail = {"count": count, "in_feed": 10, "in_release": 10, **detail}
+    return Finding(f"attack.own_{kind}", count / 10, n=10, better="lower", detail=detail)
+
+
+def test_the_feed_closes_gates():
+    clean = [own(k) for k in ("record_number", "phone", "email", "address")] + [own("name", p=0.4)]
+    assert not failed(patient_gates(clean))
+    assert len(patient_gates(clean)) == 6
+    assert failed(patient_gates([own("phone", 1)])) == {"no own phone"}
+    assert failed(patient_gates([own("name", 3, p=0.001)])) == {"own name no more often than others'"}
+    assert not failed(patient_gates([own("name", 3, p=0.2)]))
+    strangers = patient_gates([own("phone", in_release=0)])
+    assert failed(strangers) == {"the known-patient feed is that of these notes"}
+    assert patient_gates([]) == []
+
+
+def test_a_public_seed_closes_its_gate():
+    assert failed([seed_gate(Key.from_seed(1))]) == {"no test seed"}
