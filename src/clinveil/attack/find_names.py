@@ -1,8 +1,9 @@
 """The step that paper B assumes: which words of the vocabulary are name tokens.
 
-First the words that the census or other lists of names hold and that are no ordinary or clinical word, nor an eponym;
-then words near to those: at least half of a word's ten nearest words are listed names. Names that nobody listed come in
-by the second step, which is why a list of names to leave out does not mend vectors.
+First the words that the census or other lists of names hold and that are no ordinary or clinical word; eponyms stay
+in, since nearly all of them are surnames. Then words near to those: at least half of a word's ten nearest words are
+listed names. Names that nobody listed come in by the second step, which is why a list of names to leave out does not
+mend vectors.
 
 Source: the paper's second assumption (introduction: "malicious actors will be able to successfully identify these
 tokens"), measured.
@@ -46,12 +47,11 @@ class NamesFound:
 
 
 def listed_names(words: Sequence[str]) -> Mask:
-    """Which words stand in a list of names and can be nothing else, (n_words,)."""
+    """Which words stand in a list of names and are no ordinary word, (n_words,)."""
     from clinveil.lexicons.ambiguity import Reading, reading  # reads its lists
 
-    other = Reading.WORD | Reading.EPONYM
     readings = (reading(word) if len(word) > 1 else Reading.NOTHING for word in words)
-    return np.array([bool(r & Reading.NAME) and not r & other for r in readings], dtype=bool)
+    return np.array([bool(r & Reading.NAME) and not r & Reading.WORD for r in readings], dtype=bool)
 
 
 def near_names(vectors: Vectors, listed: Mask, *, threads: int = 2) -> Mask:

@@ -60,7 +60,6 @@ def names(
 
 
 def _attack(settings: NamesAttackSettings, paths: list[Path], truth: Path, rng: Generator, say: Say) -> list[Finding]:
-    from clinveil.attack.find_names import find_names, score_found
     from clinveil.attack.name_ranking import rank_names
     from clinveil.attack.name_tokens import NameTokens
     from clinveil.attack.names import Lengths, attack_names
@@ -78,33 +77,26 @@ def _attack(settings: NamesAttackSettings, paths: list[Path], truth: Path, rng: 
         ]
         _say_left_out(model, names, say)
         if settings.find_names:
-            hunt = find_names(model, threads=settings.workers)
-            found += score_found(model, hunt, names, rng, threads=settings.workers)
-            found += _hunted(settings, model, people, hunt.words, label, rng)
+            found += _picked(settings, model, names, people, label, rng)
     found = attack_names(names, rankings, rng, k=settings.k, draws=settings.draws) + found
     if others:
         found += _leaked(settings, people, others, rankings, rng)
     return found
 
 
-def _hunted(
-    settings: NamesAttackSettings, model: Vectors, people: Names, words: frozenset[str], label: str, rng: Generator
+def _picked(
+    settings: NamesAttackSettings, model: Vectors, names: NameTokens, people: Names, label: str, rng: Generator
 ) -> Iterator[Finding]:
-    """The attack on the words that the attacker found himself, under measures of its own."""
-    from dataclasses import replace
+    """How well name tokens are picked out of the vocabulary, and the attack on what was picked."""
+    from clinveil.attack.find_names import find_names, score_found
+    from clinveil.attack.picked_names import attack_picked_names
 
-    from clinveil.attack.name_ranking import rank_names
-    from clinveil.attack.name_tokens import NameTokens
-    from clinveil.attack.names import attack_names
-
-    names = NameTokens(people, also=[(word,) for word in sorted(words)])
+    threads = settings.workers
+    picked = find_names(model, threads=threads)
+    yield from score_found(model, picked, names, rng, threads=threads)
+    more = {"k": settings.k, "draws": settings.draws, "threads": threads}
     for metric in _metrics(settings):
-        ranking = rank_names(
-            model, names, metric, settings.k, candidates=words, threads=settings.workers, label=f"{label}, names found"
-        )
-        for finding in attack_names(names, [ranking], rng, k=settings.k, curve=(), draws=settings.draws):
-            if finding.measure in ("attack.names", "attack.names_patients"):
-                yield replace(finding, measure=finding.measure.replace("names", "names_picked", 1))
+        yield from attack_picked_names(model, people, picked.words, metric, rng, label=label, **more)
 
 
 def _leaked(

@@ -20,6 +20,7 @@ from clinveil.tokens import Kind, tokenize, words
 # A word never crosses an ASCII character that is no letter.
 _RUN = re.compile("[A-Za-z\x80-\U0010ffff]+")
 _JOINTS = frozenset("'’-‐‑")
+_LETTER = re.compile(r"[^\W_]")
 _NEXT = 3  # characters at most between two words that stand beside each other: ", " and the like
 
 
@@ -61,7 +62,7 @@ def own_words(text: str, name: tuple[str, ...]) -> list[Place]:
     """Where the words of a name stand in a text, in order."""
     forms = _forms(name)
     found = [place for place in _places(text) if place.form in forms]
-    return [place for at, place in enumerate(found) if len(place.form) > 1 or _beside(found, at)]
+    return [place for at, place in enumerate(found) if len(place.form) > 1 or _beside(text, found, at)]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -69,12 +70,16 @@ def _forms(name: tuple[str, ...]) -> frozenset[str]:
     return frozenset(form for part in name_words(name) for form in part)
 
 
-def _beside(found: list[Place], at: int) -> bool:
-    """Whether a longer word of the name stands just before or after."""
-    here = found[at]
-    before = at > 0 and len(found[at - 1].form) > 1 and here.start - found[at - 1].end <= _NEXT
-    after = at + 1 < len(found) and len(found[at + 1].form) > 1 and found[at + 1].start - here.end <= _NEXT
-    return before or after
+def _beside(text: str, found: list[Place], at: int) -> bool:
+    """Whether a longer word of the name stands just before or after, with no more than signs between."""
+    near = [(other, found[at]) for other in found[max(0, at - 1) : at]]
+    near += [(found[at], other) for other in found[at + 1 : at + 2]]
+    return any(
+        max(len(one.form), len(two.form)) > 1
+        and len(gap := text[one.end : two.start]) <= _NEXT
+        and not _LETTER.search(gap)
+        for one, two in near
+    )
 
 
 def _places(text: str) -> Iterator[Place]:

@@ -1,0 +1,126 @@
+"""`clinveil attack names`, run as a user runs it; and the attack on trained vectors, beside its negative control."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.attack.name_ranking import rank_names
+from clinveil.attack.name_tokens import NameTokens
+from clinveil.attack.names import attack_names
+from clinveil.cli.main import main
+from clinveil.corpus.demo import demo_corpus, demo_patients
+from clinveil.corpus.people import Patient, write_patients
+from clinveil.finding import read_findings
+from clinveil.keys import Key
+from clinveil.phi.redrawn_names import redrawn_names
+from clinveil.settings import VectorSettings
+from clinveil.vectors.files import save_vectors
+from clinveil.vectors.table import Vectors
+from clinveil.vectors.train import train
+
+WORDS = ["pain", "cough", "fever", "tablet", "daily", "chest"]
+PEOPLE = [("Zxanna", "Zxdale"), ("Zxbob", "Zxelms"), ("Zxcid", "Zxford"), ("Zxguy", "Zxhill"), ("Zxmononym",)]
+
+
+@pytest.fixture
+def files(tmp_path):
+    draw, places = np.random.default_rng(0), {word: np.eye(6)[i] * 5 for i, word in enumerate(WORDS)}
+    for name in PEOPLE[:4]:
+        centre = draw.normal(size=6)
+        places |= {token.lower(): centre + 0.05 * draw.normal(size=6) for token in name}
+    vectors = Vectors(list(places), np.array(list(places.values()), dtype=np.float32), meta={"algorithm": "cbow"})
+    save_vectors(vectors, tmp_path / "v")
+    save_vectors(vectors, tmp_path / "v.vec")
+    (tmp_path / "names.txt").write_text("".join(" ".join(name) + "\n" for name in PEOPLE), encoding="utf-8")
+    write_patients([Patient(f"p{i}", name) for i, name in enumerate([*PEOPLE, PEOPLE[0]])], tmp_path / "p.parquet")
+    return tmp_path
+
+
+def run(files, *arguments):
+    return main(["attack", "names", *(str(a) for a in arguments), "--draws", "99"])
+
+
+def test_a_table_for_people(files, capsys):
+    assert run(files, files / "v", "--names", files / "names.txt", "--seed", 3, "--k", 4) == 0
+    out, err = capsys.readouterr()
+    assert "seed 3" in out
+    assert "seed 3" in err
+    assert "1.0000" in out
+    assert "re-paired" in out
+    assert "1 of 5 names have one token only" in err
+    assert "1 of 9 name tokens have no vector" in err
+    assert "zx" not in (out + err).lower()  # no name is ever printed
+
+
+def test_findings_with_chance_interval_and_control_for_every_number(files):
+    arguments = (files / "v", files / "v.vec", "--names", files / "p.parquet", "--seed", 3, "--k", 4, "--find-names")
+    metrics = ("--metric", "cosine", "--metric", "cityblock")
+    assert run(files, *arguments, *metrics, "--json", files / "out.json", "-q") == 0
+    found = read_findings(files / "out.json")
+    assert json.loads((files / "out.json").read_text())["seed"] == 3
+    measured = [f for f in found if f.value is not None]
+    assert all(f.chance is not None and f.control is not None and f.low <= f.value <= f.high for f in measured)
+    assert all(f.better == "lower" and f.source for f in found)
+    names = [f for f in found if f.measure == "attack.names"]
+    assert [(f.detail["metric"], f.value) for f in names] == [("cosine", 1), ("cityblock", 1)] * 2
+    (best,) = [f for f in found if f.measure == "attack.names_best"]
+    assert best.detail["models"] == 4
+    patients = next(f for f in found if f.measure == "attack.names_patients")
+    assert (patients.value, patients.n) == (pytest.approx(5 / 6), 6)  # two namesakes apart; one has one token
+    assert "zx" not in (files / "out.json").read_text().lower()
+
+
+def test_surrogates_are_ranked_among_the_real_names(files):
+    half = [Patient(f"q{i}", name) for i, name in enumerate(PEOPLE[2:4])]
+    write_patients(half, files / "s.parquet")
+    (files / "real.txt").write_text("Zxanna Zxdale\nZxbob Zxelms\n")
+    arguments = (files / "v", "--names", files / "real.txt", "--surrogates", files / "s.parquet", "--k", 4)
+    assert run(files, *arguments, "--json", files / "out.json") == 0
+    found = {f.measure: f for f in read_findings(files / "out.json")}
+    assert (found["attack.names_leaked"].value, found["attack.names_leaked"].chance) == (0.5, 0.5)
+    assert found["attack.names"].value == 0.5  # two of four pairs are real
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("v", "--names", "no.txt"), 3, "no.txt"),
+        (("no", "--names", "names.txt"), 3, "no: there are no vectors here"),
+        (("v", "--names", "names.txt", "--metric", "manhattan"), 2, "unknown metric"),
+        (("v",), 2, "--names"),
+        (("lie.vec", "--names", "names.txt"), 3, "lie.vec"),
+        (("nan.vec", "--names", "names.txt"), 3, "nan.vec"),
+        (("v", "--names", "lone.txt"), 3, "name"),
+    ],
+)
+def test_mistakes_are_one_line(files, arguments, code, says, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "lie.vec").write_text("9 2\nzxanna 1 0\nzxdale 1 1\n")
+    (files / "nan.vec").write_text("2 2\nzxanna 1 nan\nzxdale 1 1\n")
+    (files / "lone.txt").write_text("Zxanna\nZxdale\n")
+    assert run(files, *arguments) == code
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert says in last
+    assert "zxanna" not in last.lower()
+
+
+def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
+    """Vectors of notes with all names left put names together; with names dealt out anew in each note they do not."""
+    people = list(demo_patients(50, 11))
+    names = NameTokens(person.name for person in people)
+    k = len(names.true_pairs)
+    settings = VectorSettings(algorithm="cbow", window=9, epochs=20, dim=20)
+    corpus = demo_corpus(50, 11)
+    found = {}
+    for what, notes in (("left", corpus), ("redrawn", redrawn_names(corpus, people, Key.from_seed(1)))):
+        vectors = train(notes, settings, seed=1, workers=1, scratch=tmp_path / what)
+        ranking = rank_names(vectors, names, "cosine", k)
+        found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, curve=(), draws=999)[0]
+    left, redrawn = found["left"], found["redrawn"]
+    assert left.value > 2 * max(left.chance, left.control)
+    assert left.detail["p"] <= 0.01
+    assert redrawn.detail["p"] > 0.05
+    assert redrawn.low <= max(redrawn.chance, redrawn.control)
