@@ -1,0 +1,126 @@
+"""Tasks of a study: named by the hash of all that they depend on, done once, and taken up again after a kill.
+
+A task's folder holds what it made, `result.json` and, written last, `done`. A folder without `done` was cut off: it is
+removed and the task starts over. So the same command run again goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from clinveil.errors import InputError, UsageError
+from clinveil.files import private_folder, private_text, remove
+from clinveil.scale import Map
+
+Result = dict[str, Any]
+MARK = "SECRET.txt"
+SECRET = """SECRET: all of this folder. It must not leave.
+
+tasks/ holds the notes as they were treated, the vectors trained on them and the truth; the tables and figures are made
+from it. The page and the findings hold numbers only, but they tell how well the attacks work on these very notes.
+"""
+
+
+class Work(Protocol):
+    """One task: it can be sent to another process, and says all that its result depends on."""
+
+    @property
+    def title(self) -> str:
+        """What it does, for people."""
+        ...
+
+    def identity(self) -> Mapping[str, Any]:
+        """All that the result depends on, ready for JSON; of another task its name."""
+        ...
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Do it: files go to the folder, what is returned (ready for JSON) to `result.json`."""
+        ...
+
+
+def name_of(work: Work) -> str:
+    """The hash of a task's kind and inputs: 32 hex digits."""
+    said = json.dumps([type(work).__name__, work.identity()], sort_keys=True, allow_nan=False)
+    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of all tasks."""
+
+    root: Path
+
+    def folder(self, work: Work) -> Path:
+        """Where a task's files lie."""
+        return self.root / name_of(work)
+
+    def done(self, work: Work) -> bool:
+        """Whether the task came to its end."""
+        return (self.folder(work) / "done").exists()
+
+    def result(self, work: Work) -> Result:
+        """What a finished task returned. Raises InputError if it is not there, or not readable."""
+        try:
+            found: Result = json.loads((self.folder(work) / "result.json").read_text(encoding="utf-8"))
+            return found
+        except (OSError, ValueError):
+            remedy = "remove the folder of this task, and run the same command again"
+            raise InputError("has no readable result", where=name_of(work), remedy=remedy) from None
+
+
+def perform(store: Store, work: Work) -> str:
+    """Do a task unless it is done; return its name. Linear algebra gets one thread, so that no bit depends on them."""
+    from threadpoolctl import threadpool_limits
+
+    if store.done(work):
+        return name_of(work)
+    os.umask(0o077)
+    folder = store.folder(work)
+    remove(folder)
+    with threadpool_limits(1):
+        result = work(private_folder(folder), store)
+    private_text(folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False))
+    private_text(folder / "done", "")
+    return name_of(work)
+
+
+def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[str], None]) -> None:
+    """Do those of some tasks that are not done, by a map; the tasks must not need one another."""
+    waiting = [work for work in works if not store.done(work)]
+    for number, (work, _) in enumerate(zip(waiting, over(partial(perform, store), waiting), strict=True), 1):
+        say(f"{number} of {len(waiting)}: {work.title}")
+
+
+@contextmanager
+def study_folder(out: Path, *, force: bool = False) -> Iterator[Store]:
+    """Open DIR for one run at a time: made new, or that of an earlier run of a study.
+
+    Args:
+        out: the folder; it becomes its owner's only.
+        force: start over: what an earlier study left there is removed.
+
+    Raises:
+        UsageError: something else is there, or another run is at work in it.
+    """
+    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError("is there already and is no study's", where=out.name, remedy="name another place")
+    private_folder(out)
+    private_text(out / MARK, SECRET)
+    with (out / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError("another run is at work in it", where=out.name, remedy="wait for it to end") from None
+        (out / "lock").chmod(0o600)
+        if force:
+            remove(out / "tasks")
+        yield Store(private_folder(out / "tasks"))
