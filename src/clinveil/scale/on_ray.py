@@ -23,7 +23,7 @@ def on_ray(workers: int, address: str | None = None) -> Map:
         ray.init(address=address, log_to_driver=False, logging_level="error", **local)
 
     def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        task = ray.remote(function)
+        task = ray.remote(lambda item: function(item))  # ray takes functions only; a partial is none
         window: deque[Any] = deque()
         for item in items:
             window.append(task.remote(item))

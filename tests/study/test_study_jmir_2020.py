@@ -1,0 +1,272 @@
+"""The whole study on few invented patients: resumed after a kill, the same under every map, read as tables and page."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.demo import write_demo
+from clinveil.corpus.people import Patient, read_patients, write_codes, write_patients
+from clinveil.corpus.write import write_corpus
+from clinveil.errors import InputError, UsageError
+from clinveil.finding import read_findings
+from clinveil.study.jmir_2020.run import run_study
+from clinveil.study.jmir_2020.settings import StudySettings
+from clinveil.study.jmir_2020.tables import markdown, tables
+
+PATIENTS = 60
+TINY = {"size": "tiny", "miss_rate": 0.5, "epochs": 1, "dim": (8,), "permutations": 99, "patient_draws": 99}
+
+
+def settings(**more):
+    return StudySettings(**{**TINY, "workers": 1, **more})
+
+
+def files(folder):
+    return [folder / name for name in ("notes.parquet", "patients.parquet", "codes.csv")]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A demo corpus."""
+    out = tmp_path_factory.mktemp("study") / "demo"
+    write_demo(out, PATIENTS, 3)
+    return out
+
+
+@pytest.fixture(scope="module")
+def finished(demo):
+    """A study done in this process: its folder, its results, and what it said."""
+    said = []
+    out = demo.parent / "finished"
+    results = run_study(*files(demo), out, settings(), said.append)
+    return out, results, said
+
+
+def test_the_plan_is_said_before_the_work(finished):
+    _, _, said = finished
+    assert said[0].startswith("remove names: 1 tasks, 0 done; about")
+    assert said[1].startswith("train: 2 tasks") and said[2].startswith("attack: 5 tasks")
+    assert "in all about" in said[3] and "1 workers" in said[3]
+    assert said[4] == "remove names 1 of 1: names, mode remove"
+    assert len(said) == 4 + 1 + 2 + 5
+
+
+def test_every_number_has_interval_chance_and_control_or_says_why(finished):
+    _, results, _ = finished
+    assert {f.detail.get("model") for f in results.findings} == {
+        "skip-gram, window 3, 8 d, count 1+",
+        "CBOW, window 3, 8 d, count 1+",
+    }
+    for finding in results.findings:
+        if finding.value is None:
+            assert finding.detail["why"]
+        else:
+            assert finding.low <= finding.value <= finding.high
+            assert finding.chance is not None or finding.measure in ("attack.association_coverage", "attack.chain")
+
+
+def test_p_values_are_adjusted_over_models_and_the_best_is_paid_for(finished):
+    _, results, _ = finished
+    differences = [f for f in results.findings if f.measure == "attack.association_difference"]
+    assert len(differences) == 4  # two models, two metrics
+    assert all(f.detail["models"] == 4 and f.detail["p_over_models"] >= f.detail["p"] for f in differences)
+    assert all("names_permuted" in f.detail for f in differences)
+    (best,) = [f for f in results.findings if f.measure == "attack.names_best"]
+    assert best.detail["models"] == 4
+    assert best.value == max(f.value for f in results.findings if f.measure == "attack.names")
+
+
+def test_the_folder_is_secret_and_holds_what_was_promised(finished):
+    out, results, _ = finished
+    assert {path.name for path in out.iterdir()} == {
+        *("SECRET.txt", "lock", "tasks", "tables.md", "findings.json", "study.html", "figures"),
+    }
+    for path in [out, *out.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert read_findings(out / "findings.json") == results.everything
+    assert json.loads((out / "findings.json").read_text())["schema"] == "clinveil.findings/1"
+
+
+def test_tables_hold_the_papers_numbers_beside_ours(finished):
+    out, results, _ = finished
+    made = {table.ident: table for table in tables(results)}
+    assert list(made) == ["table-1", "table-2", "table-3", "table-3b", "table-3c", "table-4"]
+    assert made["table-1"].cells[3, "skip-gram"].paper == "369 (61.5)"
+    assert made["table-2"].cells[3, "CBOW"].paper == "28.53"
+    assert made["table-3"].cells[3, "CBOW"].paper == "149 (23.4)"
+    assert made["table-4"].cells[3, "skip-gram, A@5"].paper == "53.1"
+    assert not made["table-3b"].has_paper
+    found = results.by_key["attack.names", "CBOW, window 3, 8 d, count 1+", "cosine", "", ""]
+    assert made["table-1"].cells[3, "CBOW"].ours == f"{found.detail['hits']} ({100 * found.value:.1f})"
+    text = (out / "tables.md").read_text()
+    assert text == markdown(tables(results))
+    assert "369 (61.5)" in text and "picking it is a selection" in text
+    assert f"**{made['table-1'].cells[3, 'CBOW'].ours}**" in text
+
+
+def test_the_page_runs_no_script_fetches_nothing_and_quotes_no_name(finished, demo):
+    out, _, _ = finished
+    page = (out / "study.html").read_text()
+    assert "default-src 'none'" in page and "<script" not in page
+    assert not re.search(r"""(src|href)=["'](?!#)""", page)
+    assert "Secret." in page and "369 (61.5)" in page
+    forms = {token.lower() for p in read_patients(demo / "patients.parquet").values() for token in p.name}
+    shown = set(re.findall(r"[a-z]+", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL).lower()))
+    common = {"an", "do", "may", "will", "long", "large", "law", "page", "given", "price", "said", "see", "so"}
+    assert not {form for form in forms & shown if len(form) > 4} - common
+
+
+def test_figures_are_svg_files_of_their_own(finished):
+    out, _, _ = finished
+    assert {path.name for path in (out / "figures").iterdir()} == {"fig-5.svg", "fig-6.svg", "fig-7.svg"}
+    for path in (out / "figures").iterdir():
+        root = ElementTree.parse(path).getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "skip-gram, window 3" in root.find("{http://www.w3.org/2000/svg}desc").text
+
+
+def test_a_second_run_does_nothing_again(finished, demo):
+    out, _, _ = finished
+    times = {path: path.stat().st_mtime_ns for path in out.glob("tasks/*/done")}
+    said = []
+    again = run_study(*files(demo), out, settings(), said.append)
+    assert len(said) == 4 and all("nothing to do" in line for line in said[:3])
+    assert {path: path.stat().st_mtime_ns for path in out.glob("tasks/*/done")} == times
+    assert again.everything == read_findings(out / "findings.json")
+
+
+def test_only_what_a_changed_setting_touches_is_done_anew(finished, demo):
+    out, _, _ = finished
+    said = []
+    run_study(*files(demo), out, settings(metric=("cosine", "cityblock", "euclidean")), said.append)
+    assert "nothing to do" in said[0] and "nothing to do" in said[1]
+    assert said[2].startswith("attack: 7 tasks, 4 done")
+
+
+@pytest.mark.parametrize("on", ["processes", "ray"])
+def test_processes_and_ray_find_the_same(finished, demo, on, tmp_path):
+    if on == "ray" and importlib.util.find_spec("ray") is None:
+        pytest.skip("the extra [ray] is not installed")
+    _, results, _ = finished
+    try:
+        other = run_study(*files(demo), tmp_path / "out", settings(workers=2 if on == "processes" else 1, on=on))
+    finally:
+        if on == "ray":
+            import ray
+
+            ray.shutdown()
+    assert other.findings == results.findings
+
+
+def test_after_a_kill_the_same_command_finds_the_same(finished, demo, tmp_path):
+    _, results, _ = finished
+    out = tmp_path / "out"
+    config = tmp_path / "study.toml"
+    config.write_text("\n".join(f"{name} = {_toml(value)}" for name, value in TINY.items()))
+    notes, patients, codes = map(str, files(demo))
+    command = [sys.executable, "-m", "clinveil", "study", "jmir-2020", notes, "--patients", patients, "--codes", codes]
+    command += ["-o", str(out), "--config", str(config), "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
+        while not list(out.glob("tasks/*/vectors")):
+            assert first.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)
+        first.kill()
+    assert not (out / "findings.json").exists()
+    said = []
+    resumed = run_study(*files(demo), out, settings(), said.append)
+    assert said[0] == "remove names: 1 tasks, 1 done; nothing to do"
+    assert resumed.findings == results.findings
+
+
+def _toml(value):
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """Notes in which each name stands by its own diagnosis and nothing else: truth is nearest."""
+    folder = tmp_path_factory.mktemp("planted")
+    letters = "bcdfghjklmnprstvwz"
+    word = [f"{a}{v}{b}{w}" for a in letters for v in "ao" for b in letters for w in "iu"]
+    first, last, illness = word[:60], word[60:120], [f"{w}itis" for w in word[120:132]]
+    people = [Patient(f"p{n}", (first[n], last[n]), (f"c{n % 12}",)) for n in range(60)]
+    said = [" ".join([p.name[0], p.name[1], illness[n % 12]] * 25) for n, p in enumerate(people)]
+    notes = memory_corpus([(f"n{n}-{m}", p.patient_id, said[n]) for n, p in enumerate(people) for m in range(3)])
+    write_corpus(notes.batches(), folder / "notes.parquet", notes.columns, ".parquet")
+    write_patients(people, folder / "patients.parquet")
+    write_codes({f"c{n}": illness[n] for n in range(12)}, folder / "codes.csv")
+    return folder
+
+
+def planted_run(folder, out, **more):
+    chosen = {"algorithm": ("skipgram",), "miss_rate": 1.0, "epochs": 10, "dim": (16,), "draws": 199, "window": (2,)}
+    targets = tuple(f"c{n}" for n in range(12))
+    return run_study(*files(folder), out, settings(**chosen, target=targets, mode="none", **more))
+
+
+def test_a_planted_truth_is_found_by_every_attack(planted):
+    found = planted_run(planted, planted / "true").by_key
+    label = "skip-gram, window 2, 16 d, count 1+"
+    names = found["attack.names", label, "cosine", "", ""]
+    assert names.value > 0.9 and names.chance < 0.02 and names.control < 0.2
+    assert names.detail["p_over_models"] <= 0.02
+    apart = found["attack.association_difference", label, "cosine", "", ""]
+    assert apart.value < -0.1 and apart.detail["p"] <= 0.01
+    assert abs(apart.detail["names_permuted"]) < abs(apart.value) / 4
+    near = found["attack.scenario", label, "cosine", "nearest", "A@1"]
+    assert near.value > 0.9 and near.chance < 0.3
+    assert near.detail["names_permuted"] < 0.4
+
+
+def test_names_dealt_out_anew_in_every_note_leave_attack_1_nothing(planted):
+    found = planted_run(planted, planted / "redrawn", redrawn=True, metric=("cosine",)).by_key
+    names = found["attack.names", "skip-gram, window 2, 16 d, count 1+", "cosine", "", ""]
+    assert names.value < 0.1 and names.detail["p"] > 0.01
+
+
+def test_surrogates_stand_among_the_names_in_mode_replace(demo, tmp_path):
+    results = run_study(*files(demo), tmp_path / "out", settings(mode="replace", metric=("cosine",)))
+    leaked = [f for f in results.findings if f.measure == "attack.names_leaked"]
+    assert len(leaked) == 2
+    assert all(f.detail["surrogate_names"] == PATIENTS / 2 for f in leaked)
+
+
+def test_a_model_that_cannot_be_trained_does_not_end_the_study(demo, tmp_path):
+    chosen = {"algorithm": ("cbow",), "metric": ("cosine",), "min_count": (1, 10_000_000)}
+    results = run_study(*files(demo), tmp_path / "out", settings(**chosen))
+    assert "vectors need two" in results.missing["CBOW, window 3, 8 d, count 10000000+"]
+    assert results.findings
+    assert any("count 10000000+" in remark for remark in tables(results)[0].remarks)
+
+
+def test_no_model_at_all_is_refused_with_its_reason(demo, tmp_path):
+    with pytest.raises(UsageError, match="no model could be attacked"):
+        run_study(*files(demo), tmp_path / "out", settings(min_count=(10_000_000,)))
+
+
+def test_files_that_do_not_fit_are_refused_before_any_work(demo, tmp_path):
+    notes, patients, codes = files(demo)
+    bad = tmp_path / "codes.csv"
+    bad.write_text("code\n1\n")
+    with pytest.raises(InputError, match=r"codes\.csv"):
+        run_study(notes, patients, bad, tmp_path / "out", settings())
+    with pytest.raises(InputError):
+        run_study(tmp_path / "none.parquet", patients, codes, tmp_path / "out", settings())
+    assert not list((tmp_path / "out").glob("tasks/*"))
+
+
+def test_the_paths_of_the_page_of_a_study_say_nothing_of_where_it_lies(finished, demo):
+    out, _, _ = finished
+    for name in ("study.html", "tables.md", "findings.json"):
+        assert str(Path(demo)) not in (out / name).read_text()

@@ -1,0 +1,110 @@
+"""The paper's numbers as its text prints them, and how numbers and tables are shown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clinveil.finding import Finding
+from clinveil.study.jmir_2020 import paper
+from clinveil.study.jmir_2020.best import best_of
+from clinveil.study.jmir_2020.cells import NONE, cell, p_value, shown
+from clinveil.study.jmir_2020.grid import NAMES
+from clinveil.study.jmir_2020.results import Results
+from clinveil.study.jmir_2020.settings import StudySettings
+
+ALGORITHMS = ("skipgram", "cbow", "glove")
+TABLES = [paper.TABLE_1, paper.TABLE_2, paper.TABLE_3, *paper.TABLE_4.values()]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_has_a_number_for_each_algorithm_and_window(table):
+    assert set(table) == set(ALGORITHMS) == set(NAMES)
+    assert all(tuple(column) == (1, 3, 5, 7, 9) for column in table.values())
+
+
+def test_counts_and_shares_of_table_1_agree():
+    for column in paper.TABLE_1.values():
+        for said in column.values():
+            count, percent = map(float, re.match(r"(\d+) \(([\d.]+)\)", said).groups())
+            # The paper rounds 393 of 600 (65.5) to 65.6.
+            assert percent == pytest.approx(100 * count / 600, abs=0.11)
+
+
+def test_counts_and_shares_of_table_3_agree_with_638_patients():
+    for column in paper.TABLE_3.values():
+        for said in column.values():
+            count, percent = map(float, re.match(r"(\d+) \(([\d.]+)\)", said).groups())
+            assert percent == pytest.approx(100 * count / paper.PATIENTS, abs=0.06)
+
+
+def test_the_figure_of_a_printed_cell():
+    assert paper.number("411 (68.5)") == 68.5
+    assert paper.number("8 (1.3), n.s.") == 1.3
+    assert paper.number("47.10") == 47.1
+    assert paper.number(paper.TABLE_4["A@5"]["glove"][9]) == 56.7
+
+
+def test_the_order_of_the_algorithms_in_the_paper():
+    for window in paper.WINDOWS:
+        found = [paper.number(paper.TABLE_1[name][window]) for name in ALGORITHMS]
+        assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (0.685, "count", "68.5"),
+        (0.0, "share", "0.0"),
+        (0.00012, "count", "0.012"),
+        (1.5, "difference", "1.50"),
+        (-0.034567, "difference", "-0.035"),
+        (0.0, "difference", "0.00"),
+        (None, "share", NONE),
+    ],
+)
+def test_numbers_as_they_are_shown(value, kind, text):
+    assert shown(value, kind) == text
+
+
+def test_a_p_value_is_never_nought():
+    assert p_value(0.0) == p_value(1e-7) == "<0.0001"
+    assert p_value(0.0123) == "0.012"
+
+
+def test_a_cell_has_the_papers_number_ours_and_what_stands_beside():
+    detail = {"hits": 30, "p_over_models": 0.004}
+    made = cell(Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail), "51 (8.5)", "count")
+    assert (made.paper, made.ours) == ("51 (8.5)", "30 (5.0)")
+    assert dict(made.beside) == {"95 %": "3.0 to 7.0", "chance": "1.0", "control": "2.0", "P": "0.004"}
+    assert made.line == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
+
+
+def test_the_control_is_that_of_permuted_names_where_it_was_measured():
+    detail = {"names_permuted": 0.5}
+    made = cell(Finding("attack.x", 1.0, 9, None, 0.0, 2.0, 0.1, 0.2, detail=detail), NONE, "difference")
+    assert dict(made.beside)["control"] == "0.50"
+
+
+def test_a_number_that_could_not_be_had_is_a_dash_and_says_why():
+    made = cell(Finding("attack.x", None, 0, detail={"why": "too few"}), "1", "share")
+    assert (made.ours, made.why, made.beside) == (NONE, "too few", ())
+    assert cell(None, "1", "share").ours == NONE
+
+
+def _results(*findings):
+    return Results(StudySettings(), {}, 600, list(findings), [], {})
+
+
+def _model(label, value, p):
+    detail = {"model": label, "metric": "cosine", "p_over_models": p}
+    return Finding("attack.x", value, 9, None, value, value, 0.0, 0.0, detail=detail)
+
+
+def test_the_most_significant_model_is_named_with_its_adjusted_p():
+    line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), "attack.x", "difference")
+    assert not none
+    assert "of 2 (picking it is a selection): b, cosine: 0.50" in line
+    assert "P 0.03 after Holm over all; 1 of 2 are significant so" in line
+    assert list(best_of(_results(), "attack.x", "difference")) == []
