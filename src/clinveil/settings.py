@@ -165,11 +165,13 @@ def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = N
         try:
             values = tomllib.loads(config.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise UsageError("cannot be read as TOML", where=config.name) from None
+            raise UsageError("is not there or is no TOML file", where=config.name) from None
     values |= {name: value for name, value in flags.items() if value is not None}
     try:
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        name = ".".join(str(part) for part in first["loc"]).replace("_", "-")
+        name = str(first["loc"][0]).replace("_", "-")
+        if first["type"] == "extra_forbidden":
+            raise UsageError(f"there is no setting {name}", remedy="see --help for the names") from None
         raise UsageError(f"--{name}: {first['msg'].removeprefix('Value error, ')}") from None

@@ -95,9 +95,9 @@ def test_one_in_a_hundred_may_fail_and_planned_rows_do_not_count():
     assert not failed(accounting_gates(planned, CLEAN, TALLY))
 
 
-def own(kind, count=0, **detail):
+def own(kind, count=0, control=0.9, **detail):
     detail = {"count": count, "in_feed": 10, "in_release": 10, **detail}
-    return Finding(f"attack.own_{kind}", count / 10, n=10, better="lower", detail=detail)
+    return Finding(f"attack.own_{kind}", count / 10, n=10, better="lower", control=control, detail=detail)
 
 
 def test_the_feed_closes_gates():
@@ -107,8 +107,8 @@ def test_the_feed_closes_gates():
     assert failed(patient_gates([own("phone", 1)])) == {"no own phone"}
     assert failed(patient_gates([own("name", 3, p=0.001)])) == {"own name no more often than others'"}
     assert not failed(patient_gates([own("name", 3, p=0.2)]))
-    strangers = patient_gates([own("phone", in_release=0)])
-    assert failed(strangers) == {"the known-patient feed is that of these notes"}
+    for strangers in (own("name", in_release=0), own("name", in_release=0, control=0.0)):
+        assert failed(patient_gates([strangers])) == {"the known-patient feed is that of these notes"}
     assert patient_gates([]) == []
 
 

@@ -19,14 +19,14 @@ BREAK, ABSENT = -2, -1
 _NONE = -1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _slot(state: int, word: int, mask: int) -> int:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     return int(np.int64(mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) & mask)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _edge(state: int, word: int, table: Ids, edges: Ids) -> int:
     """The edge from a state by a word, or -1."""
     mask = table.size - 1
@@ -39,7 +39,7 @@ def _edge(state: int, word: int, table: Ids, edges: Ids) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _join(state: int, word: int, target: int, count: int, table: Ids, edges: Ids, head: Ids) -> int:
     """Add an edge, last of `count`; returns the new count. Edges: from, word, to, next edge of the same state."""
     mask = table.size - 1
@@ -52,7 +52,7 @@ def _join(state: int, word: int, target: int, count: int, table: Ids, edges: Ids
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _build(ids: Ids, table: Ids, edges: Ids, head: Ids, length: Ids, link: Ids, prefix: Ids) -> int:
     """Fill the automaton of `ids`; `prefix` gets the state of each prefix. Returns the number of states."""
     states, count, last = 1, 0, 0
@@ -90,7 +90,7 @@ def _build(ids: Ids, table: Ids, edges: Ids, head: Ids, length: Ids, link: Ids, 
     return states
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _stream(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, reach: Ids) -> None:
     """Run a text through the automaton; `reach` keeps the longest run of each state that it holds."""
     state, run = 0, 0
@@ -111,7 +111,7 @@ def _stream(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, reach: Ids
             reach[state] = max(reach[state], run)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _runs(prefix: Ids, length: Ids, link: Ids, reach: Ids, order: NDArray[np.int64]) -> Ids:
     """The longest run ending at each position: what a state reached, else what its suffix link reached."""
     for i in range(order.size - 1, 0, -1):

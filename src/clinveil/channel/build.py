@@ -65,7 +65,7 @@ def read_words(path: Path) -> frozenset[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("cannot be read as UTF-8 text", where=path.name) from None
+        raise InputError("is not there or is no UTF-8 text", where=path.name, remedy="one word a line") from None
     found = set()
     for row, line in enumerate(lines, 1):
         forms = words(line)

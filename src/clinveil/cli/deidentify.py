@@ -87,9 +87,10 @@ def deidentify(
     os.umask(0o077)  # half-written notes are as secret as whole ones
     say = _quiet if settings.quiet else _say
     corpus = open_corpus(notes, settings)
-    secrets = private_folder(vault or default_vault(out))
+    secrets = vault or default_vault(out)
     key = _key(settings.seed, secrets)
     remover = _remover(settings, key)
+    private_folder(secrets)
     with whole(out, force=settings.force) as part:
         totals = _run(settings, corpus, remover, part, out, secrets)
         _gate(totals)

@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             return _say("no space is left on the disk (free some, and run the same command again)", 5)
-        return _say(f"the system refused a file operation: {error.strerror}", 1)
+        return _say(f"the system refused a file operation: {error.strerror} (look at the places that you named)", 2)
     except Exception as error:  # noqa: BLE001  its message may hold note text, so only its place is shown
         if hasattr(error, "format_message"):  # the command-line parser's own: a wrong flag
             return _say(" ".join(error.format_message().split()), 2)

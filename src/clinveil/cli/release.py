@@ -38,6 +38,7 @@ def release(
 
 def printer(quiet: bool) -> Callable[[str], None]:
     """What says a line on stderr, unless quiet."""
+
     def say(line: str) -> None:
         if not quiet:
             typer.echo(line, err=True)

@@ -29,7 +29,7 @@ PATIENTS_SCHEMA = pa.schema(
     + [(column, _STRINGS) for column in LISTS]
     + [("birth_date", pa.date32())]
 )
-REQUIRED = ("patient_id", "name", "codes")
+REQUIRED = ("patient_id", "name")
 ROWS = 4096
 
 
@@ -101,13 +101,17 @@ def _rows(path: Path) -> Iterator[Patient]:
         with pq.ParquetFile(path) as file:
             present = set(file.schema_arrow.names)
             if missing := [column for column in REQUIRED if column not in present]:
-                raise InputError(f"the column {missing[0]} is missing", where=path.name, remedy="see docs: patients")
+                raise InputError(
+                    f"the column {missing[0]} is missing",
+                    where=path.name,
+                    remedy="its columns are patient_id and name, and what docs/i-have-notes.md lists",
+                )
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):
                 yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid):
         raise InputError(
-            "it cannot be read as Parquet", where=path.name, remedy="write patients.parquet anew"
+            "it is not there or is no Parquet file", where=path.name, remedy="known patients come as patients.parquet"
         ) from None
 
 

@@ -96,7 +96,9 @@ _STREET = re.compile(
 _HOUSE = re.compile(r"\d[A-Z]?,?\s+(?:[NSEW]{1,2}\.?\s+)?(?:[A-Z]|\d{1,3}[snrt])")
 _BOX = re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
 _AFTER_ADDRESS = re.compile(
-    r"\b(?:address|lives at|residing at|resides at|living at|home is)(?: is)?[:\s]+(?P<phi>\d{1,6}\s+[^\n;,]{3,50})", _I
+    r"\b(?:address|lives at|residing at|resides at|living at|home is)(?: is)?[:\s]+"
+    rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
+    _I,
 )
 _FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste)\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
 _CUED_ZIP = re.compile(

@@ -89,19 +89,22 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
 def patient_gates(findings: Sequence[Finding]) -> list[Gate]:
     """What the known-patient feed must not find in the patients' own notes; empty without a feed."""
     own = [f for f in findings if _is_own(f)]
-    return [*map(_feed, own[:1]), *(_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in own)]
+    return [
+        *(_feed(f) for f in own if f.measure == "attack.own_name"),
+        *(_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in own),
+    ]
 
 
 def _feed(finding: Finding) -> Gate:
     known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
     return Gate(
         "the known-patient feed is that of these notes",
-        "Does the feed know any patient of the notes?",
-        passed=met > 0 or known == 0,
+        "Does the feed know any patient of these notes?",
+        passed=known == 0 or met > 0,
         value=met,
         threshold="at least 1",
         unit="patients",
-        meaning="Where feed and notes share no patient, nothing was looked for, and finding nothing says nothing.",
+        meaning="Where the feed is of other patients, finding nothing in the release says nothing.",
         remedy="Bring the feed of these patients, under the patient ids that the notes use, or leave --patients out.",
     )
 
@@ -133,7 +136,7 @@ def _own_name(finding: Finding) -> Gate:
         passed=p is None or float(p) >= NAME_P,
         value=p,
         threshold=NAME_P,
-        unit="P under permuted names",
+        unit="P value, owners permuted",
         meaning="A name can be drawn by chance for anybody. It must not be drawn for its owner more often than that.",
         remedy="Check that PHI replacement ran before the channel and that the feed is that of these notes.",
     )

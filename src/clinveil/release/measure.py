@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from clinveil.attack.identifiers import identifiers
 from clinveil.attack.inversion import inversion
+from clinveil.attack.kept_columns import kept_columns
 from clinveil.attack.layout import layout
 from clinveil.attack.overlap import overlap
 from clinveil.attack.repetition import repeated, repeats_in_notes
@@ -33,6 +34,7 @@ NOT_TRIED = (
     "Linkage by somebody who holds a piece of the source: he tests which released note could have come from it.",
     "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
     "Intersection with another release of the same notes.",
+    "Linkage by the order of the rows, which is that of the source.",
 )
 
 
@@ -72,6 +74,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: _names(material, rng),
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
         lambda: layout(material.released.batches()),
+        lambda: kept_columns(material.released.batches(), material.released.columns.keep),
         *[lambda label=label: _utility(material, label, rng) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
@@ -85,7 +88,15 @@ def _draws(settings: ReleaseSettings) -> int:
 def _names(material: Material, rng: Generator) -> list[Finding]:
     if not material.known:
         return []
-    return identifiers(material.released.batches(), material.known, rng, crosswalk=material.patients)
+    released = identifiers(material.released.batches(), material.known, rng, crosswalk=material.patients)
+    unprotected = {f.measure: f.value for f in identifiers(material.original.batches(), material.known, rng)}
+    return [_controlled(finding, unprotected.get(finding.measure)) for finding in released]
+
+
+def _controlled(finding: Finding, unprotected: float | None) -> Finding:
+    """The finding with what the same search finds in the source: the positive control."""
+    detail = {**finding.detail, "control_is": "the same search in the source notes"}
+    return Finding.from_dict({**finding.as_dict(), "control": unprotected, "detail": detail})
 
 
 def _utility(material: Material, label: str, rng: Generator) -> list[Finding]:

@@ -103,6 +103,7 @@ def record_of(account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:
         more=(
             Fact("words that may come out", int(account.channel.eligible.sum())),
             Fact("words seen in too few patients to come out", int((~account.channel.eligible).sum())),
+            *_kept(account),
         ),
     )
     return ReleaseRecord(
@@ -124,6 +125,14 @@ def record_of(account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:
         not_tried=NOT_TRIED,
         test_seed=job.key.test_seed is not None,
     )
+
+
+def _kept(account: Account) -> list[Fact]:
+    """The words left as they are on request: their number for everybody, the words for the vault."""
+    kept = sorted(account.channel.kept)
+    if not account.job.settings.keep_words:
+        return []
+    return [Fact("words kept as they are", len(kept)), Fact("which words", ", ".join(kept), internal=True)]
 
 
 def _shown(value: Any) -> Any:
@@ -156,19 +165,30 @@ def _provenance(account: Account) -> tuple[Fact, ...]:
 
 
 def _warnings(account: Account) -> tuple[str, ...]:
-    settings, said = account.job.settings, []
+    job, settings, said = account.job, account.job.settings, []
     if account.job.corpus.columns.patient_id is None:
         said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
+    own = next((f for f in account.findings if f.measure == "attack.own_name"), None)
+    if own is not None and own.control == 0:
+        said.append("No known patient's own full name stands in his source notes: is the feed that of these patients?")
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     if settings.memo == "occurrence":
         said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
     if settings.layout == "keep":
-        said.append("Layout was kept: see how many notes have a layout of their own.")
+        said.append(_singled_out(account, "attack.layout_unique", "Layout was kept:"))
+    if job.corpus.columns.keep:
+        said.append(_singled_out(account, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
+    said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
     if settings.keep_words:
         said.append(f"{account.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
+
+
+def _singled_out(account: Account, measure: str, what: str) -> str:
+    share = next((f.value for f in account.findings if f.measure == measure and f.value is not None), 0.0)
+    return f"{what} {share:.1%} of the notes are the only ones with theirs."
 
 
 def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from clinveil.channel.build import build_channel
+from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest
 from clinveil.corpus.corpus import Accounting, Corpus
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.people import read_patients
+from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.people import Patient, read_patients
 from clinveil.finding import Finding
 from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
@@ -57,15 +58,38 @@ class _Clock:
         began = time.perf_counter()
         yield
         seconds = time.perf_counter() - began
-        self.rows.append(StageRow(name, what, determinism, round(seconds, 2)))
+        stays: Literal["vault", "release"] = "release" if name == "obfuscate" else "vault"
+        self.rows.append(StageRow(name, what, determinism, round(seconds, 2), stays=stays))
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What a run needs from outside, read and found to be usable before anything is made."""
+
+    corpus: NotesCorpus
+    found: Preflight
+    known: dict[str, Patient]
+
+
+def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
+    known = read_patients(settings.patients) if settings.patients else {}
+    if settings.keep_words:
+        read_words(settings.keep_words)
+    corpus = open_corpus(notes, settings)
+    found = preflight(corpus)
+    require_patients(found, settings)
+    return _Ready(corpus, found, known)
 
 
 def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
-    """The plan of a release: what it would do and how long that should take. Makes nothing."""
-    corpus = open_corpus(notes, settings)
-    found = preflight(corpus)
-    yield from _plan_lines(corpus, found, settings)
-    require_patients(found, settings)
+    """The plan of a release: what it would do and how long that should take. Makes nothing.
+
+    Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
+    """
+    ready = _ready(notes, settings)
+    yield from _plan_lines(ready.corpus, ready.found, settings)
+    if settings.seed is not None:
+        yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
 
 
 def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> Iterator[str]:
@@ -87,18 +111,17 @@ def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) 
         InputError: the notes do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
-    corpus = open_corpus(notes, settings)
-    found = preflight(corpus)
-    require_patients(found, settings)
-    known = read_patients(settings.patients) if settings.patients else {}
-    for line in _plan_lines(corpus, found, settings):
+    ready = _ready(notes, settings)
+    for line in _plan_lines(ready.corpus, ready.found, settings):
         say(line)
     with run_folder(out, notes, settings) as folder:
         key = folder.key(settings.seed)
         if key.test_seed is not None:
             say("TEST SEED: not for release")
-        job = Job(corpus, folder, key, settings, known)
-        return _run(job, found, fingerprint(notes), _Clock(say))
+        if (folder.vault / "vectors").exists():
+            say("resuming: the vectors of the interrupted run are used")
+        job = Job(ready.corpus, folder, key, settings, ready.known)
+        return _run(job, ready.found, fingerprint(notes), _Clock(say))
 
 
 def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outcome:

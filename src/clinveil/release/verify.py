@@ -32,7 +32,8 @@ def verify(folder: Path) -> list[Check]:
         raise InputError("is no release folder", where=folder.name, remedy="name OUT/release")
     missing = [name for name in NEEDED if not (folder / name).is_file()]
     if missing:
-        return [Check("all files are there", False, "missing: " + ", ".join(missing))]
+        hint = "; name OUT/release" if (folder / "release").is_dir() or (folder / "out").is_dir() else ""
+        return [Check("all files are there", False, "missing: " + ", ".join(missing) + hint)]
     manifest = _manifest(folder / NAME)
     if manifest is None:
         return [Check("the manifest can be read", False, f"it is not {SCHEMA}")]

@@ -28,7 +28,21 @@ COMPANIONS: dict[str, tuple[str, Kind | None]] = {
     "most": ("Highest", "count"),
     "chance_most": ("Highest by chance", None),
 }
-VARIANTS = ("side", "against", "stratum", "repeats", "m", "column", "label", "task", "model", "scope", "memo", "series")
+VARIANTS = (
+    "side",
+    "against",
+    "stratum",
+    "repeats",
+    "m",
+    "column",
+    "label",
+    "task",
+    "model",
+    "metric",
+    "scope",
+    "memo",
+    "series",
+)
 
 
 @dataclass(frozen=True, slots=True)

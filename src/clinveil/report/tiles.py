@@ -73,6 +73,7 @@ def _strongest(record: ReleaseRecord) -> Tile:
         f"success; chance is {top.chance.text}, so {points(badness(top.finding))} above it",
         f"interval: {where}",
         f"the largest above chance of {len(rows)} figures: {top.short.lower()}, {top.label}",
+        "by somebody who holds the vault's vectors; attackers who read context were not tried",
     )
     return Tile("Strongest attack", top.value, lines, "attacks")
 
@@ -117,9 +118,18 @@ def _useful(record: ReleaseRecord) -> Tile:
     lines = (
         f"of the original score: {worst[2].value.text} against {worst[1].value.text} on “{worst[0]}”",
         f"chance is {worst[2].chance.text}",
+        *_classes(worst[2]),
         f"the worst of {len(pairs)} label columns" if len(pairs) > 1 else "the one label column that was measured",
     )
     return Tile("Use that is kept", Number(share(kept(worst)), kept(worst)), lines, "utility")
+
+
+def _classes(shown: Row) -> list[str]:
+    """How much of the column was measured at all."""
+    classes, small = (shown.finding.detail.get(name) for name in ("classes", "classes_too_small"))
+    if not isinstance(classes, int) or not isinstance(small, int) or not small:
+        return []
+    return [f"measured on {classes} of {classes + small} classes; the others have too few notes"]
 
 
 def _seal(record: ReleaseRecord) -> Tile:
