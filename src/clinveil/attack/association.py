@@ -122,9 +122,10 @@ def _nothing(measure: str, n: int, why: str, **detail: Any) -> Finding:
 
 def _coverage(found: Groups, tested: Groups) -> Finding:
     everyone = found.left_out["patients"]
-    detail = {
+    detail: dict[str, Any] = {
         "unit": "patients",
         "count": len(tested),
+        "why": "a count: nothing is guessed here, so there is no chance and no control",
         "interval": "exact, no sampling",
         "diagnoses": len(found.codes),
         "never_given": int((tested.has.sum(axis=0) == 0).sum()),

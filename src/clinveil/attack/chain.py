@@ -1,8 +1,8 @@
 """The whole chain, patient by patient: missed by removal, name reconstructed, diagnosis right.
 
-The attacker holds the vectors only. He pairs the name words that lie nearest (Attack 1), takes the mean of each pair for
-a person, and names diagnoses for it (Attack 3). A patient's name is reconstructed where a pair on the list is made of
-two words of it; of several such pairs the nearest counts. Pairs that are no name make claims too, and these are false.
+The attacker holds the vectors only. He pairs the name words that lie nearest (Attack 1), takes the mean of each pair
+for a person, and names diagnoses for it (Attack 3). A patient's name is reconstructed where a pair on the list is made
+of two words of it; of several such pairs the nearest counts. Pairs that are no name make claims too, false ones.
 
 Source: JMIR 2020;22(7):e18055, Introduction (0.6 % of patients; 0.02 to 0.15 %).
 """

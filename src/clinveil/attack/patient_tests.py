@@ -146,14 +146,14 @@ class PatientTests:
         n = len(self.far)
         if series == NAMES:
             return {
-                "question": "Does the patient's own name lie more oddly to his diagnoses than other patients' names do?",
+                "question": "Does the patient's own name lie more oddly to his diagnoses than others' names do?",
                 "warning": f"no P can be below 1/{n}, so Holm could never reject; frequency of names is adjusted for",
             }
         if series == MATCHED:
             return {
-                "question": "Does the patient's name lie otherwise to his own diagnoses than to diagnoses as prevalent, "
-                "with descriptions as long?",
-                "warning": "takes diagnoses as independent given prevalence; those that come together widen the truth",
+                "question": "Does the patient's name lie otherwise to his own diagnoses than to diagnoses as "
+                "prevalent, with descriptions as long?",
+                "warning": "takes diagnoses as independent given prevalence, which those that come together are not",
             }
         question = "Does the patient's name lie otherwise to his own diagnoses than to any as many diagnoses?"
         if series == PAPERS:
@@ -168,8 +168,8 @@ class PatientTests:
         return {
             "question": question,
             "could_reject": self._could_reject(n),
-            "warning": "prevalent diagnoses and long descriptions lie elsewhere for every name, so this rejects without "
-            "any link between this name and these diagnoses",
+            "warning": "prevalent diagnoses and long descriptions lie elsewhere for every name, so this rejects "
+            "without any link between this name and these diagnoses",
         }
 
     def _could_reject(self, n: int) -> int:

@@ -101,7 +101,7 @@ def _finding(scores: Doubles, detail: dict[str, Any]) -> Finding:
         "mean_majority": float(majority.mean()),
         "p": permutation_p(float(beaten[0]), beaten[1:]),
         "interval": "Wilson over the draws of targets, 95 %; says nothing of other patients",
-        "chance": f"mean over {REPLICATES} permutations of names over patients of like frequency and number of diagnoses",
+        "chance": f"mean over {REPLICATES} permutations of names over patients alike in name frequency and diagnoses",
         "control": "one of these permutations",
         "question": "In how many random sets of targets is the attack right more often than always naming the most "
         "frequent ones, and in how many would it be under other patients' names?",

@@ -47,31 +47,34 @@ def mitigate(
         raise UsageError("nothing to do", remedy="give --scrub-top, --min-patients or --noise")
     refuse_existing(out, force=settings.force)
     before = load_vectors(vectors)
-    after = _noisy(settings, _fewer(settings, before))
+    known = _known_names(settings.patients)
+    after = _noisy(settings, _fewer(settings, before, known))
     save_vectors(after, out, force=settings.force)
     if not settings.quiet:
         typer.echo(f"{len(after)} of {len(before)} words kept, in {out.name}", err=True)
+        if known:
+            typer.echo(f"{len(known.intersection(after.words))} words of the patients' names are among them", err=True)
         typer.echo("attack these vectors again: fewer words and noise are no guarantee", err=True)
 
 
-def _fewer(settings: MitigateSettings, vectors: Vectors) -> Vectors:
-    from clinveil.vectors.mitigate import drop_rare, scrub
+def _fewer(settings: MitigateSettings, vectors: Vectors, known: frozenset[str]) -> Vectors:
+    from clinveil.lexicons.forms import name_form
+    from clinveil.vectors.mitigate import census_names, drop_rare, scrub
 
     if settings.scrub_top is not None:
-        vectors = scrub(vectors, settings.scrub_top, _names(settings.patients))
+        vectors = scrub(vectors, settings.scrub_top, census_names() | frozenset(map(name_form, known)))
     if settings.min_patients is not None:
         vectors = drop_rare(vectors, settings.min_patients)
     return vectors
 
 
-def _names(patients: Path | None) -> frozenset[str]:
+def _known_names(patients: Path | None) -> frozenset[str]:
+    """The lookup forms of known patients' name words, single letters left out."""
     from clinveil.corpus.people import read_names
-    from clinveil.lexicons.forms import name_form
     from clinveil.tokens import words
-    from clinveil.vectors.mitigate import census_names
 
-    known = (form for name in (read_names(patients) if patients else ()) for form in words(" ".join(name)))
-    return census_names() | frozenset(map(name_form, known))
+    names = read_names(patients) if patients else ()
+    return frozenset(form for name in names for form in words(" ".join(name)) if len(form) > 1)
 
 
 def _noisy(settings: MitigateSettings, vectors: Vectors) -> Vectors:

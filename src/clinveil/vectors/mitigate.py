@@ -78,7 +78,7 @@ def keep_words(vectors: Vectors, keep: Mask, **how: Any) -> Vectors:
         raise InputError("no word would be left of the vectors", remedy="ask for less")
     rows = np.flatnonzero(keep)
     counts, patients = (None if column is None else column[rows] for column in (vectors.counts, vectors.patients))
-    words = [vectors.words[row] for row in rows]
+    words = [vectors.words[row] for row in rows.tolist()]
     return Vectors(words, vectors.matrix[rows], counts, patients, vectors.n_patients, _recorded(vectors, how))
 
 

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from association_cases import CODES, four, one, swapped, vectors, world
+from scipy.stats import rankdata, wilcoxon
+from statsmodels.stats.multitest import multipletests
+
+from clinveil.attack.association import AssociationPlan, association, over_models
+from clinveil.attack.nulls import permuted, strata
+from clinveil.attack.patient_tests import (
+    MATCHED,
+    NAMES,
+    PAPERS,
+    RANDOM,
+    default_draws,
+    family_wise_error,
+)
+from clinveil.attack.signed_rank import rank_biserial, wilcoxon_p
+from clinveil.corpus.people import Patient
+from clinveil.errors import UsageError
+from clinveil.finding import document
+from clinveil.stats import holm
+from clinveil.vectors.table import Vectors
+
+QUICK = AssociationPlan(("cityblock",), permutations=399)
+
+
+def attack(made, seed=0, plan=QUICK):
+    return association(made.vectors, made.patients, made.codes, np.random.default_rng(seed), plan)
+
+
+@pytest.fixture(scope="module")
+def unlinked():
+    return attack(world(np.random.default_rng(1)))
+
+
+def test_the_four_by_hand():
+    """in - out: 1 - 9, 0 - 26/3, 1 - 29/3, 2 - 10; a fifth patient shares the first one's place."""
+    people = [*four(), Patient("p4", ("Ann", "Arne"), ("1",))]
+    findings = association(vectors(), people, CODES, np.random.default_rng(0), QUICK)
+    gaps = [-8, -26 / 3, 1 - 29 / 3, -8, -8]
+    found = one(findings, "attack.association_difference")
+    assert found.value == pytest.approx(np.mean(gaps))
+    assert found.n == 5 and found.low <= found.value <= found.high
+    assert one(findings, "attack.association_absolute").value == pytest.approx(-np.mean(gaps))
+    signed = one(findings, "attack.association_wilcoxon")
+    assert signed.value == -1 and signed.detail["in_minus_out"] == pytest.approx(np.mean(gaps))
+    coverage = one(findings, "attack.association_coverage")
+    assert (coverage.value, coverage.n, coverage.detail["shared_names"]) == (1, 5, 2)
+
+
+def test_the_signed_rank_test_is_an_enumeration():
+    values = np.array([1.0, -2.0, 3.5, 4.0])
+    ranks = rankdata(np.abs(values))
+    sums = [ranks[np.array(signs) > 0].sum() for signs in product([-1, 1], repeat=4)]
+    own, middle = ranks[values > 0].sum(), ranks.sum() / 2
+    exact = np.mean([abs(s - middle) >= abs(own - middle) for s in sums])
+    assert wilcoxon_p(values) == pytest.approx(exact) == pytest.approx(wilcoxon(values).pvalue)
+    assert rank_biserial(values) == (own - (10 - own)) / 10
+
+
+def test_signed_ranks_of_nothing_are_no_effect():
+    assert wilcoxon_p(np.zeros(5)) == 1 and rank_biserial(np.zeros(5)) == 0
+    assert rank_biserial(np.array([0.0, 2, 3])) == 1
+
+
+@pytest.mark.parametrize("link", [3.0, -3.0])
+def test_planted_links_are_found_near_and_far(link):
+    plan = AssociationPlan(("cosine",), permutations=399)
+    findings = attack(world(np.random.default_rng(2), link=link, prevalence=0.1), plan=plan)
+    found = one(findings, "attack.association_difference")
+    assert (found.value < found.chance) == (link > 0)
+    assert found.detail["p"] == 1 / 400
+    assert one(findings, "attack.association_patients", series=NAMES).value > 0.8
+    assert one(findings, "attack.association_patients", series=MATCHED).detail["unadjusted"] > 0.7
+
+
+def test_without_a_link_the_papers_tests_reject_and_the_nulls_do_not(unlinked):
+    signed = one(unlinked, "attack.association_wilcoxon")
+    assert signed.detail["p"] < 0.001 and signed.value > 0.3  # "in > out", as in the paper
+    assert signed.detail["rejected_with_names_permuted"] > 0.9
+    found = one(unlinked, "attack.association_difference")
+    assert found.low > 0.2 and found.detail["p"] > 0.05
+    assert found.value == pytest.approx(found.chance, rel=0.2) == pytest.approx(found.control, rel=0.2)
+    for series in (MATCHED, NAMES):
+        held = one(unlinked, "attack.association_patients", series=series)
+        assert held.value == 0 and held.detail["unadjusted"] < 0.12
+
+
+def test_whole_names_permuted_over_like_patients_fall_to_chance():
+    made = world(np.random.default_rng(3), link=3.0, prevalence=0.1)
+    rng = np.random.default_rng(4)
+    sizes = np.array([len(p.codes) for p in made.patients])
+    order = permuted(strata(sizes, None), rng)
+    findings = association(made.vectors, swapped(made.patients, order), made.codes, rng, QUICK)
+    found = one(findings, "attack.association_difference")
+    assert found.detail["p"] > 0.01
+    assert found.low < found.chance < found.high
+    assert one(findings, "attack.association_patients", series=NAMES).value < 0.1
+
+
+def test_the_papers_p_values_come_with_their_error_rate():
+    plan = AssociationPlan(("cosine",), permutations=99, paper_draws=True)
+    found = one(attack(world(np.random.default_rng(5)), plan=plan), "attack.association_patients", series=PAPERS)
+    assert found.detail["draws"] == 1_000
+    assert found.detail["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
+    assert "count/n" in found.detail["warning"] and "could never reject" in found.detail["warning"]
+    assert found.chance == pytest.approx(1 / 1001)
+
+
+def test_the_papers_size_of_the_problem():
+    assert default_draws(638) == 12_759
+    assert 1 / (default_draws(638) + 1) <= 0.05 / 638 < 1 / default_draws(638)
+    assert family_wise_error(638, 1_000) == pytest.approx(0.4715, abs=1e-4)
+    assert family_wise_error(10, 1_000) == pytest.approx(1 - (1 - 6 / 1001) ** 10)  # counts up to 5 are rejected
+
+
+def test_the_family_wise_error_is_what_a_simulation_has():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 101, size=(4_000, 60))  # under the null each count of 100 draws is as likely
+    alarms = [(holm(row / 100) <= 0.05).any() for row in counts]
+    assert np.mean(alarms) == pytest.approx(family_wise_error(60, 100), abs=0.025)
+
+
+def test_each_metric_is_measured_and_the_first_draws_the_curve(unlinked):
+    plan = AssociationPlan(("euclidean", "cosine"), permutations=99)
+    findings = attack(world(np.random.default_rng(1)), plan=plan)
+    for metric in ("euclidean", "cosine"):
+        assert one(findings, "attack.association_difference", metric=metric).n == 120
+    curve = [f for f in findings if f.measure == "attack.association_by_frequency"]
+    assert {f.detail["metric"] for f in curve} == {"euclidean"}
+
+
+def test_the_curve_holds_the_names_below_each_threshold(unlinked):
+    made = world(np.random.default_rng(1))
+    ids, counts = made.vectors.ids, made.vectors.counts
+    means = np.array([np.mean([counts[ids[word]] for word in p.name]) for p in made.patients])
+    curve = [f for f in unlinked if f.measure == "attack.association_by_frequency"]
+    assert [f.n for f in curve] == [int((means < (f.detail["below"] or np.inf)).sum()) for f in curve]
+    assert curve[-1].detail["below"] is None
+    assert curve[-1].value == pytest.approx(one(unlinked, "attack.association_difference").value)
+    assert curve[-1].chance == pytest.approx(one(unlinked, "attack.association_difference").chance)
+
+
+def test_every_number_has_its_chance_interval_control_and_question(unlinked):
+    for found in unlinked:
+        assert found.detail["question"].endswith("?")
+        assert found.detail["unit"] == "patients"
+        if found.measure != "attack.association_coverage":
+            assert None not in (found.value, found.low, found.high, found.chance, found.control), found.measure
+            assert found.low <= found.value <= found.high
+
+
+def test_a_seed_gives_the_same_document_for_any_number_of_threads():
+    made = world(np.random.default_rng(6), n=40, m=12)
+    plans = [AssociationPlan(("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)]
+    one_, two = (document("x", attack(made, seed=9, plan=plan), seed=9) for plan in plans)
+    assert one_ == two
+    assert one_ != document("x", attack(made, seed=10, plan=plans[0]), seed=9)
+
+
+def test_no_finding_tells_a_name_or_a_diagnosis():
+    made = world(np.random.default_rng(6), n=40, m=12)
+    said = str(document("x", attack(made), seed=0))
+    assert not any(word in said for word in made.vectors.words)
+
+
+def test_few_patients_are_not_tested_but_counted():
+    findings = association(vectors(), four((("1",), ("2",), (), ("1", "2", "3", "4"))), CODES, np.random.default_rng(0))
+    coverage, null = findings
+    assert (coverage.value, coverage.detail["no_diagnosis"], coverage.detail["all_diagnoses"]) == (0.5, 1, 1)
+    assert null.value is None and "2 patients" in null.detail["why"]
+
+
+def test_vectors_without_counts_say_what_they_cannot_keep():
+    made = world(np.random.default_rng(7), n=40, m=12)
+    bare = Vectors(made.vectors.words, made.vectors.matrix)
+    findings = association(bare, made.patients, made.codes, np.random.default_rng(0), QUICK)
+    assert one(findings, "attack.association_difference").detail["strata_of"] == "number of diagnoses"
+    assert "--notes" in one(findings, "attack.association_by_frequency").detail["why"]
+
+
+def test_an_unknown_metric_is_a_wrong_usage():
+    with pytest.raises(UsageError, match="unknown metric"):
+        attack(world(np.random.default_rng(7), n=20, m=12), plan=AssociationPlan(("minkowski",), permutations=99))
+
+
+def test_over_models_is_statsmodels_holm_within_each_measure():
+    plan = AssociationPlan(("cityblock", "cosine", "euclidean"), permutations=199)
+    findings = [f for seed in (1, 2) for f in attack(world(np.random.default_rng(seed), n=40, m=12), plan=plan)]
+    adjusted = over_models(findings)
+    assert [f.value for f in adjusted] == [f.value for f in findings]
+    for measure in ("attack.association_difference", "attack.association_wilcoxon"):
+        family = [f for f in adjusted if f.measure == measure]
+        expected = multipletests([f.detail["p"] for f in family], method="holm")[1]
+        assert [f.detail["p_over_models"] for f in family] == pytest.approx(list(expected))
+        assert {f.detail["models"] for f in family} == {6}
+    assert "p_over_models" not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").detail
+
+
+def test_who_could_be_found_at_all_is_counted():
+    """One diagnosis of 30 gives no P below 1/30; four of 30 give one of 1/27,405."""
+    made = world(np.random.default_rng(8), n=100, m=30)
+    sizes = np.array([len(p.codes) for p in made.patients])
+    found = one(attack(made), "attack.association_patients", series=RANDOM)
+    assert found.detail["could_reject"] == int((sizes >= 3).sum())

@@ -1,0 +1,178 @@
+"""`clinveil attack association` and `clinveil attack scenario`: findings, tables, and one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from association_cases import world
+
+from clinveil.cli.main import main
+from clinveil.corpus.people import write_codes, write_patients
+from clinveil.finding import read_findings
+from clinveil.report.summarise import blocks
+from clinveil.vectors.files import save_vectors
+from clinveil.vectors.table import Vectors
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("association")
+    made = world(np.random.default_rng(1), n=60, m=20, link=1.0)
+    save_vectors(made.vectors, folder / "v")
+    save_vectors(made.vectors, folder / "v.vec")
+    write_patients(made.patients, folder / "patients.parquet")
+    write_codes(made.codes, folder / "codes.csv")
+    (folder / "targets.txt").write_text("\n".join(list(made.codes.values())[:9]))
+    notes = "\n".join(
+        f'{i},p{i},"{" ".join(p.name)} has {made.codes[p.codes[0]]}"' for i, p in enumerate(made.patients)
+    )
+    (folder / "notes.csv").write_text(f"note_id,patient_id,text\n{notes}\n")
+    return folder
+
+
+def run(attack, files, *arguments, vectors=("v",)):
+    common = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv"]
+    paths = [files / name for name in vectors]
+    return main(["attack", attack, *map(str, [*paths, *common, *arguments])])
+
+
+ASSOCIATION = ("association", "--metric", "cosine", "--permutations", 99)
+BOTH = ("--metric", "cosine", "--metric", "cityblock")
+SCENARIO = ("scenario", "--metric", "cosine", "--permutations", 19, "--draws", 20, "--drawn", 8, "--min-patients", 3)
+
+
+@pytest.mark.parametrize("command", [ASSOCIATION, SCENARIO])
+def test_findings_are_a_document_that_the_seed_makes_again(files, tmp_path, command):
+    attack, *flags = command
+    flags += ["--targets", files / "targets.txt", "--everyone", 600] if attack == "scenario" else []
+    for out in ("a.json", "b.json"):
+        assert run(attack, files, *flags, "--seed", 5, "-q", "--json", tmp_path / out) == 0
+    data = json.loads((tmp_path / "a.json").read_text())
+    assert data["command"] == f"attack {attack}" and data["seed"] == 5
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+    found = read_findings(tmp_path / "a.json")
+    assert all(f.measure.startswith(("attack.association", "attack.scenario", "attack.chain")) for f in found)
+    for f in found:
+        missing = [k for k in ("value", "low", "high", "chance", "control") if getattr(f, k) is None]
+        assert not missing or f.detail["why"], (f.measure, missing)
+
+
+@pytest.mark.parametrize("command", [ASSOCIATION, SCENARIO])
+def test_a_table_goes_to_stdout_and_the_seed_to_stderr(files, capfd, command):
+    attack, *flags = command
+    assert run(attack, files, *flags) == 0
+    out, err = capfd.readouterr()
+    assert "seed " in err and attack in out and "chance" in out and "asks:" in out
+
+
+def test_json_on_stdout_is_json_alone(files, capfd):
+    assert run(*ASSOCIATION[:1], files, *ASSOCIATION[1:], "--json", "-", "-q") == 0
+    assert json.loads(capfd.readouterr().out)["schema"] == "clinveil.findings/1"
+
+
+def test_several_models_are_corrected_together_and_told_apart(files, tmp_path):
+    flags = ("--metric", "cosine", "--metric", "euclidean", "--permutations", 99, "--json", tmp_path / "f.json", "-q")
+    assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v", "v.vec")) == 0
+    found = read_findings(tmp_path / "f.json")
+    models = {f.detail["model"] for f in found}
+    assert len(models) == 2 and all("v.vec" not in model for model in models)
+    differences = [f for f in found if f.measure == "attack.association_difference"]
+    assert len(differences) == 4 and {f.detail["models"] for f in differences} == {4}
+    assert all(f.detail["p_over_models"] >= f.detail["p"] for f in differences)
+
+
+def test_the_papers_p_values_are_an_option(files, tmp_path):
+    for flags, wanted in (((), 0), (("--paper-p",), 1)):
+        json_out = ("--json", tmp_path / "f.json", "-q")
+        assert run("association", files, *ASSOCIATION[1:], *flags, *json_out) == 0
+        found = [f for f in read_findings(tmp_path / "f.json") if "count/n" in str(f.detail.get("warning"))]
+        assert len(found) == wanted
+
+
+def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, capfd):
+    flags = (*ASSOCIATION[1:], "--json", tmp_path / "f.json")
+    assert run("association", files, *flags, vectors=("v.vec",)) == 0
+    assert "give --notes" in capfd.readouterr().err
+    assert run("association", files, *flags, "--notes", files / "notes.csv", vectors=("v.vec",)) == 0
+    assert "give --notes" not in capfd.readouterr().err
+    differences = [f for f in read_findings(tmp_path / "f.json") if f.measure == "attack.association_difference"]
+    assert differences[0].detail["strata_of"] == "name frequency and number of diagnoses"
+
+
+@pytest.mark.parametrize(
+    ("attack", "flags", "code", "said"),
+    [
+        ("association", ("--metric", "cosin"), 2, "unknown metric 'cosin'"),
+        ("association", ("--permutations", "1"), 2, "permutations"),
+        ("scenario", ("--metric", "cosin"), 2, "unknown metric 'cosin'"),
+        ("scenario", ("--drawn", "5"), 2, "drawn"),
+        ("scenario", ("--targets", "missing.txt"), 3, "missing.txt"),
+        ("scenario", ("--everyone", "3"), 3, "60 patients were missed, of 3 altogether"),
+    ],
+)
+def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
+    targets = ("--targets", files / "targets.txt") if "--targets" not in flags and attack == "scenario" else ()
+    assert run(attack, files, *flags, *targets, "-q") == code
+    err = capfd.readouterr().err
+    assert said in err and len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("lies.vec", b"9 2\nann 1 2\n", "promises 9 words and holds 1"),
+        ("short.vec", b"1 3\nann 1 2\n", "2 numbers where 3 are expected"),
+        ("nan.vec", b"1 2\nann nan 2\n", "NaN"),
+        ("lies.bin", b"900000000 300\nann " + b"\0" * 20, "too short"),
+        ("strange.vec", b"2 2\nxaver 1 2\nyolanda 3 4\n", "no name has a vector"),
+    ],
+)
+@pytest.mark.parametrize("attack", ["association", "scenario"])
+def test_bad_vectors_are_one_line(files, tmp_path, capfd, attack, name, data, said):
+    (tmp_path / name).write_bytes(data)
+    common = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv", "--notes", files / "notes.csv"]
+    assert main(["attack", attack, str(tmp_path / name), *map(str, common), "-q"]) == 3
+    err = capfd.readouterr().err
+    assert said in err and len(err.strip().splitlines()) == 1
+    assert "xaver" not in err
+
+
+def test_the_report_knows_every_measure(files, tmp_path):
+    assert run("association", files, *BOTH, *ASSOCIATION[3:], "-q", "--json", tmp_path / "a.json") == 0
+    flags = (
+        *BOTH,
+        *SCENARIO[3:],
+        "--targets",
+        files / "targets.txt",
+        "--everyone",
+        600,
+        "-q",
+        "--json",
+        tmp_path / "s.json",
+    )
+    assert run("scenario", files, *flags) == 0
+    found = [f for name in ("a.json", "s.json") for f in read_findings(tmp_path / name)]
+    shown = blocks(found, "internal")
+    assert {block.name for block in shown} == {f.measure for f in found}
+    for block in shown:
+        labels = [row.label for row in block.rows]
+        assert len(set(labels)) == len(labels), (block.name, labels)
+
+
+def test_names_and_diagnoses_are_not_in_what_is_printed(files, tmp_path, capfd):
+    assert run("association", files, *ASSOCIATION[1:]) == 0
+    out, err = capfd.readouterr()
+    assert not any(word in out + err for word in ("firsta", "lasta", "illnessa"))
+
+
+def test_imported_vectors_may_hold_any_words(files, tmp_path):
+    made = world(np.random.default_rng(1), n=60, m=20)
+    words = ["New_York", "don't", *made.vectors.words[2:]]
+    save_vectors(Vectors(words, made.vectors.matrix), tmp_path / "v.txt")
+    flags = ["--patients", files / "patients.parquet", "--codes", files / "codes.csv", *ASSOCIATION[1:], "-q"]
+    out = tmp_path / "f.json"
+    assert main(["attack", "association", str(tmp_path / "v.txt"), *map(str, flags), "--json", str(out)]) == 0
+    coverage = next(f for f in read_findings(out) if f.measure == "attack.association_coverage")
+    assert coverage.detail["names_without_vector"] == 1 and coverage.value == 59 / 60
