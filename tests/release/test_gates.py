@@ -112,5 +112,10 @@ def test_the_feed_closes_gates():
     assert patient_gates([]) == []
 
 
+def test_what_was_not_looked_for_has_no_gate():
+    nothing = Finding("attack.own_phone", None, n=0, detail={"why": "none is known", "in_feed": 9, "in_release": 9})
+    assert patient_gates([nothing]) == []
+
+
 def test_a_public_seed_closes_its_gate():
     assert failed([seed_gate(Key.from_seed(1))]) == {"no test seed"}

@@ -124,3 +124,24 @@ def test_a_folder_of_notes_has_a_fingerprint(tmp_path):
     assert before == fingerprint(folder)
     (folder / "a.txt").rename(folder / "b.txt")
     assert fingerprint(folder) != before
+
+
+def test_a_resumed_run_does_not_leave_an_older_release_standing(tmp_path, notes):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), run_folder(out, notes, PLAIN) as folder:
+        folder.release.mkdir()
+        raise KeyboardInterrupt
+    with pytest.raises(GateError), run_folder(out, notes, PLAIN) as folder:
+        folder.finish("refused")
+        raise GateError("failed")
+    assert not (out / "release").exists()
+
+
+def test_another_feed_under_the_same_name_does_not_resume(tmp_path, notes):
+    feed = tmp_path / "patients.parquet"
+    feed.write_bytes(b"one")
+    settings = ReleaseSettings(patients=feed)
+    interrupted(tmp_path / "out", notes, settings)
+    feed.write_bytes(b"two")
+    with pytest.raises(UsageError, match="other notes or settings"), run_folder(tmp_path / "out", notes, settings):
+        pass

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import sys
 import traceback
+from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -49,8 +52,19 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def run() -> NoReturn:
-    """The console script: run the command, and exit with the code that the design names."""
+    """The console script: run the command, and exit with the code that the design names.
+
+    A polite signal to end (a scheduler's) is an interruption, so that scratch text is removed; files that are being
+    written are for their owner only.
+    """
+    os.umask(0o077)
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _interrupted)
     sys.exit(main(sys.argv[1:]))
+
+
+def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def main(arguments: list[str]) -> int:
@@ -63,7 +77,7 @@ def main(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _say("interrupted", 130)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             return _say("no space is left on the disk (free some, and run the same command again)", 5)
         return _say(f"the system refused a file operation: {error.strerror} (look at the places that you named)", 2)
     except Exception as error:  # noqa: BLE001  its message may hold note text, so only its place is shown

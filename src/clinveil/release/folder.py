@@ -89,8 +89,10 @@ def run_folder(out: Path, notes: Path, settings: ReleaseSettings) -> Iterator[Ru
         _move_aside(out)
     private_folder(folder.vault)
     with _lock(folder.vault / "lock"):
+        # What an interrupted run had published is made again: it must not outlive a gate that now fails.
+        for leftover in (folder.release, folder.refused, folder.work, folder.staging):
+            remove(leftover)
         for scratch in (folder.work, folder.staging):
-            remove(scratch)
             private_folder(scratch)
         private_text(folder.vault / STATE, json.dumps(state))
         try:
@@ -158,7 +160,11 @@ def _lock(path: Path) -> Iterator[None]:
 def _digest(notes: Path, settings: ReleaseSettings) -> str:
     """What the run is a function of: the notes' bytes and the settings that change the outcome."""
     record = {k: v for k, v in settings.model_dump(mode="json").items() if k not in _FREE}
-    return hashlib.sha256(json.dumps([fingerprint(notes), record], sort_keys=True).encode()).hexdigest()
+    beside = [
+        fingerprint(path) if path and path.exists() else None for path in (settings.patients, settings.keep_words)
+    ]
+    whole = json.dumps([fingerprint(notes), beside, record], sort_keys=True)
+    return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def fingerprint(path: Path) -> str:

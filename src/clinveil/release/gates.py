@@ -87,11 +87,14 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
 
 
 def patient_gates(findings: Sequence[Finding]) -> list[Gate]:
-    """What the known-patient feed must not find in the patients' own notes; empty without a feed."""
+    """What the known-patient feed must not find in the patients' own notes; empty without a feed.
+
+    What could not be looked for, because the feed knows none of it, has no gate: the report warns instead.
+    """
     own = [f for f in findings if _is_own(f)]
     return [
         *(_feed(f) for f in own if f.measure == "attack.own_name"),
-        *(_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in own),
+        *(_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in own if f.value is not None),
     ]
 
 

@@ -169,9 +169,7 @@ def _warnings(account: Account) -> tuple[str, ...]:
     if account.job.corpus.columns.patient_id is None:
         said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
-    own = next((f for f in account.findings if f.measure == "attack.own_name"), None)
-    if own is not None and own.control == 0:
-        said.append("No known patient's own full name stands in his source notes: is the feed that of these patients?")
+    said += _feed_warnings(account)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     if settings.memo == "occurrence":
@@ -184,6 +182,20 @@ def _warnings(account: Account) -> tuple[str, ...]:
     if settings.keep_words:
         said.append(f"{account.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
+
+
+def _feed_warnings(account: Account) -> list[str]:
+    own = {f.measure.removeprefix("attack.own_"): f for f in account.findings if f.measure.startswith("attack.own_")}
+    if not own:
+        return ["No known-patient feed was given: no patient's own identifiers could be looked for in his notes."]
+    missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
+    said = [f"Not looked for, because the feed holds none that could be: {', '.join(missing)}."] if missing else []
+    known, patients = int(own["name"].detail.get("in_release") or 0), account.counts.n_patients
+    if 2 * known < patients:
+        said.append(f"The feed knows {known / patients:.0%} of the patients: nothing is known of the others.")
+    if own["name"].control == 0:
+        said.append("No known patient's own full name stands in his source notes: is the feed that of these patients?")
+    return said
 
 
 def _singled_out(account: Account, measure: str, what: str) -> str:

@@ -1,0 +1,73 @@
+"""`verify` reads what somebody else made: damage is a failed check, never a crash."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clinveil.errors import InputError
+from clinveil.release.manifest import SCHEMA, sealed, write_sums
+from clinveil.release.verify import verify
+
+NOTES = {"file": "notes.csv", "rows": 1, "text": "text", "id": "note_id", "patient": None, "keep": []}
+GOOD = {
+    "schema": SCHEMA,
+    "files": {},
+    "gates": [{"name": "a", "passed": True}],
+    "test_seed": False,
+    "notes": NOTES,
+}
+
+
+def release(folder, document=GOOD, *, raw=None):
+    folder.mkdir()
+    (folder / "notes.csv").write_text('"note_id","text"\n"1","a b"\n')
+    (folder / "README.md").write_text("x")
+    (folder / "report.html").write_text("x")
+    (folder / "manifest.json").write_text(raw if raw is not None else sealed(document))
+    write_sums(folder)
+    return folder
+
+
+def test_a_good_one(tmp_path):
+    assert all(check.passed for check in verify(release(tmp_path / "r")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": {**NOTES, "keep": None}},
+        {"notes": {**NOTES, "file": "../secret.csv"}},
+        {"notes": {**NOTES, "rows": 2}},
+        {"notes": {**NOTES, "text": "other"}},
+        {"notes": None},
+        {"gates": []},
+        {"gates": [{"name": "a", "passed": False}]},
+        {"gates": "all fine"},
+        {"test_seed": True},
+        {"files": {"notes.csv": "0" * 64}},
+        {"files": None},
+    ],
+)
+def test_each_lie_fails(tmp_path, change):
+    assert not all(check.passed for check in verify(release(tmp_path / "r", {**GOOD, **change})))
+
+
+RAWS = ["", "[]", "{}", "nul", '{"schema": 3}', json.dumps({"schema": SCHEMA}), "[" * 50_000]
+
+
+@pytest.mark.parametrize("case", range(len(RAWS)))
+def test_no_manifest(tmp_path, case):
+    assert not all(check.passed for check in verify(release(tmp_path / "r", raw=RAWS[case])))
+
+
+def test_sums_that_are_no_text(tmp_path):
+    folder = release(tmp_path / "r")
+    (folder / "SHA256SUMS").write_bytes(b"\xff\xfe")
+    assert not all(check.passed for check in verify(folder))
+
+
+def test_nothing_to_verify(tmp_path):
+    with pytest.raises(InputError):
+        verify(tmp_path / "absent")
