@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from clinveil.cli.attack import ATTACKS
 from clinveil.cli.main import COMMANDS, main
+from clinveil.cli.study import STUDIES
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -76,8 +78,12 @@ def test_links_of_the_readme_lead_somewhere():
 def test_flags_named_in_the_documents_exist(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     known = set()
-    for name in COMMANDS:
-        main([name, "--help"])
+    for name in [
+        *([command] for command in COMMANDS),
+        *(["attack", a] for a in ATTACKS),
+        *(["study", s] for s in STUDIES),
+    ]:
+        main([*name, "--help"])
         known |= set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out))
     said = "".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", said))
