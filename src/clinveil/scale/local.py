@@ -31,15 +31,19 @@ def threads(workers: int) -> Map:
     return _pooled(lambda: ThreadPoolExecutor(workers), workers)
 
 
-def processes(workers: int) -> Map:
-    """A map over spawned processes (a child forked after faiss, torch or numba hangs)."""
+def processes(workers: int, *, ahead: int | None = None) -> Map:
+    """A map over spawned processes (a child forked after faiss, torch or numba hangs).
+
+    `ahead`: items read ahead of the result that is waited for; two a worker unless given. Few tasks of unlike length
+    want more, or one long task leaves the other workers idle.
+    """
     if workers == 1:
         return serial
     context = multiprocessing.get_context("spawn")
-    return _pooled(lambda: ProcessPoolExecutor(workers, mp_context=context), workers)
+    return _pooled(lambda: ProcessPoolExecutor(workers, mp_context=context), workers, ahead)
 
 
-def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int) -> Map:
+def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int, ahead: int | None = None) -> Map:
     if workers == 1:
         return serial
 
@@ -49,7 +53,7 @@ def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int) 
             try:
                 for item in items:
                     window.append(executor.submit(function, item))
-                    if len(window) > 2 * workers:
+                    if len(window) > (ahead or 2 * workers):
                         yield window.popleft().result()
                 while window:
                     yield window.popleft().result()

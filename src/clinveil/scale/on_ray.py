@@ -11,8 +11,11 @@ from clinveil.errors import MissingExtra
 from clinveil.scale.local import Map
 
 
-def on_ray(workers: int, address: str | None = None) -> Map:
-    """A map over Ray tasks, on a local Ray unless an address is given. Raises MissingExtra without Ray."""
+def on_ray(workers: int, address: str | None = None, *, ahead: int | None = None) -> Map:
+    """A map over Ray tasks, on a local Ray unless an address is given; `ahead` as for `processes`.
+
+    Raises MissingExtra without Ray.
+    """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray
@@ -27,7 +30,7 @@ def on_ray(workers: int, address: str | None = None) -> Map:
         window: deque[Any] = deque()
         for item in items:
             window.append(task.remote(item))
-            if len(window) > 2 * workers:
+            if len(window) > (ahead or 2 * workers):
                 yield ray.get(window.popleft())
         while window:
             yield ray.get(window.popleft())

@@ -16,6 +16,7 @@ from clinveil.study.jmir_2020.treat import Source
 from clinveil.study.tasks import perform_all, study_folder
 
 Say = Callable[[str], None]
+AHEAD = 1_000  # all tasks of a stage: they are few, and of very unlike length
 
 
 def run_study(
@@ -56,5 +57,5 @@ def _map(settings: StudySettings) -> Map:
     if settings.on == "ray":
         from clinveil.scale.on_ray import on_ray
 
-        return on_ray(settings.workers)
-    return processes(settings.workers)
+        return on_ray(settings.workers, ahead=AHEAD)
+    return processes(settings.workers, ahead=AHEAD)
