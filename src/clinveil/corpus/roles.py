@@ -7,12 +7,13 @@ import pyarrow.compute as pc
 
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
 from clinveil.corpus.jsonl import JSON_MARK
+from clinveil.corpus.plain import plain_array
 from clinveil.corpus.streams import wrong_encoding
 from clinveil.errors import InputError
 
 
 def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa.RecordBatch:
-    """A batch with the fields of `ROLE_FIELDS`, then the kept columns as they are.
+    """A batch with the fields of `ROLE_FIELDS`, then the kept columns: their values, and nothing else of them.
 
     Args:
         raw: the source's columns.
@@ -20,14 +21,14 @@ def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa
         rows: how many rows came before, for messages.
 
     Raises:
-        InputError: a text column that is no text, an id that is null, empty or neither text nor whole number, broken
-            UTF-8.
+        InputError: a text column that is no text, an id that is null, empty or neither text nor whole number, a kept
+            column of a type that cannot be freed of its dictionaries, broken UTF-8.
     """
     note_ids = id_column(raw, columns.note_id, where, rows)
     patients = id_column(raw, columns.patient_id, where, rows) if columns.patient_id else note_ids
     place = _Place(where, rows)
     text = place.text(raw.column(columns.text), columns.text)
-    kept = [place.kept(raw.column(name)) for name in columns.keep]
+    kept = [place.kept(raw.column(name), name) for name in columns.keep]
     fields = [_kept_field(raw.schema.field(a), b.type) for a, b in zip(columns.keep, kept, strict=True)]
     return pa.record_batch([note_ids, patients, text, *kept], schema=pa.schema([*ROLE_FIELDS, *fields]))
 
@@ -63,18 +64,22 @@ class _Place:
             raise InputError(what, where=self.at(empty), remedy="every note needs an id, and a patient where any has")
         return ids
 
-    def kept(self, column: pa.Array) -> pa.Array:
-        column = _plain(column)  # the categories of a dictionary would carry values of rows that are not there
+    def kept(self, column: pa.Array, name: str) -> pa.Array:
+        try:
+            column = plain_array(column)  # a dictionary would carry values of rows that are not there
+        except TypeError:
+            what = f"kept column {name!r} is of a type that cannot be rebuilt from its values alone"
+            raise InputError(what, where=self._where, remedy="store it as plain values, or do not keep it") from None
         if pa.types.is_large_string(column.type):
             column = pc.cast(column, pa.string())
-        return self._valid(column) if _is_text(column.type) else column
+        return self._valid(column)
 
     def _valid(self, column: pa.Array) -> pa.Array:
         """Parquet readers do not look whether text is UTF-8."""
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
-            bad = next(i for i in range(len(column)) if not _is_valid(column.slice(i, 1)))
+            bad = next(i for i in range(len(column)) if not _is_valid(column.take(pa.array([i]))))
             raise wrong_encoding(self.at(bad), "UTF-8") from None
         return column
 
