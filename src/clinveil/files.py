@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import re
 import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import permutations
 from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PART = ".part"
 OLD = ".old"
@@ -21,18 +31,58 @@ def default_vault(out: Path) -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner can enter (0700), parents included; return it."""
+    """Make a folder that only its owner can enter (0700), and its parents; return it.
+
+    An existing folder must be private already or empty: others may need what lies in it, so it is not shut to them.
+    Raises UsageError for any other one, for one that all may write to (such as /tmp), and for a file.
+    """
+    if path.exists():
+        _refuse_shared(path)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.chmod(0o700)
+    if stat.S_IMODE(path.stat().st_mode) != 0o700:
+        path.chmod(0o700)
     return path
+
+
+def _refuse_shared(path: Path) -> None:
+    if not path.is_dir():
+        raise UsageError("is no folder", where=path.name, remedy="name another place")
+    mode = path.stat().st_mode
+    if mode & stat.S_ISVTX or (mode & 0o077 and any(path.iterdir())):
+        remedy = "name a new folder, or one that only you can enter (chmod 700)"
+        raise UsageError("is a folder that others can enter, and is in use", where=path.name, remedy=remedy)
 
 
 def private_text(path: Path, text: str) -> None:
     """Write a file that only its owner can read (0600), whole or not at all."""
-    part = path.with_name(path.name + PART)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
+    part = path.with_name(f".{token_hex(4)}{PART}")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def save_array(path: Path, array: NDArray[Any]) -> None:
+    """Write an array of one or more dimensions as `.npy`, in C order. Raises OSError as `write_array` does."""
+    import numpy as np
+
+    array = np.ascontiguousarray(array)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        write_array(file, array)
+
+
+def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
+    """Write the bytes of an array, in C order.
+
+    Unlike `numpy.save` and `tofile`, which hide it, a failure keeps its cause: OSError with ENOSPC on a full disk.
+    """
+    import numpy as np
+
+    file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def remove(path: Path) -> None:
@@ -49,30 +99,127 @@ def refuse_existing(out: Path, *, force: bool) -> None:
         raise UsageError("is there already", where=out.name, remedy="name another place, or use --force")
 
 
+def refuse_nested(**places: Path | None) -> None:
+    """Refuse places that would destroy or hold one another: each must lie outside all others, symbolic links resolved.
+
+    Args:
+        places: paths by the name that the message gives them, such as `OUT`; None for one that is not used.
+
+    Raises:
+        UsageError: two of them are the same, or one lies inside the other.
+    """
+    given = [(role.replace("_", " "), path.resolve()) for role, path in places.items() if path is not None]
+    for (role, path), (outer_role, outer) in permutations(given, 2):
+        if _same(path, outer):
+            raise UsageError(f"{role} and {outer_role} are the same place", where=path.name, remedy="name another one")
+        if any(_same(parent, outer) for parent in path.parents):
+            remedy = "name a place outside it"
+            raise UsageError(f"{role} lies inside {outer_role}", where=path.name, remedy=remedy)
+
+
+def _same(one: Path, other: Path) -> bool:
+    # The second test knows hard links, and names that differ in letter case where the disk does not tell them apart.
+    return one == other or (one.exists() and other.exists() and one.samefile(other))
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file for as long as the block runs, against other processes; it is removed at the end.
+
+    Raises UsageError, which names the lock's folder, where another run holds it or where the disk knows no locks.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    busy = UsageError("another run is at work here", where=path.parent.name, remedy="wait for it to end")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _flock(descriptor, busy)
+        # The run before may have removed the file between our opening it and our lock on it.
+        if not path.exists() or not os.path.samestat(path.stat(), os.fstat(descriptor)):
+            raise busy
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # or a forked worker would hold on to it
+    finally:
+        os.close(descriptor)
+
+
+def _flock(descriptor: int, busy: UsageError) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise busy from None
+    except OSError:
+        raise UsageError("the disk cannot lock files", where=busy.where, remedy="name a place on another") from None
+
+
+@contextmanager
+def workplace(out: Path) -> Iterator[Path]:
+    """Yield a new private folder beside OUT for what is half done; it is removed at the end, come what may.
+
+    Its name is `.OUT.<8 hex digits>.part`, and it holds a lock file that is locked while the run lives. What a killed
+    run left is removed by the next run with the same OUT, and an earlier OUT that stood in there is put back. A folder
+    counts as left only if it has such a name, belongs to this user, is 0700, and holds a lock file that no process
+    holds; all else beside OUT is left alone.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _clear_left(out)
+    # Locked before it gets its name, so that no other run takes it for one that was left.
+    fresh = Path(tempfile.mkdtemp(prefix=".clinveil-", dir=out.parent))
+    try:
+        with _lock_of(fresh, out).open("xb") as lock:
+            with suppress(OSError):  # where the disk cannot lock, no run can take the lock of another either
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder = fresh.rename(out.with_name(f".{out.name}.{token_hex(4)}{PART}"))
+            try:
+                yield folder
+            finally:
+                _clear(folder, out)
+    finally:
+        remove(fresh)
+
+
+def _lock_of(folder: Path, out: Path) -> Path:
+    return folder / f"{out.name}.lock"
+
+
+def _clear_left(out: Path) -> None:
+    pattern = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}{re.escape(PART)}")
+    for folder in [p for p in out.parent.iterdir() if pattern.fullmatch(p.name)]:
+        # One that is locked is in use; one that has just gone is another run's work, done.
+        with suppress(UsageError, FileNotFoundError):
+            found, lock = folder.lstat(), _lock_of(folder, out)
+            private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
+            if private and found.st_uid == os.geteuid() and lock.is_file():
+                with locked(lock):
+                    _clear(folder, out)
+
+
+def _clear(folder: Path, out: Path) -> None:
+    old = folder / (out.name + OLD)
+    if old.exists() and not out.exists():
+        old.replace(out)
+    remove(folder)
+
+
 @contextmanager
 def whole(out: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside OUT that becomes OUT on success and is removed on failure.
+    """Yield a temporary path, in a `workplace` beside OUT, that becomes OUT on success and is removed on failure.
 
     The caller makes a file or a folder there. An existing OUT is refused, or with `force` kept aside until success.
-    Everything made there is readable by its owner only. Raises UsageError if OUT is taken.
+    Everything made there is readable by its owner only. Raises UsageError if OUT is taken, at the start or at the end.
     """
     refuse_existing(out, force=force)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part, old = out.with_name(out.name + PART), out.with_name(out.name + OLD)
-    remove(part)
-    try:
+    with workplace(out) as folder:
+        refuse_existing(out, force=force)  # one that a killed run had set aside may be back
+        part = folder / out.name
         yield part
         _only_owner(part)
+        refuse_existing(out, force=force)
         if out.exists():
-            remove(old)
-            out.replace(old)
+            out.replace(folder / (out.name + OLD))
         part.replace(out)
-        remove(old)
-    except BaseException:
-        remove(part)
-        if old.exists() and not out.exists():
-            old.replace(out)
-        raise
 
 
 def _only_owner(path: Path) -> None:

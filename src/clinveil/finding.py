@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from numpy.random import Generator
 
 from clinveil.errors import InputError
+from clinveil.files import private_text
 
 SCHEMA = "clinveil.findings/1"
 Better = Literal["lower", "higher"]
@@ -128,11 +128,7 @@ def write_findings(target: str | Path, command: str, findings: Iterable[Finding]
     if str(target) == "-":
         sys.stdout.write(text)
         return
-    path = Path(target)
-    part = path.with_name(path.name + ".part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
+    private_text(Path(target), text)
 
 
 def read_findings(path: Path) -> list[Finding]:

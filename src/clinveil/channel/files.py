@@ -13,7 +13,7 @@ import pyarrow.feather as feather
 
 from clinveil.channel.channel import Channel
 from clinveil.errors import InputError
-from clinveil.files import private_folder, whole
+from clinveil.files import private_folder, save_array, whole
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
@@ -26,7 +26,7 @@ def save_channel(channel: Channel, path: Path, *, force: bool = False) -> None:
         table = pa.table({"word": pa.array(channel.words, pa.string())})
         feather.write_feather(table, folder / "words.arrow", compression="zstd")
         for name in ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(channel, name), allow_pickle=False)
+            save_array(folder / f"{name}.npy", getattr(channel, name))
         (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
 
 

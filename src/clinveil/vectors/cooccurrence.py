@@ -22,6 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from clinveil.corpus.corpus import TEXT, Corpus
+from clinveil.files import write_array
 from clinveil.scale.local import threads
 from clinveil.tokens import words
 
@@ -138,7 +139,7 @@ class _Counter:
         else:
             path = self._path.with_name(f"{self._path.name}-{len(self._runs)}.run")
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                self._sorted().tofile(file)
+                write_array(file, self._sorted())
             self._runs.append(np.memmap(path, RECORD, mode="r"))
             self._table["units"] = 0
             self._used = 0

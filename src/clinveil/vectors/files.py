@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.errors import InputError
-from clinveil.files import private_folder, whole
+from clinveil.files import private_folder, save_array, whole
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
 
@@ -69,7 +69,7 @@ def _write_folder(vectors: Vectors, folder: Path) -> None:
     table = pa.table(columns)
     with pa.OSFile(str(folder / "words.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
-    np.save(folder / "matrix.npy", vectors.matrix, allow_pickle=False)
+    save_array(folder / "matrix.npy", vectors.matrix)
     meta = {"schema": SCHEMA, "secret": True, "n_patients": vectors.n_patients, "meta": dict(vectors.meta)}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.errors import InputError
-from clinveil.files import private_folder, whole
+from clinveil.files import private_folder, save_array, whole
 from clinveil.vectors.table import Neighbours, Vectors
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> No
     with whole(path, force=force) as folder:
         private_folder(folder)
         for name, column in _columns(table).items():
-            np.save(folder / f"{name}.npy", column, allow_pickle=False)
+            save_array(folder / f"{name}.npy", column)
         meta = {"schema": "clinveil.neighbours/1", "secret": True, "recall": table.recall, "meta": dict(table.meta)}
         (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 

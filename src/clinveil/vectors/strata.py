@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.files import write_array
 from clinveil.scale.local import threads
 from clinveil.vectors.adagrad import PAIR, Pairs, tiled_order
 
@@ -80,7 +81,7 @@ class Strata:
                 continue
             path = self._path(divmod(name, PARTS))
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-                pairs[members].tofile(file)
+                write_array(file, pairs[members])
 
     def epoch(self, step: Step, *, seed: int, epoch: int, workers: int) -> float:
         """Pass over all pairs once, rounds, tiles and their pairs in random order; return the sum of losses.
