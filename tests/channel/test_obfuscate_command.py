@@ -14,6 +14,7 @@ import pytest
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.files import channel_digest, load_channel
 from clinveil.cli.main import main
+from clinveil.files import locked
 from clinveil.keys import Key
 from clinveil.tokens import words
 from clinveil.vectors.files import load_vectors, save_vectors
@@ -197,3 +198,45 @@ def test_real_notes(real_data, tmp_path):
     tokens = json.loads((tmp_path / "out.parquet.vault" / "manifest.json").read_text())["tokens"]
     assert (tokens["notes"], tokens["self_replaced"], tokens["unknown"]) == (1796, 0, 0)
     assert tokens["words"] == tokens["replaced"] > 800_000
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("out", "more", "said"),
+    [
+        ("x", ["--vault", "x"], "OUT and the vault are the same place"),
+        ("x", ["--vault", "x/v"], "the vault lies inside OUT"),
+        ("v/x", ["--vault", "v"], "OUT lies inside the vault"),
+        ("in.parquet", [], "OUT and NOTES are the same place"),
+        ("x", ["--vault", "in.parquet"], "the vault and NOTES are the same place"),
+        ("vectors", ["--vectors", "vectors"], "OUT and --vectors are the same place"),
+        ("x", ["--vault", "home"], "home: is there already, and is no vault"),
+        ("x", ["--vault", "file"], "file: is there already, and is no vault"),
+    ],
+)
+def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch, capsys, out, more, said):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in.parquet", "file", "home/letter", "vectors/meta.json"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("mine")
+    before = files(tmp_path)
+    assert run(Path("in.parquet"), Path(out), *more, "--force") == 2
+    assert said in capsys.readouterr().err
+    assert files(tmp_path) == before
+
+
+def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
+    with locked(tmp_path / ".o.vault.lock"):
+        assert run(notes, tmp_path / "o", "--force") == 2
+    assert "another run is at work here" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_can_become_the_vault(notes, tmp_path):
+    (tmp_path / "v").mkdir()
+    assert run(notes, tmp_path / "o.parquet", "--vault", str(tmp_path / "v"), "--force") == 0
+    assert stat.S_IMODE((tmp_path / "v").stat().st_mode) == 0o700
+    assert (tmp_path / "v" / "key.bin").is_file()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,8 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.corpus.people import Patient, write_patients
+from clinveil.files import locked
+from clinveil.keys import Key
 from clinveil.phi import deidentifier as room
 
 ROWS = {
@@ -145,3 +149,107 @@ def test_null_texts_are_no_failures(tmp_path, capsys):
 def test_a_missing_file_is_one_line(tmp_path, capsys):
     assert run(tmp_path / "none.csv", "-o", tmp_path / "o.csv") == 3
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def everything(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "vault", "said"),
+    [
+        ("notes.parquet", "F/out", "F/out/vault", "the vault lies inside OUT"),
+        ("notes.parquet", "F/v/out", "F/v", "OUT lies inside the vault"),
+        ("notes.parquet", "F/out", "F/out", "OUT and the vault are the same place"),
+        ("notes.parquet", "notes.parquet", "v", "OUT and NOTES are the same place"),
+        ("txt", "txt", "v", "OUT and NOTES are the same place"),
+        ("txt", "txt/out", "v", "OUT lies inside NOTES"),
+        ("txt/deep", "txt", "v", "NOTES lies inside OUT"),
+        ("txt", "out", "txt/v", "the vault lies inside NOTES"),
+    ],
+)
+def test_places_that_would_destroy_one_another_are_refused(notes, tmp_path, capsys, source, out, vault, said):
+    for name in ("txt/deep", "F/out/vault", "F/v"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("txt/a.txt", "txt/deep/a.txt", "F/out/vault/key.bin"):
+        (tmp_path / name).write_text("x" * 32)
+    before = everything(tmp_path)
+    assert run(tmp_path / source, "-o", tmp_path / out, "--vault", tmp_path / vault, "--force") == 2
+    assert said in capsys.readouterr().err
+    assert everything(tmp_path) == before
+
+
+def test_the_feed_of_patients_is_not_overwritten(notes, tmp_path, capsys):
+    feed = tmp_path / "patients.parquet"
+    write_patients([Patient("p1", ("Mary", "Okwuosa"))], feed)
+    before = everything(tmp_path)
+    assert run(notes, "-o", feed, "--patients", feed, "--force") == 2
+    assert "OUT and --patients are the same place" in capsys.readouterr().err
+    assert everything(tmp_path) == before
+
+
+def test_a_folder_of_others_is_not_shut(notes, tmp_path, capsys):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "theirs").touch()
+    shared.chmod(0o755)
+    assert run(notes, "-o", tmp_path / "o.parquet", "--vault", shared) == 2
+    assert "shared: is a folder that others can enter" in capsys.readouterr().err
+    assert mode_of(shared) == 0o755
+    assert [p.name for p in shared.iterdir()] == ["theirs"]
+
+
+def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
+    vault = tmp_path / "v"
+    vault.mkdir()
+    with locked(vault / "lock"):
+        assert run(notes, "-o", tmp_path / "o.parquet", "--vault", vault, "--force") == 2
+    assert "v: another run is at work here" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.parquet", "v"]
+    assert list(vault.iterdir()) == []
+
+
+def test_of_runs_at_the_same_time_the_record_fits_the_key(notes, tmp_path):
+    out = tmp_path / "o.parquet"
+    line = [sys.executable, "-m", "clinveil", "deidentify", notes, "-o", out, "--force", "--workers", "1", "--quiet"]
+    runs = [subprocess.Popen(line, stderr=subprocess.PIPE) for _ in range(2)]
+    said = [each.communicate()[1].decode() for each in runs]
+    codes = [each.returncode for each in runs]
+    assert 0 in codes and set(codes) <= {0, 2}, said
+    assert all("another run is at work" in text for code, text in zip(codes, said, strict=True) if code)
+    vault = tmp_path / "o.parquet.vault"
+    record = json.loads((vault / "deidentify.json").read_text())
+    assert record["key_commitment"] == Key.load(vault / "key.bin").commitment
+
+
+def test_a_failed_gate_leaves_no_spans_and_no_vault(notes, tmp_path, monkeypatch):
+    resolve = room.resolve
+
+    def burst(text, spans):
+        if text.startswith("Foley"):
+            raise ValueError
+        return resolve(text, spans)
+
+    monkeypatch.setattr(room, "resolve", burst)
+    assert run(notes, "-o", tmp_path / "o.parquet", "--spans") == 4
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.parquet"]
+
+
+def test_a_failed_gate_leaves_an_earlier_vault_as_it_was(notes, tmp_path, monkeypatch):
+    out = tmp_path / "o.parquet"
+    assert run(notes, "-o", out, "--spans") == 0
+    before = everything(tmp_path)
+
+    def burst(text, spans):
+        raise ValueError
+
+    monkeypatch.setattr(room, "resolve", burst)
+    assert run(notes, "-o", out, "--spans", "--force") == 4
+    assert everything(tmp_path) == before
+
+
+def test_a_refused_run_leaves_no_vault(notes, tmp_path):
+    assert run(notes, "-o", tmp_path / "o.parquet", "--miss-rate", "0.5") == 2
+    (tmp_path / "v").mkdir()
+    assert run(notes, "-o", tmp_path / "o.parquet", "--miss-rate", "0.5", "--vault", tmp_path / "v") == 2
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")) == ["notes.parquet", "v"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from clinveil.cli.main import main
@@ -72,3 +76,44 @@ def test_notes_without_words_leave_nothing_behind(content, tmp_path, capfd):
     assert run(path, "-o", tmp_path / "v") == 3
     assert capfd.readouterr().err.splitlines()[-1].startswith("clinveil: ")
     assert [item.name for item in tmp_path.iterdir()] == ["few.csv"]
+
+
+@pytest.mark.parametrize(("out", "said"), [("txt", "are the same place"), ("txt/v", "OUT lies inside NOTES")])
+def test_notes_are_not_overwritten(out, said, tmp_path, capfd):
+    (tmp_path / "txt").mkdir()
+    (tmp_path / "txt" / "a.txt").write_text("chest pain")
+    assert run(tmp_path / "txt", "-o", tmp_path / out, "--force") == 2
+    assert said in capfd.readouterr().err
+    assert [p.name for p in tmp_path.rglob("*.txt")] == ["a.txt"]
+
+
+def test_what_lies_beside_stays_and_all_is_private(notes, tmp_path):
+    (tmp_path / "v.scratch.part").write_text("mine")
+    before = os.umask(0)
+    try:
+        assert run(notes, "-o", tmp_path / "v", "--dim", 4, "--algorithm", "glove") == 0
+        assert os.umask(0) == 0o077
+    finally:
+        os.umask(before)
+    assert (tmp_path / "v.scratch.part").read_text() == "mine"
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["notes.csv", "v", "v.scratch.part"]
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+import typer
+from clinveil.cli.embed import app
+try:
+    typer.main.get_command(app).main(sys.argv[1:], standalone_mode=False)
+except OSError as error:
+    print(error.errno)
+"""
+
+
+@pytest.mark.parametrize("name", ["v", "v.vec", "v.bin"])
+def test_a_disk_that_takes_no_more_is_named_as_the_cause(name, notes, tmp_path):
+    line = [sys.executable, "-c", LIMITED, notes, "-o", tmp_path / name, "--dim", "1000", "--workers", "1"]
+    done = subprocess.run(list(map(str, line)), capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "27", done.stderr  # EFBIG
+    assert [item.name for item in tmp_path.iterdir()] == ["notes.csv"]

@@ -81,34 +81,54 @@ def deidentify(
 ) -> None:
     """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import default_vault, private_folder, refuse_existing, whole
+    from clinveil.files import default_vault, refuse_existing, refuse_nested, whole
 
+    secrets = vault or default_vault(out)
+    refuse_nested(OUT=out, the_vault=secrets, NOTES=notes)
+    refuse_nested(OUT=out, **{"--patients": settings.patients})
     refuse_existing(out, force=settings.force)
     os.umask(0o077)  # half-written notes are as secret as whole ones
     say = _quiet if settings.quiet else _say
     corpus = open_corpus(notes, settings)
-    secrets = vault or default_vault(out)
-    key = _key(settings.seed, secrets)
-    remover = _remover(settings, key)
-    private_folder(secrets)
-    with whole(out, force=settings.force) as part:
-        totals = _run(settings, corpus, remover, part, out, secrets)
-        _gate(totals)
+    with _open_vault(secrets, settings.seed) as key, whole(out, force=settings.force) as part:
+        remover = _remover(settings, key)
+        with _spans_file(secrets, wanted=settings.spans) as spans:
+            totals = _run(settings, corpus, remover, part, out, spans)
+            _gate(totals)
         _keep(secrets, key, settings, totals)
         _keep_truth(secrets, remover, say)
     _report(totals, say)
     typer.echo("SECRET: what the detectors missed still stands in these notes", err=True)
 
 
-def _key(seed: int | None, secrets: Path) -> Key:
+@contextmanager
+def _open_vault(secrets: Path, seed: int | None) -> Iterator[Key]:
+    """The vault for this run alone, and its key; what was made of them for a run that fails is removed again."""
+    from clinveil.files import locked, private_folder, remove
+
+    there = secrets.exists()
+    lock, path = private_folder(secrets) / "lock", secrets / KEY_FILE
+    with locked(lock):
+        new = not there and list(secrets.iterdir()) == [lock]
+        new_key = not path.exists()
+        try:
+            yield _key(seed, path)
+        except BaseException:
+            if new or new_key:
+                remove(secrets if new else path)
+            raise
+
+
+def _key(seed: int | None, path: Path) -> Key:
     """The vault's own key where there is one, so that later notes of a patient are treated as the earlier ones."""
     from clinveil.keys import Key
 
     if seed is not None:
         typer.echo("TEST SEED: not for release", err=True)
         return Key.from_seed(seed)
-    path = secrets / KEY_FILE
-    return Key.load(path) if path.exists() else Key.generate()
+    if not path.exists():
+        Key.generate().save(path)
+    return Key.load(path)
 
 
 def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedRemover:
@@ -131,16 +151,15 @@ def _run(
     remover: Deidentifier | EmulatedRemover,
     part: Path,
     out: Path,
-    secrets: Path,
+    spans: TextIO | None,
 ) -> _Totals:
     from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
     from clinveil.scale import processes
 
     deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
     totals = _Totals()
-    with _spans_file(secrets, wanted=settings.spans) as spans:
-        done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
-        _write(_counted(done, totals, spans, quiet=settings.quiet), part, out, corpus)
+    done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
+    _write(_counted(done, totals, spans, quiet=settings.quiet), part, out, corpus)
     totals.read += sum(corpus.skipped.values())
     totals.skipped += corpus.skipped
     return totals
@@ -211,8 +230,6 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
 
     from clinveil.files import private_text
 
-    if key.test_seed is None and not (secrets / KEY_FILE).exists():
-        key.save(secrets / KEY_FILE)
     record = {
         "secret": True,
         "version": version("clinveil"),

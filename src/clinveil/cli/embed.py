@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Callable
@@ -29,23 +30,21 @@ def embed(
 ) -> None:
     """Train word vectors on notes; what they give away of the notes is secret too."""
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import PART, refuse_existing, remove
+    from clinveil.files import refuse_existing, refuse_nested, workplace
     from clinveil.vectors.files import save_vectors
     from clinveil.vectors.train import train
 
+    refuse_nested(OUT=out, NOTES=notes)
     refuse_existing(out, force=settings.force)
+    os.umask(0o077)  # half-written vectors are as secret as whole ones
     say = _quiet if settings.quiet else _say
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     say(f"seed {seed} (public; --seed {seed} with --workers 1 makes the same vectors again)")
     corpus = open_corpus(notes, settings)
     if corpus.columns.patient_id is None:
         say("no patient column: each note counts as a patient of its own")
-    scratch = out.with_name(f"{out.name}.scratch{PART}")
-    remove(scratch)
-    try:
+    with workplace(out) as scratch:
         vectors = train(corpus, settings, seed=seed, workers=settings.workers, scratch=scratch, on_epoch=_progress(say))
-    finally:
-        remove(scratch)
     save_vectors(vectors, out, force=settings.force)
     say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
     if out.suffix in (".vec", ".txt", ".bin"):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 TEST_SEED = "TEST SEED: not for release"
+MANIFEST = "manifest.json"
 MOST_FAILED = 0.01  # share of the notes
 README = """The secrets of a run of `clinveil obfuscate`. SECRET: none of this may leave.
 
@@ -64,19 +65,19 @@ def obfuscate(
 ) -> None:
     """Replace every token of notes by a random near neighbour; ids and kept columns stay as they are."""
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import default_vault, private_folder, refuse_existing, whole
+    from clinveil.files import default_vault, locked, private_folder, whole
     from clinveil.keys import Key
 
     safe = vault or default_vault(out)
-    for place in (out, safe):
-        refuse_existing(place, force=settings.force)
+    _refuse_places(notes, out, safe, vectors, force=settings.force)
     os.umask(0o077)
     say = _quiet if settings.quiet else _say
     corpus = open_corpus(notes, settings)
     if corpus.columns.patient_id is None:
         say("no patient column: each note counts as a patient of its own")
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
-    with whole(safe, force=settings.force) as secret_part, whole(out, force=settings.force) as part:
+    alone = locked(safe.with_name(f".{safe.name}.lock"))
+    with alone, whole(safe, force=settings.force) as secret_part, whole(out, force=settings.force) as part:
         run = _Run(settings, corpus, key, private_folder(secret_part), vectors)
         channel = _channel(run, say)
         tally = _write(run, channel, part, out)
@@ -86,6 +87,19 @@ def obfuscate(
         say(line)
     if settings.seed is not None:
         _say(TEST_SEED)
+
+
+def _refuse_places(notes: Path, out: Path, vault: Path, vectors: Path | None, *, force: bool) -> None:
+    """Raise UsageError where the run would destroy what it reads, or anything but an earlier run's OUT and vault."""
+    from clinveil.errors import UsageError
+    from clinveil.files import refuse_existing, refuse_nested
+
+    refuse_nested(OUT=out, the_vault=vault, NOTES=notes)
+    refuse_nested(OUT=out, the_vault=vault, **{"--vectors": vectors})
+    for place in (out, vault):
+        refuse_existing(place, force=force)
+    if vault.exists() and not (vault / MANIFEST).is_file() and not (vault.is_dir() and not any(vault.iterdir())):
+        raise UsageError("is there already, and is no vault of this command", where=vault.name, remedy="name another")
 
 
 def _channel(run: _Run, say: Callable[[str], None]) -> Channel:
@@ -180,7 +194,7 @@ def _keep(run: _Run, tally: Tally) -> None:
         "entered_in_error": sum(run.corpus.skipped.values()),
         "tokens": tally.as_dict(),
     }
-    private_text(run.vault / "manifest.json", json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    private_text(run.vault / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
 
 def _lines(tally: Tally) -> Iterator[str]:
