@@ -172,6 +172,15 @@ def test_two_notes_of_one_file(tmp_path: Path) -> None:
         write_corpus([batch], tmp_path / "a", PLAIN, "")
 
 
+def test_times_of_files_do_not_give_the_order_away(tmp_path: Path) -> None:
+    rows = [("z", "p", "1"), ("w/b", "p", "2"), ("a", "p", "3"), ("w/v/a", "p", "4")]
+    write_corpus(memory_corpus(rows).batches(), tmp_path / "a", PLAIN, "")
+    written = [tmp_path / "a", *(tmp_path / "a").rglob("*")]
+    assert len(written) == 1 + len(rows) + 2
+    day = datetime.datetime(1980, 1, 1, tzinfo=datetime.UTC).timestamp()
+    assert {(p.stat().st_mtime, p.stat().st_mtime_ns) for p in written} == {(day, int(day) * 10**9)}
+
+
 def test_parquet_column_names_with_dots(tmp_path: Path) -> None:
     table = pa.table({"note.id": ["1"], "note.text": ["x"], "note": [{"text": "y"}], "note.text.b": ["z"]})
     pq.write_table(table, tmp_path / "a.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,7 @@ from clinveil.corpus.streams import ROW_BYTES, ByteReader, wrong_encoding
 from clinveil.errors import InputError
 
 _BOM = "\ufeff"
+_TIME = 315_532_800  # 1980-01-01, the earliest that every archive format can hold
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,16 @@ class TextFolderSource:
 
     Raises:
         InputError: no .txt file in it; while reading: NUL bytes, bytes that are not in the encoding, a file name that
-            is not UTF-8, a file of more than 256 MB.
+            is not UTF-8, a file of more than 256 MB, a link that leads out of the folder.
     """
 
     path: Path
     encoding: str = "utf-8"
     names: tuple[str, ...] = field(init=False, default=(NOTE_ID, TEXT))
+    unsteady: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
-        if next(_files(self.path), None) is None:
+        if next(_files(self.path, self.path), None) is None:
             raise InputError("no .txt file is in this folder", where=self.path.name, remedy="name a file, or a folder")
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -44,7 +47,7 @@ class TextFolderSource:
         ids: list[str] = []
         texts: list[str] = []
         size = 0
-        for file in _files(self.path):
+        for file in _files(self.path, self.path):
             ids.append(self._id(file))
             texts.append(self._text(file) if with_text else "")
             size += len(texts[-1])
@@ -77,12 +80,26 @@ class TextFolderSource:
             raise wrong_encoding(file.name, "utf-8") from None
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, root: Path) -> Iterator[Path]:
     for item in sorted(folder.iterdir(), key=lambda p: p.name):
+        if item.is_symlink() and (item.is_dir() or _is_note(item)):
+            _refuse_way_out(item, root)
         if item.is_dir() and not item.is_symlink():  # a link may lead back to where it stands
-            yield from _files(item)
-        elif item.suffix.lower() == ".txt" and item.is_file():
+            yield from _files(item, root)
+        elif _is_note(item) and item.is_file():
             yield item
+
+
+def _is_note(item: Path) -> bool:
+    return item.suffix.lower() == ".txt"
+
+
+def _refuse_way_out(link: Path, root: Path) -> None:
+    """Notes of elsewhere, or of nowhere, are not what the user pointed at; leaving them out unsaid is no better."""
+    target = Path(os.path.realpath(link))  # unlike Path.resolve, it ends on links that lead in a circle
+    if not target.exists() or not target.is_relative_to(os.path.realpath(root)):
+        name = link.relative_to(root).as_posix().encode("utf-8", "replace").decode()
+        raise InputError("a link that leads out of the folder", where=name, remedy="copy the notes, or remove the link")
 
 
 def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
@@ -92,6 +109,8 @@ def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
 
 class TextFolderSink:
     """Writes one file a note, named by its id; ids with slashes make subfolders.
+
+    All files and folders have one time of change, because the true ones would give away the order of the source.
 
     Raises:
         InputError: more columns than id and text, a null text, NUL, or an id that is no file name.
@@ -132,6 +151,9 @@ class TextFolderSink:
             if error.errno == errno.ENAMETOOLONG:
                 raise InputError("its id is too long for a file name", where=where, remedy="write .parquet") from None
             raise
+        os.utime(file, (_TIME, _TIME))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Give the folders the time of change that the files have."""
+        for folder, _, _ in os.walk(self._path):
+            os.utime(folder, (_TIME, _TIME))
