@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.write import write_corpus
 from clinveil.errors import ClinveilError, InputError, UsageError
 from clinveil.settings import NotesSettings
 
@@ -200,6 +202,12 @@ def test_a_null_or_empty_id(write: Write, row: str) -> None:
 # --- JSON lines ------------------------------------------------------------------------------------------------------
 
 
+def deep(depth: int) -> str:
+    """So many lists and objects in each other."""
+    opened = ['{"a": ', "["]
+    return "".join(opened[i % 2] for i in range(depth)) + "1" + "".join("}]"[i % 2] for i in reversed(range(depth)))
+
+
 @pytest.mark.parametrize(
     ("line", "what"),
     [
@@ -207,7 +215,12 @@ def test_a_null_or_empty_id(write: Write, row: str) -> None:
         (f'{{"note_id": "2", "text": "{SECRET}"', "not JSON"),
         (f'{{"note_id": "2", "text": "{SECRET}"}} trailing', "not JSON"),
         ('{"note_id": "2", "text": NaN}', "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "nested more than 100 deep"),
+        (f'{{"note_id": "2", "k": {"[" * 100_000}', "nested more than 100 deep"),
+        (f'{{"note_id": "2", "text": "x", "k": {deep(100)}}}', "nested more than 100 deep"),
+        (f'{{"note_id": "2", "text": "x", "k": {deep(900)}}}', "nested more than 100 deep"),
+        (f'{{"note_id": "2", "text": "x", "\\ud800{SECRET}": 1}}', "a key holds a lone surrogate"),
+        (f'{{"note_id": "2", "text": "x", "{SECRET}\\udfff": {{}}}}', "a key holds a lone surrogate"),
         (f'["{SECRET}"]', "not a JSON object"),
         (f'"{SECRET}"', "not a JSON object"),
         (f'{{"note_id": "2", "text": ["{SECRET}"]}}', "'text' is not a text"),
@@ -223,6 +236,46 @@ def test_a_bad_json_line(write: Write, line: str, what: str) -> None:
     message = refusal(write("a.jsonl", '{"note_id": "1", "text": "fine"}\n\n' + line + "\n"))
     assert "a.jsonl, row 2:" in message
     assert what in message
+
+
+def test_a_bad_key_or_a_deep_line_far_down_the_file_is_found_too(write: Write) -> None:
+    good = "".join(f'{{"note_id": {i}, "text": "x"}}\n' for i in range(3000))
+    for line, what in (('{"\\ud800k": 1}', "a key holds a lone surrogate"), (deep(101), "nested more than 100 deep")):
+        assert f"a.jsonl, row 3001: {'the line is ' * what.startswith('nested')}{what}" in refusal(
+            write("a.jsonl", good + line + "\n")
+        )
+
+
+def test_brackets_in_a_text_are_no_nesting(write: Write) -> None:
+    path = write("a.jsonl", json.dumps({"note_id": "1", "text": "[{" * 5000, "k": [[]] * 200}))
+    assert next(open_corpus(path).batches()).column(2).to_pylist() == ["[{" * 5000]
+
+
+def test_what_is_nested_as_deep_as_may_be_is_kept_and_written(write: Write, tmp_path: Path) -> None:
+    path = write("a.jsonl", f'{{"note_id": "1", "text": "x", "k": {deep(99)}, "\\ud83d\\ude00": "\\ud800"}}\n')
+    corpus = open_corpus(path, NotesSettings(keep=("k", "😀")))
+    write_corpus(corpus.batches(), tmp_path / "b.jsonl", corpus.columns, ".jsonl")
+    assert json.loads((tmp_path / "b.jsonl").read_text()) == json.loads(path.read_text())
+
+
+def test_keys_that_not_every_record_has_are_counted_not_listed(write: Write) -> None:
+    """A record may be keyed by values: {"Quorbina SECRET": "coughs"}."""
+    lines = [{"note_id": i, "text": "x", "ward": None, f"{SECRET} {i}": "coughs"} for i in range(3)]
+    path = write("a.jsonl", "\n".join(json.dumps(line) for line in lines))
+    columns = open_corpus(path).columns
+    assert (columns.dropped, columns.other_dropped) == (("ward",), 3)
+    assert SECRET not in repr(columns)
+    assert "columns: note_id, text, ward and 3 columns of other names" in refusal(path, NotesSettings(keep=("x",)))
+    kept = open_corpus(path, NotesSettings(keep=(f"{SECRET} 1",)))
+    assert (kept.columns.dropped, kept.columns.other_dropped) == (("ward",), 2)
+    assert next(kept.batches()).column(3).to_pylist() == [None, "coughs", None]
+
+
+def test_other_formats_have_no_such_keys(write: Write, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"note_id": ["1"], "text": ["x"], "verdict": ["y"]}), tmp_path / "a.parquet")
+    for path in (write("a.csv", "note_id,text,verdict\n1,x,y\n"), tmp_path / "a.parquet"):
+        columns = open_corpus(path).columns
+        assert (columns.dropped, columns.other_dropped) == (("verdict",), 0)
 
 
 def test_cp1252_in_json(write: Write) -> None:
@@ -340,6 +393,43 @@ def test_subfolders_are_part_of_the_id(tmp_path: Path) -> None:
         "1": "top",
         "w/v/1.x": "deep",
     }
+
+
+@pytest.mark.parametrize("inside", ["a.txt", "w/a.TXT", "w/deeper"])
+def test_a_link_that_leads_out_of_the_folder(inside: str, tmp_path: Path) -> None:
+    notes, elsewhere = tmp_path / "notes", tmp_path / f"{SECRET}.txt"
+    (notes / "w").mkdir(parents=True)
+    (notes / "0.txt").write_text("fine")
+    target = elsewhere if inside.lower().endswith(".txt") else tmp_path / SECRET
+    elsewhere.write_text("note of another")
+    (tmp_path / SECRET).mkdir()
+    (notes / inside).symlink_to(target)
+    remedy = "copy the notes, or remove the link"
+    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({remedy})"
+    (notes / inside).unlink()
+    (notes / inside).symlink_to(os.path.relpath(target, (notes / inside).parent))
+    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({remedy})"
+
+
+def test_links_that_lead_nowhere_or_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "0.txt").write_text("fine")
+    for target in ("gone.txt", "a.txt"):
+        (tmp_path / "a.txt").symlink_to(target)
+        assert refusal(tmp_path).startswith("a.txt: a link that leads out of the folder")
+        (tmp_path / "a.txt").unlink()
+    (tmp_path / "a.md").symlink_to("/etc/hosts")  # no note, so it is not read either
+    assert next(open_corpus(tmp_path).batches()).column(0).to_pylist() == ["0"]
+
+
+def test_links_within_the_folder_and_to_it(tmp_path: Path) -> None:
+    (tmp_path / "notes" / "w").mkdir(parents=True)
+    (tmp_path / "notes" / "0.txt").write_text("fine")
+    (tmp_path / "notes" / "w" / "1.txt").symlink_to("../0.txt")
+    (tmp_path / "here").symlink_to("notes")
+    for folder in ("notes", "here"):
+        batch = next(open_corpus(tmp_path / folder).batches())
+        assert batch.column(0).to_pylist() == ["0", "w/1"]
+        assert batch.column(2).to_pylist() == ["fine", "fine"]
 
 
 # --- what is odd and right -------------------------------------------------------------------------------------------

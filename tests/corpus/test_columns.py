@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from clinveil.corpus.columns import candidates, resolve
+from clinveil.corpus.columns import resolve
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
+from clinveil.corpus.usual_names import USUAL, candidates
 from clinveil.errors import InputError
 from clinveil.settings import NotesSettings
 
@@ -70,7 +73,7 @@ def test_ambiguity_is_refused_with_the_names_and_the_flag(names: list[str], role
 
 
 def test_a_missing_role_is_refused_with_the_names_and_the_flag() -> None:
-    assert refused(["id", "story"]) == "f.csv: no column is known to be the text (--text NAME; columns: id, story)"
+    assert refused(["id", "age"]) == "f.csv: no column is known to be the text (--text NAME; columns: id, age)"
     assert "--id NAME; columns: key, text" in refused(["key", "text"])
 
 
@@ -118,21 +121,70 @@ def test_a_kept_column_that_plays_a_role() -> None:
     assert "already" in refused(["id", "text"], label=("id",))
 
 
-def test_a_file_without_header_shows_nothing_of_itself() -> None:
-    """What stands where names should be may be a note and a name."""
-    for first in (
-        ["17", "zyzzyva"],
-        ["a1", "zyzzyva came in with pain in the left arm"],
-        ["a", "zyzzyva."],
-        ["a", "z" * 50],
-    ):
-        assert candidates(first) == "its first row does not look like column names, so it is not shown"
-        assert "zyzzyva" not in refused(first)
-    assert candidates(["1st name", "p/q (%)", "Größe"]) == "columns: 1st name, p/q (%), Größe"
+LOOK = "look at the file's first row"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        ["N1", "Quorbina", "Coughing badly"],
+        ["17", "quorbina"],
+        ["a1", "quorbina came in with pain in the left arm"],
+        ["Quorbina SECRET"],
+        ["a", "q\nquorbina"],
+    ],
+)
+def test_a_file_without_header_shows_nothing_of_itself(first: list[str]) -> None:
+    """What stands where names should be may be a note and a name, and a short one looks like a column's."""
+    columns = "1 column of another name" if len(first) == 1 else f"{len(first)} columns of other names"
+    assert candidates(first) == f"{columns}; {LOOK}"
+    assert refused(first) == f"f.csv: no column is known to be the text (--text NAME; {columns}; {LOOK})"
+    for flag in ("text", "id", "patient"):
+        assert refused(first, **{flag: "x"}) == f"f.csv: no column 'x' (--{flag} one of its {columns}; {LOOK})"
+    for flag in ("keep", "label"):
+        message = refused([*first, "id", "text"], **{flag: ("x",)})
+        assert message == f"f.csv: no column 'x' (--{flag} one of its columns: id, text and {columns}; {LOOK})"
+
+
+def test_usual_names_are_shown_and_others_counted() -> None:
+    assert candidates(["id", "Quorbina"]) == f"columns: id and 1 column of another name; {LOOK}"
+    assert candidates(["ID", "a", "HADM_ID", "b", "c"]) == f"columns: ID, HADM_ID and 3 columns of other names; {LOOK}"
+    assert candidates(["note-id", "Sample Name"]) == "columns: note-id, Sample Name"
+    assert candidates([]) == ""
+
+
+def test_all_names_of_known_sources_and_of_guesses_are_usual() -> None:
+    guessed = [name for names in USUAL.values() for name in names]
+    for names in (MIMIC3, MIMIC4, OMOP, guessed):
+        assert LOOK not in candidates(names)
+
+
+def test_names_that_the_user_said_are_said_back() -> None:
+    message = refused(["Quorbina", "verdict", "id"], keep=("verdict",))
+    assert f"columns: verdict, id and 1 column of another name; {LOOK}" in message
+    message = refused(["verdict", "tale", "id"], text="tale", label=("verdict",), patient="gone")
+    assert "no column 'gone' (--patient one of its columns: verdict, tale, id)" in message
+    assert "verdict" not in refused(["verdict", "id"], keep=("verdic",))
 
 
 def test_many_columns_are_not_all_shown() -> None:
-    assert candidates([f"c{i}" for i in range(20)]).endswith("c11 and 8 more")
+    usual = [f"label{'_' * i}" for i in range(20)]
+    assert candidates(usual).endswith(f"{usual[11]} and 8 more")
+    assert candidates([*usual, "x"]).endswith(f" and 8 more and 1 column of another name; {LOOK}")
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=8))
+def test_no_name_but_a_usual_one_is_shown(names: list[str]) -> None:
+    shown = candidates([f"Quorbina{name}" for name in names])
+    assert "Quorbina" not in shown
+    assert shown == "" or shown.startswith(str(len(names)))
+
+
+def test_names_that_may_be_data_are_counted_not_listed() -> None:
+    names = ["id", "text", "ward", "Quorbina", "verdict"]
+    found = resolve(names, NotesSettings(keep=("verdict",)), "f.jsonl", unsteady={"Quorbina", "verdict"}).columns
+    assert (found.keep, found.dropped, found.other_dropped) == (("verdict",), ("ward",), 1)
+    assert columns(names).other_dropped == 0
 
 
 # --- presets ---------------------------------------------------------------------------------------------------------

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 from clinveil.corpus.presets import Preset, find_preset
+from clinveil.corpus.usual_names import USUAL, bare, candidates
 from clinveil.errors import InputError
 from clinveil.settings import NotesSettings
-
-# Compared without case, spaces, dots, hyphens and underscores.
-USUAL = {
-    "text": (
-        "text", "notetext", "note", "notes", "transcription", "report", "reporttext", "clinicalnote", "clinicaltext",
-        "freetext", "documenttext", "sectiontext", "content", "body",
-    ),
-    "id": ("noteid", "docid", "id", "rowid", "documentid", "reportid", "textid"),
-    "patient": ("patientid", "subjectid", "personid", "patid", "ptid", "patient", "subject"),
-}  # fmt: skip
-_SHOWN = 12
-_HEADER_NAME = re.compile(r"(?=.*[^\W\d])[\w.#/%()?-]{1,40}(?: [\w.#/%()?-]{1,40}){0,2}(?<!\.)")
 
 
 @dataclass(frozen=True)
@@ -40,13 +28,14 @@ class Resolved:
     error_flag: str | None = None
 
 
-def resolve(names: Sequence[str], settings: NotesSettings, where: str) -> Resolved:
+def resolve(names: Sequence[str], settings: NotesSettings, where: str, *, unsteady: Collection[str] = ()) -> Resolved:
     """Give each column of a file its role.
 
     Args:
         names: the columns of the file, distinct.
         settings: what the user said.
         where: base name of the file.
+        unsteady: names that not every row has, which may be data; dropped ones are counted, not listed.
 
     Raises:
         InputError: a column that is not there, a role that no column or more than one could play, one column in two
@@ -54,13 +43,14 @@ def resolve(names: Sequence[str], settings: NotesSettings, where: str) -> Resolv
     """
     preset = find_preset(names, settings.preset, where)
     told = {"text": settings.text, "id": settings.id, "patient": settings.patient}
-    roles = {role: _told(names, name, role, where) if name else None for role, name in told.items()}
+    named = _named(settings)
+    roles = {role: _told(names, name, role, where, named) if name else None for role, name in told.items()}
     known = _of_preset(names, preset)
     guessed = []
     for role in roles:
         if roles[role] is None:
             taken = {name for name in roles.values() if name}
-            roles[role] = known.get(role) or _guess(names, role, taken, where)
+            roles[role] = known.get(role) or _guess(names, role, taken, where, named)
             if roles[role] and role not in known:
                 guessed.append(role)
     text, note_id = roles["text"], roles["id"]
@@ -68,28 +58,23 @@ def resolve(names: Sequence[str], settings: NotesSettings, where: str) -> Resolv
     _refuse_two_roles(roles, where)
     keep = _kept(names, settings, roles, where)
     order = tuple(name for name in names if name in {*roles.values(), *keep})
-    dropped = tuple(name for name in names if name not in order)
-    columns = Columns(text, note_id, roles["patient"], keep, tuple(dict.fromkeys(settings.label)), dropped, order)
+    left_out = [name for name in names if name not in order]
+    dropped = tuple(name for name in left_out if name not in unsteady)
+    labels, others = tuple(dict.fromkeys(settings.label)), len(left_out) - len(dropped)
+    columns = Columns(text, note_id, roles["patient"], keep, labels, dropped, order, others)
     flag = _match(names, preset.error_flag) if preset and preset.error_flag else None
     return Resolved(columns, tuple(guessed), preset, flag)
 
 
-def candidates(names: Sequence[str]) -> str:
-    """The column names, to be shown in an error.
-
-    A file without a header has a note's words where the names should be, so names are shown only if all of them look
-    like names: short, with a letter, without sentence marks.
-    """
-    if not all(_HEADER_NAME.fullmatch(name) for name in names):
-        return "its first row does not look like column names, so it is not shown"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return "columns: " + ", ".join(names[:_SHOWN]) + more
-
-
-def _told(names: Sequence[str], name: str, role: str, where: str) -> str:
+def _told(names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]) -> str:
     if name not in names:
-        raise InputError(f"no column {name!r}", where=where, remedy=f"--{role} one of its {candidates(names)}")
+        raise InputError(f"no column {name!r}", where=where, remedy=f"--{role} one of its {candidates(names, shown)}")
     return name
+
+
+def _named(settings: NotesSettings) -> set[str]:
+    """The columns that the user named, which may be said back."""
+    return {name for name in (settings.text, settings.id, settings.patient) if name} | {*settings.keep, *settings.label}
 
 
 def _of_preset(names: Sequence[str], preset: Preset | None) -> dict[str, str]:
@@ -104,14 +89,15 @@ def _match(names: Sequence[str], lower: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _guess(names: Sequence[str], role: str, taken: set[str], where: str) -> str | None:
-    found = [n for n in names if re.sub(r"[\s._-]", "", n).lower() in USUAL[role] and n not in taken]
+def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: Collection[str]) -> str | None:
+    found = [name for name in names if bare(name) in USUAL[role] and name not in taken]
     if len(found) == 1 or (role == "patient" and not found):
         return found[0] if found else None
     if found:
         what = f"{len(found)} columns could be the {role}: {', '.join(found)}"
         raise InputError(what, where=where, remedy=f"choose one with --{role}")
-    raise InputError(f"no column is known to be the {role}", where=where, remedy=f"--{role} NAME; {candidates(names)}")
+    remedy = f"--{role} NAME; {candidates(names, shown)}"
+    raise InputError(f"no column is known to be the {role}", where=where, remedy=remedy)
 
 
 def _refuse_two_roles(roles: dict[str, str | None], where: str) -> None:
@@ -123,7 +109,7 @@ def _refuse_two_roles(roles: dict[str, str | None], where: str) -> None:
 def _kept(names: Sequence[str], settings: NotesSettings, roles: dict[str, str | None], where: str) -> tuple[str, ...]:
     flags = {name: "keep" for name in settings.keep} | {name: "label" for name in settings.label}
     for name, flag in flags.items():
-        _told(names, name, flag, where)
+        _told(names, name, flag, where, _named(settings))
         if name in roles.values():
             what = f"--{flag} {name}: this column is the text, the id or the patient already"
             raise InputError(what, where=where, remedy="leave the flag out")

@@ -30,6 +30,8 @@ class Columns:
         labels: columns that utility is measured on.
         dropped: the source columns that are left out.
         order: all written columns in source order, for the writer.
+        other_dropped: how many columns are left out besides, which have no place in a list: keys of JSON lines that
+            not every record has may be data, such as a name.
     """
 
     text: str
@@ -39,6 +41,7 @@ class Columns:
     labels: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    other_dropped: int = 0
 
     @property
     def has_patients(self) -> bool:

@@ -31,6 +31,7 @@ class DelimitedSource:
     delimiter: str = ","
     encoding: str = "utf-8"
     names: tuple[str, ...] = field(init=False)
+    unsteady: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         with _Pass(self) as reading:

@@ -29,6 +29,11 @@ class Source(Protocol):
         """Its columns."""
         ...
 
+    @property
+    def unsteady(self) -> frozenset[str]:
+        """Those of its columns that not every row has, where the format has no header (JSON lines)."""
+        ...
+
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named, from the start.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,9 @@ from clinveil.errors import InputError
 # A kept column whose values are not all of one plain type travels as JSON text, under this mark.
 JSON_MARK = {b"clinveil": b"json"}
 _SAMPLE = 1000
+_DEPTH = 100  # lists and objects in each other; what is nested deeper could not be written again
+_SHAPE = 'one {"id": …, "text": …} a line'
+_TOO_DEEP = (f"the line is nested more than {_DEPTH} deep", "drop the key whose value that is")
 _PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 Record = dict[str, Any]
 
@@ -30,20 +34,24 @@ class JsonlSource:
 
     Attributes:
         names: the keys of the first 1,000 objects, in order of appearance.
+        unsteady: those of them that not each of these objects has; they may be data, such as a name.
 
     Raises:
-        InputError: empty, unreadable; while reading: a line that is no JSON object, a key twice, bytes that are not
-            in the encoding, a line of more than 256 MB.
+        InputError: empty, unreadable; while reading: a line that is no JSON object, is nested more than 100 deep or
+            has more than 256 MB; a key twice, or one with a lone surrogate; bytes that are not in the encoding.
     """
 
     path: Path
     encoding: str = "utf-8"
     names: tuple[str, ...] = field(init=False)
+    unsteady: frozenset[str] = field(init=False)
     _types: dict[str, pa.Field] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        keys = {name: None for record, _ in islice(self._records(), _SAMPLE) for name in record}
-        object.__setattr__(self, "names", tuple(keys))
+        first = [tuple(record) for record, _ in islice(self._records(), _SAMPLE)]
+        counts = Counter(chain.from_iterable(first))
+        object.__setattr__(self, "names", tuple(counts))
+        object.__setattr__(self, "unsteady", frozenset(n for n, count in counts.items() if count < len(first)))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named: whole numbers among `ids` become text, `kept` have their own types."""
@@ -89,11 +97,9 @@ class JsonlSource:
                 continue
             number += 1
             try:
-                record = decode(line.decode())
+                record = _checked(decode(line.decode()), line)
             except (ValueError, RecursionError) as error:
                 raise _bad_line(error, f"{self.path.name}, row {number}") from None
-            if not isinstance(record, dict):
-                raise _bad_line(None, f"{self.path.name}, row {number}")
             yield record, len(line)
         if not number:
             raise InputError("it is empty", where=self.path.name, remedy="give one JSON object a line")
@@ -109,21 +115,41 @@ class JsonlSource:
         yield rest
 
 
-class _KeyTwice(ValueError):
-    pass
+class _BadRecord(ValueError):
+    """What is wrong with it, and the remedy; no word of it."""
 
 
 class _NotText(ValueError):
     """The name of the column."""
 
 
-def _bad_line(error: Exception | None, where: str) -> InputError:
+def _checked(value: Any, line: bytes) -> Record:
+    """A decoded line, if it is an object that can be written again. Raises _BadRecord."""
+    if not isinstance(value, dict):
+        raise _BadRecord("the line is not a JSON object", _SHAPE)
+    if b"\\" in line and not all(map(_encodable, value)):  # only an escape spells a surrogate
+        raise _BadRecord("a key holds a lone surrogate, which is no character", "rename the key")
+    if line.count(b"[") + line.count(b"{") > _DEPTH and _is_deep(value):
+        raise _BadRecord(*_TOO_DEEP)
+    return value
+
+
+def _is_deep(value: Record) -> bool:
+    """Whether more than `_DEPTH` lists and objects are in each other."""
+    level: list[Any] = [value]
+    for _ in range(_DEPTH):
+        children = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [child for some in children for child in some if isinstance(child, dict | list)]
+    return bool(level)
+
+
+def _bad_line(error: Exception, where: str) -> InputError:
     if isinstance(error, UnicodeDecodeError):
         return wrong_encoding(where, "utf-8")
-    if isinstance(error, _KeyTwice):
-        return InputError("a key stands twice", where=where, remedy="rename or drop one")
-    kind = "a JSON object" if error is None else "JSON"
-    return InputError(f"the line is not {kind}", where=where, remedy='one {"id": …, "text": …} a line')
+    if isinstance(error, RecursionError):
+        error = _BadRecord(*_TOO_DEEP)
+    what, remedy = error.args if isinstance(error, _BadRecord) else ("the line is not JSON", _SHAPE)
+    return InputError(what, where=where, remedy=remedy)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -149,7 +175,7 @@ def _as_id(name: str, value: Any) -> str | None:
 def _distinct(pairs: list[tuple[str, Any]]) -> Record:
     record = dict(pairs)
     if len(record) < len(pairs):
-        raise _KeyTwice
+        raise _BadRecord("a key stands twice", "rename or drop one")
     return record
 
 

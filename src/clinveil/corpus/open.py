@@ -95,7 +95,7 @@ def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
         UsageError: an unknown encoding.
     """
     source, suffix = open_source(path, settings.encoding)
-    found = resolve(source.names, settings, path.name)
+    found = resolve(source.names, settings, path.name, unsteady=source.unsteady)
     return NotesCorpus(
         found.columns,
         suffix,

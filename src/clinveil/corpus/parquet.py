@@ -29,6 +29,7 @@ class ParquetSource:
 
     path: Path
     names: tuple[str, ...] = field(init=False)
+    unsteady: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         names = self._open().schema_arrow.names
