@@ -68,6 +68,18 @@ def best_patients(results: Results, series: str) -> Iterator[str]:
         yield f"Beware: {best.detail['warning']}."
 
 
+def draws_floor(results: Results, measure: str) -> Iterator[str]:
+    """Says so where there are too few permuted orders for Holm ever to reject."""
+    from clinveil.attack.target_draws import REPLICATES
+
+    n = sum(finding.measure == measure and finding.value is not None for finding in results.findings)
+    if n / (REPLICATES + 1) > LEVEL:
+        yield (
+            f"With {REPLICATES} orders of other patients' names no P is below 1/{REPLICATES + 1}, so Holm over {n} "
+            "numbers cannot reject: read each number beside its chance."
+        )
+
+
 def wilcoxon_says(results: Results, metric: str) -> Iterator[str]:
     """The paper's own test, and how often it rejects where names are permuted."""
     found = [f for f in results.findings if f.measure == "attack.association_wilcoxon" and f.detail["metric"] == metric]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clinveil.finding import Finding
 from clinveil.study.jmir_2020 import paper
-from clinveil.study.jmir_2020.best import best_names, best_of, best_patients, wilcoxon_says
+from clinveil.study.jmir_2020.best import best_names, best_of, best_patients, draws_floor, wilcoxon_says
 from clinveil.study.jmir_2020.cells import NONE, Cell, Kind, cell
 from clinveil.study.jmir_2020.grid import NAMES, Model, main_models
 from clinveil.study.jmir_2020.results import Results
@@ -104,7 +104,8 @@ def _draws(results: Results) -> Table:
     draws = results.settings.scenario_draws
     asks = f"In what share (%) of {draws:,} random sets of 30 diagnoses does guessing the farthest ({metric}) "
     asks += "beat always guessing the most frequent? Chance and control: the same under other patients' names."
-    return made.table("table-4", "Table 4: beating the majority", asks, best_of(results, measure, "share"))
+    remarks = (*best_of(results, measure, "share"), *draws_floor(results, measure))
+    return made.table("table-4", "Table 4: beating the majority", asks, remarks)
 
 
 Getter = Callable[[Model], Finding | None]
