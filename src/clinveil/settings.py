@@ -171,6 +171,8 @@ def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = N
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        if not first["loc"]:  # a rule over several settings names none
+            raise UsageError(first["msg"].removeprefix("Value error, ")) from None
         name = str(first["loc"][0]).replace("_", "-")
         if first["type"] == "extra_forbidden":
             raise UsageError(f"there is no setting {name}", remedy="see --help for the names") from None
