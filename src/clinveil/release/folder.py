@@ -6,10 +6,8 @@ passed. Scratch text lies in `OUT/vault/work/` and is removed at exit.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.errors import InputError, UsageError
-from clinveil.files import OLD, private_folder, private_text, remove, sha256
+from clinveil.files import OLD, locked, private_folder, private_text, remove, sha256
 from clinveil.keys import Key
 from clinveil.settings import ReleaseSettings
 
@@ -88,7 +86,7 @@ def run_folder(out: Path, notes: Path, settings: ReleaseSettings) -> Iterator[Ru
     if taken and not resumed:
         _move_aside(out)
     private_folder(folder.vault)
-    with _lock(folder.vault / "lock"):
+    with locked(folder.vault / "lock"):
         # What an interrupted run had published is made again: it must not outlive a gate that now fails.
         for leftover in (folder.release, folder.refused, folder.work, folder.staging):
             remove(leftover)
@@ -140,21 +138,6 @@ def _put_back(out: Path) -> None:
     old = out.with_name(out.name + OLD)
     if old.exists():
         old.replace(out)
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise UsageError("another run is at work here", where=path.parent.parent.name) from None
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
 
 
 def _digest(notes: Path, settings: ReleaseSettings) -> str:

@@ -84,7 +84,10 @@ def dispositions(columns: Columns) -> tuple[Column, ...]:
     if columns.patient_id:
         roles[columns.patient_id] = "patient id, replaced by a random one"
     roles |= {name: "kept as it is" + (", label" if name in columns.labels else "") for name in columns.keep}
-    return tuple(Column(n, d) for n, d in roles.items()) + tuple(Column(n, "dropped") for n in columns.dropped)
+    dropped = [Column(name, "dropped") for name in columns.dropped]
+    if columns.other_dropped:
+        dropped.append(Column(f"{columns.other_dropped} more", "dropped"))
+    return (*(Column(n, d) for n, d in roles.items()), *dropped)
 
 
 def record_of(account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:

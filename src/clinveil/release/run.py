@@ -17,6 +17,7 @@ from clinveil.channel.files import channel_digest
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
+from clinveil.files import refuse_nested
 from clinveil.finding import Finding
 from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
@@ -111,6 +112,7 @@ def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) 
         InputError: the notes do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
+    refuse_nested(OUT=out, NOTES=notes)
     ready = _ready(notes, settings)
     for line in _plan_lines(ready.corpus, ready.found, settings):
         say(line)
