@@ -54,13 +54,14 @@ class _Clock:
     rows: list[StageRow] = field(default_factory=list)
 
     @contextmanager
-    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[None]:
+    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
+        """Time a stage; what it learns of its own determinism, it writes into what is yielded."""
         self.say(f"{name}: {what}")
-        began = time.perf_counter()
-        yield
-        seconds = time.perf_counter() - began
+        said, began = {"determinism": determinism}, time.perf_counter()
+        yield said
+        seconds = round(time.perf_counter() - began, 2)
         stays: Literal["vault", "release"] = "release" if name == "obfuscate" else "vault"
-        self.rows.append(StageRow(name, what, determinism, round(seconds, 2), stays=stays))
+        self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,9 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         protected = protect(job)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected.corpus, job.folder.work)
-    with clock.stage("vectors", f"train {settings.algorithm}", "statistical" if settings.workers > 1 else "bitwise"):
+    with clock.stage("vectors", f"train {settings.algorithm}") as row:
         vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
+        row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
         channel, table = channel_of(job, vectors, counts)
     with clock.stage("obfuscate", f"replace every word, N {settings.n}", "keyed"):

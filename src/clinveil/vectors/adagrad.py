@@ -39,7 +39,7 @@ def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Paramete
 
 
 # Sums may be reordered, so that the loops over dimensions become vector instructions; NaN keeps its meaning.
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule) -> float:
     """One pass over the pairs in the given order, changing the parameters in place.
 
@@ -81,7 +81,7 @@ def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Par
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def tiled_order(tiles: NDArray[np.int64], n_tiles: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """A random order that keeps the members of a tile together: tiles in random order, members at random in each.
 

@@ -178,7 +178,7 @@ def _merged(runs: Sequence[Records], chunk: int) -> Iterator[Records]:
         yield block
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _slot(table: Records, key: int) -> np.int64:
     """The slot of a key in an open-addressed table: its own, or the empty one where it belongs."""
     mask = table.size - 1
@@ -190,7 +190,7 @@ def _slot(table: Records, key: int) -> np.int64:
     return slot
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _count(
     ids: Ids, position: int, weights: NDArray[np.int64], symmetric: bool, table: Records, used: int
 ) -> tuple[int, int]:
@@ -211,7 +211,7 @@ def _count(
     return position, used
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _move(old: Records, new: Records) -> None:
     """Copy all pairs of a table to a larger, empty one."""
     for record in old:
