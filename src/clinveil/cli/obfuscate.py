@@ -76,6 +76,7 @@ def obfuscate(
     if corpus.columns.patient_id is None:
         say("no patient column: each note counts as a patient of its own")
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
+    # Of two runs at once, the vault of one could end beside the notes of the other.
     alone = locked(safe.with_name(f".{safe.name}.lock"))
     with alone, whole(safe, force=settings.force) as secret_part, whole(out, force=settings.force) as part:
         run = _Run(settings, corpus, key, private_folder(secret_part), vectors)
