@@ -65,7 +65,7 @@ def test_a_model_becomes_the_training_settings_it_says():
         ({"miss_rate": 1.5}, "--miss-rate"),
         ({"glove_variant": ("double",)}, "--glove-variant"),
         ({"size": "huge"}, "--size"),
-        ({"windows": (1,)}, "--windows"),
+        ({"windows": (1,)}, "no setting windows"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_its_flag(flags, says):
