@@ -149,11 +149,22 @@ class ChannelSettings(Settings):
         return value
 
 
+# Bundles of release settings by name; a file's settings and flags win over them.
+PROFILES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {"memo": "occurrence"},
+    "strict": {"n": "9-30", "min_patients": 10, "unknown": "drop"},
+}
+
+
 class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, ChannelSettings):
     """Everything that `clinveil release` can be told; the manifest records it."""
 
     memo: Literal["occurrence", "note", "patient"] = flag(
         "patient", "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws)."
+    )
+    profile: Literal["default", "paper", "strict"] = flag(
+        "default", "Named settings: paper draws anew each time; strict means more neighbours and a higher floor."
     )
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
 
@@ -167,6 +178,8 @@ def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = N
         except (OSError, ValueError):
             raise UsageError("is not there or is no TOML file", where=config.name) from None
     values |= {name: value for name, value in flags.items() if value is not None}
+    if "profile" in model.model_fields:
+        values = PROFILES.get(str(values.get("profile")), {}) | values
     try:
         return model.model_validate(values)
     except ValidationError as error:

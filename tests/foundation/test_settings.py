@@ -51,3 +51,15 @@ def test_values_never_show_in_errors():
 
 def test_a_range_prints_as_it_is_written():
     assert [str(NeighbourRange(low=a, high=b)) for a, b in ((5, 5), (3, 14))] == ["5", "3-14"]
+
+
+def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
+    strict = load_settings(ReleaseSettings, {"profile": "strict"})
+    assert (str(strict.n), strict.min_patients, strict.unknown) == ("9-30", 10, "drop")
+    assert load_settings(ReleaseSettings, {"profile": "paper"}).memo == "occurrence"
+    path = tmp_path / "c.toml"
+    path.write_text('profile = "strict"\nn = "5"\n')
+    mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path)
+    assert (str(mixed.n), mixed.min_patients, mixed.unknown) == ("5", 7, "drop")
+    with pytest.raises(UsageError, match="--profile"):
+        load_settings(ReleaseSettings, {"profile": "lax"})
