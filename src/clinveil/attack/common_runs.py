@@ -9,6 +9,7 @@ kept. Source: Blumer et al. 1985, Theor. Comput. Sci. 40:31; matching statistics
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 
 import numpy as np
 from numba import njit
@@ -112,6 +113,27 @@ def _stream(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, reach: Ids
 
 
 @njit(nogil=True)
+def _matches(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, found: Ids) -> None:
+    """Run a text through the automaton; `found` gets the longest run ending at each of its own positions."""
+    state, run = 0, 0
+    for position in range(ids.size):
+        word = ids[position]
+        edge = -1
+        if word >= 0:
+            edge = _edge(state, word, table, edges)
+            while edge < 0 and state != 0:
+                state = link[state]
+                run = length[state]
+                edge = _edge(state, word, table, edges)
+        if edge < 0:
+            state, run = 0, 0
+        else:
+            state = edges[edge, 2]
+            run += 1
+        found[position] = run
+
+
+@njit(nogil=True)
 def _runs(prefix: Ids, length: Ids, link: Ids, reach: Ids, order: NDArray[np.int64]) -> Ids:
     """The longest run ending at each position: what a state reached, else what its suffix link reached."""
     for i in range(order.size - 1, 0, -1):
@@ -146,6 +168,18 @@ class Automaton:
     def stream(self, ids: Ids) -> None:
         """Take in one other text; ids that the automaton's text lacks are ABSENT."""
         _stream(ids, self._table, self._edges, self._length, self._link, self._reach)
+
+    def matches(self, ids: Ids) -> Ids:
+        """(n,) the longest run ending at each position of another text that the automaton's text holds; not kept."""
+        found = np.zeros(ids.size, dtype=np.int32)
+        _matches(ids, self._table, self._edges, self._length, self._link, found)
+        return found
+
+    def anew(self) -> Automaton:
+        """The same automaton (shared, not copied), with nothing streamed yet."""
+        other = copy(self)
+        other._reach = np.zeros_like(self._reach)
+        return other
 
     def runs(self) -> Ids:
         """(n,) the longest run of words ending at each position that some streamed text holds."""

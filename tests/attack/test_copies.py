@@ -1,0 +1,143 @@
+"""Copy scan: by hand, against brute force, on a copying generator and on one that never saw the patients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clinveil.attack.common_runs import Automaton, Numbering
+from clinveil.attack.copies import copies, in_runs
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.errors import InputError
+
+
+def corpus(texts, patients=None):
+    return memory_corpus([(f"n{i}", patients[i] if patients else f"p{i}", text) for i, text in enumerate(texts)])
+
+
+def corpora(*sides):
+    return [corpus(side, [f"{place}-{i}" for i in range(len(side))]) for place, side in enumerate(sides)]
+
+
+def by_measure(findings):
+    return {(f.measure, f.detail.get("span")): f for f in findings}
+
+
+def brute_matches(text, other):
+    """The longest run ending at each position of `text` that some list of `other` holds."""
+    held = {tuple(o[i:j]) for o in other for i in range(len(o)) for j in range(i + 1, len(o) + 1)}
+    return [
+        max((n for n in range(1, i + 2) if tuple(text[i - n + 1 : i + 1]) in held), default=0) for i in range(len(text))
+    ]
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=12),
+    st.lists(st.lists(st.integers(0, 3), max_size=8), min_size=1, max_size=3),
+)
+def test_matches_equal_brute_force(text, others):
+    pieces = [np.array([*other, -2], dtype=np.int32) for other in others]
+    automaton = Automaton(np.concatenate(pieces))
+    assert automaton.matches(np.array(text, dtype=np.int32)).tolist() == brute_matches(text, others)
+
+
+def test_an_automaton_taken_anew_forgets_what_was_streamed():
+    numbers = Numbering()
+    automaton = Automaton(numbers.learn(["a", "b", "c"]))
+    automaton.stream(numbers.ids(["a", "b"]))
+    assert automaton.runs().tolist() == [1, 2, 0]
+    assert automaton.anew().runs().tolist() == [0, 0, 0]
+    assert automaton.runs().tolist() == [1, 2, 0]
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 5))
+def test_in_runs_marks_the_words_of_long_runs(runs, span):
+    runs = [min(run, i + 1) for i, run in enumerate(runs)]
+    marked = {at for end, run in enumerate(runs) if run >= span for at in range(end - run + 1, end + 1)}
+    assert np.flatnonzero(in_runs(np.array(runs, dtype=np.int32), span)).tolist() == sorted(marked)
+
+
+def test_four_notes_by_hand():
+    # Of 8 synthetic words, "b c d" (3) is the training patient's, "x y" (2) the held-out one's.
+    synthetic, training, held_out = corpora(["a b c d q", "x y q"], ["b c d z"], ["x y z z z"])
+    found = by_measure(copies(synthetic, training, held_out, np.random.default_rng(0), spans=(2, 3)))
+    two, three = found["attack.copies", 2], found["attack.copies", 3]
+    assert (two.value, two.control, two.n) == (3 / 8, 2 / 8, 8)
+    assert (three.value, three.control) == (3 / 8, 0.0)
+    patients = found["attack.copies_of_patients", 2]
+    assert (patients.value, patients.control, patients.n) == (3 / 4, 2 / 5, 4)
+    assert patients.detail["difference"] == pytest.approx(3 / 4 - 2 / 5)
+    longest = found["attack.copies_longest", None]
+    assert (longest.value, longest.control, longest.detail["median_of_notes"]) == (3, 2, 1.5)
+
+
+def test_runs_do_not_cross_notes():
+    synthetic, training, held_out = corpora(["a b", "c d"], ["a b c d"], ["z"])
+    found = by_measure(copies(synthetic, training, held_out, np.random.default_rng(0), spans=(3,)))
+    assert found["attack.copies", 3].value == 0
+    assert found["attack.copies_longest", None].value == 2
+
+
+def notes_of(rng, n, words=60, vocabulary=300):
+    return [" ".join(f"w{w}" for w in rng.integers(vocabulary, size=words)) for _ in range(n)]
+
+
+def letters(texts):
+    """Digits would split words: spell them."""
+    return [text.translate(str.maketrans("0123456789", "abcdefghij")) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def sides():
+    rng = np.random.default_rng(5)
+    return letters(notes_of(rng, 40)), letters(notes_of(rng, 20)), letters(notes_of(rng, 30))
+
+
+def test_a_generator_that_copies_is_caught(sides):
+    training, held_out, _ = sides
+    found = by_measure(copies(*corpora(training[:25], training, held_out), np.random.default_rng(1)))
+    of_patients = found["attack.copies_of_patients", 10]
+    assert found["attack.copies", 50].value == 1
+    assert found["attack.copies", 50].control == 0
+    assert of_patients.value == pytest.approx(25 / 40)
+    assert of_patients.detail["difference_low"] > 0.4
+    assert of_patients.detail["p"] == 1e-4
+
+
+def test_a_generator_of_other_patients_is_at_chance(sides):
+    training, held_out, others = sides
+    stock = "the patient was seen and examined today in the clinic with no acute distress at all"
+    with_stock = [[f"{text} {stock}" for text in side] for side in (others, training, held_out)]
+    found = by_measure(copies(*corpora(*with_stock), np.random.default_rng(1)))
+    of_patients = found["attack.copies_of_patients", 10]
+    assert of_patients.value == pytest.approx(16 / 76, abs=0.01)  # the stock phrase, in both
+    assert abs(of_patients.detail["difference"]) < 0.01
+    assert of_patients.detail["difference_low"] <= 0 <= of_patients.detail["difference_high"]
+    assert of_patients.detail["p"] > 0.05
+
+
+def test_matched_words_are_about_as_many_as_the_held_out(sides):
+    training, held_out, others = sides
+    found = by_measure(copies(*corpora(others, training, held_out), np.random.default_rng(1)))
+    detail = found["attack.copies", 10].detail
+    assert detail["held_out_words"] <= detail["matched_words"] <= detail["held_out_words"] + 60
+
+
+@pytest.mark.parametrize(
+    ("sides", "name"),
+    [((["1 2"], ["a"], ["b"]), "synthetic"), ((["a"], ["."], ["b"]), "training"), ((["a"], ["b"], [""]), "held-out")],
+)
+def test_a_side_without_words_is_refused(sides, name):
+    with pytest.raises(InputError, match=name):
+        copies(*corpora(*sides), np.random.default_rng(0))
+
+
+def test_null_texts_are_passed_over():
+    synthetic = memory_corpus([("s", "x", "a b c")])
+    training = memory_corpus([("t", "p", "a b"), ("u", "p", None), ("v", "q", "c c")])
+    found = by_measure(
+        copies(synthetic, training, memory_corpus([("h", "h", "b c")]), np.random.default_rng(0), spans=(2,))
+    )
+    assert found["attack.copies", 2].value == pytest.approx(2 / 3)
