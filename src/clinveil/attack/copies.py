@@ -75,13 +75,13 @@ def copies(
             raise InputError(f"the {name} notes hold no word")
     matched = _side(automaton.anew(), numbers, training, spans, _as_many(seen, other, rng))
     lengths = np.array([note.size for note in notes])
-    detail = {"synthetic_notes": len(notes), "training_words": int(seen.shared[:, -1].sum())}
+    detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": int(seen.shared[:, -1].sum())}
     detail |= {"held_out_words": int(other.shared[:, -1].sum()), "matched_words": int(matched.shared[:, -1].sum())}
     found = [_longest(seen, other, matched, lengths, detail)]
     for place, span in enumerate(spans):
-        covered = [_by_note(in_runs(side.runs, span), lengths) for side in (seen, other, matched)]
-        found.append(_of_text(span, *covered, {**detail, "span": span}, rng))
-        found.append(_of_patients(span, *(side.shared[:, [place, -1]] for side in (seen, other)), detail, rng))
+        ours, theirs, as_many = (_by_note(in_runs(side.runs, span), lengths) for side in (seen, other, matched))
+        found.append(_of_text(ours, theirs, as_many, {**detail, "span": span}, rng))
+        found.append(_of_patients(span, seen.shared[:, [place, -1]], other.shared[:, [place, -1]], detail, rng))
     return found
 
 
@@ -144,7 +144,11 @@ def _by_note(covered: NDArray[np.bool_], lengths: NDArray[np.int64]) -> NDArray[
 def _longest(seen: _Side, other: _Side, matched: _Side, lengths: NDArray[np.int64], detail: dict[str, Any]) -> Finding:
     ends = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]])
     by_note = np.maximum.reduceat(seen.runs, ends)
-    more = {"unit": "words", "median_of_notes": float(np.median(by_note)), "control_is": "held-out patients"}
+    more: dict[str, Any] = {
+        "unit": "words",
+        "median_of_notes": float(np.median(by_note)),
+        "control_is": "held-out patients",
+    }
     more |= {"matched": int(matched.runs.max()), "why": "a maximum has no interval here"}
     return Finding(
         "attack.copies_longest",
@@ -158,7 +162,6 @@ def _longest(seen: _Side, other: _Side, matched: _Side, lengths: NDArray[np.int6
 
 
 def _of_text(
-    span: int,
     seen: NDArray[np.int64],
     other: NDArray[np.int64],
     matched: NDArray[np.int64],
@@ -166,7 +169,7 @@ def _of_text(
     rng: Generator,
 ) -> Finding:
     low, high = share_by_patient(seen, rng)
-    more = {"unit": "synthetic words", "interval": "bootstrap over synthetic notes, 95 %"}
+    more: dict[str, Any] = {"unit": "synthetic words", "interval": "bootstrap over synthetic notes, 95 %"}
     more |= {"control_is": "held-out patients", "matched": ratio(matched)}
     return Finding(
         "attack.copies",
@@ -187,7 +190,11 @@ def _of_patients(
 ) -> Finding:
     low, high = share_by_patient(seen, rng)
     difference, bounds, p = _difference(seen, other, rng)
-    more = {"span": span, "unit": "words of training patients", "interval": "bootstrap over patients, 95 %"}
+    more: dict[str, Any] = {
+        "span": span,
+        "unit": "words of training patients",
+        "interval": "bootstrap over patients, 95 %",
+    }
     more |= {"control_is": "held-out patients", "patients": len(seen), "held_out_patients": len(other)}
     more |= {"difference": difference, "difference_low": bounds[0], "difference_high": bounds[1], "p": p}
     return Finding(

@@ -1,0 +1,172 @@
+"""Membership inference: can it be told from a model, or from its synthetic notes, whose notes it was trained on?
+
+The patient is the unit: a patient's score is the mean log-probability of all words of all his notes. Two attackers: one
+who takes the likeliest for members (loss threshold), and one who first takes away what a model of other notes gives
+them (calibrated). Beside them stands a blind attacker, who reads the notes and has no model: where he is better than
+chance, members and non-members differ by themselves, and no figure here means anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.attack.roc import Scores, Separation
+from clinveil.errors import InputError
+from clinveil.finding import Finding
+from clinveil.tokens import words
+
+RATES = (0.01, 0.001)
+FOLDS = 5
+SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022; blind baseline: Meeus et al. 2024"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a model gives the notes of members and non-members, a row a note.
+
+    Attributes:
+        patients: whose note it is. members: (n_notes,) bool, whether the model was trained on that patient.
+        totals: (n_notes,) log-probability (nats) of the whole note. tokens: (n_notes,) how many were scored.
+        reference: (n_notes,) the same under a model of other patients' notes, or None.
+
+    Raises:
+        InputError: rows that do not agree, a note without tokens, a patient on both sides.
+    """
+
+    patients: Sequence[str] = field(repr=False)
+    members: NDArray[np.bool_] = field(repr=False)
+    totals: Scores = field(repr=False)
+    tokens: NDArray[np.int64] = field(repr=False)
+    reference: Scores | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = {len(self.patients), self.members.size, self.totals.size, self.tokens.size}
+        if self.reference is not None:
+            shapes.add(self.reference.size)
+        if len(shapes) != 1:
+            raise InputError("notes, patients and scores differ in number")
+        if (self.tokens <= 0).any():
+            raise InputError(f"{int((self.tokens <= 0).sum())} notes have no scored token", remedy="leave them out")
+        sides = {(patient, bool(m)) for patient, m in zip(self.patients, self.members, strict=True)}
+        if both := len(sides) - len(set(self.patients)):
+            raise InputError(f"{both} patients are members and non-members at once", remedy="split by patient")
+
+    def by_patient(self, totals: Scores) -> Separation:
+        """Members against non-members, by mean log-probability a token."""
+        patient = np.unique(np.array(self.patients, dtype=object), return_inverse=True)[1]
+        means = np.bincount(patient, weights=totals) / np.bincount(patient, weights=self.tokens)
+        member = np.bincount(patient, weights=self.members) > 0
+        return Separation(means[member], means[~member])
+
+
+def membership(
+    scored: Scored, rng: Generator, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
+) -> list[Finding]:
+    """AUC, and hits at 1 % and 0.1 % false alarms, of the loss threshold and, given a reference, calibrated.
+
+    Args:
+        scored: notes with their scores; the split was made by patient, at random, before training.
+        blind: what `blind_membership` found on the same notes: the control.
+        detail: goes into every finding, for example what was attacked ("model" or "synthetic notes").
+
+    Returns:
+        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker; a rate of false alarms that so
+        few non-members cannot measure has no value, and says so.
+    """
+    attackers = {"loss threshold": scored.by_patient(scored.totals)}
+    if scored.reference is not None:
+        attackers["calibrated"] = scored.by_patient(scored.totals - scored.reference)
+    found = []
+    for name, separation in attackers.items():
+        more = {**(detail or {}), "attacker": name, "unit": "patients", "members": separation.members.size}
+        more |= {"non_members": separation.others.size}
+        found.append(_area(separation, more, rng, blind))
+        found += [_hits(separation, rate, more) for rate in RATES]
+    return found
+
+
+def _area(separation: Separation, detail: dict[str, Any], rng: Generator, blind: Finding | None) -> Finding:
+    low, high = separation.auc_interval(rng)
+    more = {"statistic": "area under the curve", "interval": "bootstrap over patients, 95 %"}
+    if blind is not None:
+        more["control_is"] = "a blind attacker: words of the notes, no model"
+        if blind.low is not None and blind.low > 0.5:
+            more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
+    n = separation.members.size + separation.others.size
+    control = None if blind is None else blind.value
+    return Finding("attack.membership", separation.auc, n, "lower", low, high, 0.5, control, SOURCE, {**detail, **more})
+
+
+def _hits(separation: Separation, rate: float, detail: dict[str, Any]) -> Finding:
+    more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
+    n = separation.members.size
+    try:
+        share, (low, high) = separation.hits_at(rate)
+    except InputError as error:
+        return Finding("attack.membership_hits", None, n, "lower", source=SOURCE, detail={**more, "why": error.what})
+    more["interval"] = "Clopper-Pearson, 95 %, threshold taken as given"
+    return Finding("attack.membership_hits", share, n, "lower", low, high, rate, None, SOURCE, more)
+
+
+def blind_membership(
+    texts: Sequence[str], patients: Sequence[str], members: NDArray[np.bool_], rng: Generator
+) -> Finding:
+    """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
+
+    Each patient is scored by logistic regression on the notes of other patients (folds by patient: with a patient's
+    notes on both sides it would recognise the patient, 0.97 with no signal at all). Of its own note a patient's score
+    is the mean. Source: Meeus et al. 2024; Das et al. 2024, blind baselines.
+
+    Raises InputError for fewer patients than folds on one side.
+    """
+    scores = _held_out_scores(texts, patients, members, rng)
+    patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
+    means = np.bincount(patient, weights=scores) / np.bincount(patient)
+    member = np.bincount(patient, weights=members) > 0
+    separation = Separation(means[member], means[~member])
+    low, high = separation.auc_interval(rng)
+    detail: dict[str, Any] = {
+        "unit": "patients",
+        "members": int(member.sum()),
+        "non_members": int((~member).sum()),
+        "folds": FOLDS,
+    }
+    detail |= {"interval": "bootstrap over patients, 95 %", "covers_chance": low <= 0.5 <= high}
+    return Finding(
+        "attack.membership_blind", separation.auc, member.size, "lower", low, high, 0.5, None, SOURCE, detail
+    )
+
+
+def _held_out_scores(
+    texts: Sequence[str], patients: Sequence[str], members: NDArray[np.bool_], rng: Generator
+) -> Scores:
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedGroupKFold
+    from threadpoolctl import threadpool_limits
+
+    groups = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
+    member_of = np.bincount(groups, weights=members) > 0
+    if min(int(member_of.sum()), int((~member_of).sum())) < FOLDS:
+        raise InputError(f"the blind attacker needs {FOLDS} patients on each side")
+    features = HashingVectorizer(analyzer=words, n_features=2**18, alternate_sign=False).transform(texts)
+    scores = np.zeros(len(texts))
+    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
+    with threadpool_limits(1):
+        for train, test in folds.split(scores, members, groups):
+            model = LogisticRegression(C=10.0, class_weight="balanced", max_iter=200)
+            odds = model.fit(features[train], members[train]).decision_function(features[test])
+            # Folds differ in their intercepts by which side they hold more of: only the order within one is evidence.
+            scores[test] = _centred(odds)
+    return scores
+
+
+def _centred(odds: Scores) -> Scores:
+    order = np.argsort(np.argsort(odds, kind="stable"), kind="stable")
+    return (order + 0.5) / odds.size

@@ -1,0 +1,141 @@
+"""Membership inference: a planted signal is found, none is not, and the blind attacker stands for itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clinveil.attack.membership import Scored, blind_membership, membership
+from clinveil.errors import InputError
+
+NAMES = "abcdefghijklmnopqrstuvwxyz"
+
+
+def word(i):
+    return NAMES[i // 26 % 26] + NAMES[i % 26] + "x"
+
+
+def notes(rng, patients, each=2, words=40, vocabulary=200):
+    """Notes of patients of whom each has favourite words of his own."""
+    texts, owners = [], []
+    for patient in range(patients):
+        own = rng.integers(vocabulary, size=8)
+        for _ in range(each):
+            drawn = np.concatenate([rng.integers(vocabulary, size=words), rng.choice(own, size=words)])
+            texts.append(" ".join(word(i) for i in drawn))
+            owners.append(f"p{patient}")
+    return texts, owners
+
+
+def scored(gap, n=300, reference=False, seed=0, each=3):
+    """Notes whose difficulty varies widely; members' log-probability is `gap` a token better."""
+    rng = np.random.default_rng(seed)
+    patients = np.repeat([f"p{i}" for i in range(n)], each)
+    members = np.repeat(np.arange(n) < n // 2, each)
+    tokens = rng.integers(50, 200, size=members.size)
+    hard = rng.normal(-4, 1, size=members.size)
+    totals = tokens * (hard + gap * members + rng.normal(0, 0.05, members.size))
+    return Scored(patients.tolist(), members, totals, tokens, tokens * hard if reference else None)
+
+
+def areas(findings):
+    return {f.detail["attacker"]: f for f in findings if f.measure == "attack.membership"}
+
+
+def test_no_signal_is_at_chance():
+    for seed in range(3):
+        found = areas(membership(scored(0.0, reference=True, seed=seed), np.random.default_rng(seed)))
+        for finding in found.values():
+            assert finding.low <= 0.5 <= finding.high
+            assert finding.chance == 0.5
+
+
+def test_a_signal_below_the_difficulty_is_found_by_the_calibrated_attacker_only():
+    found = areas(membership(scored(0.1, reference=True), np.random.default_rng(1)))
+    assert found["calibrated"].low > 0.9
+    assert found["loss threshold"].value < 0.65
+
+
+def test_a_patient_is_one_unit_however_many_notes():
+    found = areas(membership(scored(0.5, n=100, each=7), np.random.default_rng(1)))["loss threshold"]
+    assert found.n == 100
+    assert (found.detail["members"], found.detail["non_members"]) == (50, 50)
+
+
+def test_scores_are_the_mean_over_all_tokens_of_a_patient():
+    rows = Scored(["a", "a", "b"], np.array([True, True, False]), np.array([-10.0, -2.0, -5.0]), np.array([4, 2, 5]))
+    separation = rows.by_patient(rows.totals)
+    assert separation.members.tolist() == [-2.0]
+    assert separation.others.tolist() == [-1.0]
+
+
+def test_rates_that_cannot_be_measured_say_so():
+    found = [f for f in membership(scored(0.0), np.random.default_rng(0)) if f.measure == "attack.membership_hits"]
+    assert [f.value for f in found] == [None, None]
+    assert "1000" in found[0].detail["why"]
+    assert "10000" in found[1].detail["why"]
+
+
+def test_rates_are_measured_with_enough_non_members():
+    found = membership(scored(0.0, n=2_400, each=1), np.random.default_rng(0))
+    one_percent, tenth = (f for f in found if f.measure == "attack.membership_hits")
+    assert one_percent.low < one_percent.value < 0.03
+    assert one_percent.chance == 0.01
+    assert tenth.value is None
+
+
+def test_the_blind_attacker_is_at_chance_on_a_random_split_of_patients():
+    rng = np.random.default_rng(3)
+    texts, patients = notes(rng, 160, each=3)
+    member_of = rng.permutation(np.arange(160) < 80)
+    found = blind_membership(texts, patients, np.repeat(member_of, 3), rng)
+    assert found.detail["covers_chance"] is True
+    assert found.low <= 0.5 <= found.high
+    assert found.n == 160
+
+
+def test_folds_by_note_would_have_recognised_the_patients():
+    """The same notes, each called a patient of its own: favourite words give the answer away without any model."""
+    rng = np.random.default_rng(3)
+    texts, _ = notes(rng, 60, each=6)
+    members = np.repeat(rng.permutation(np.arange(60) < 30), 6)
+    found = blind_membership(texts, [str(i) for i in range(len(texts))], members, rng)
+    assert found.low > 0.8
+
+
+def test_sides_that_differ_by_themselves_are_warned_of():
+    rng = np.random.default_rng(4)
+    texts, patients = notes(rng, 60, each=2)
+    members = np.repeat(np.arange(60) < 30, 2)
+    texts = [text + " zq zq zq" * int(member) for text, member in zip(texts, members, strict=True)]
+    blind = blind_membership(texts, patients, members, rng)
+    assert blind.value > 0.9
+    rows = Scored(patients, members, rng.normal(size=120), np.ones(120, dtype=np.int64))
+    found = membership(rows, rng, blind=blind, detail={"attacked": "model"})[0]
+    assert "warning" in found.detail
+    assert found.control == blind.value
+    assert found.detail["attacked"] == "model"
+
+
+def test_too_few_patients_for_the_blind_attacker():
+    with pytest.raises(InputError, match="5 patients"):
+        blind_membership(["a b"] * 8, list("abcdefgh"), np.arange(8) < 4, np.random.default_rng(0))
+
+
+def rows(**changes):
+    same = {"patients": ["a", "b"], "members": np.array([True, False]), "totals": np.zeros(2)}
+    return {**same, "tokens": np.ones(2, dtype=np.int64), **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"patients": ["a"]}, "differ in number"),
+        ({"reference": np.zeros(3)}, "differ in number"),
+        ({"tokens": np.array([1, 0])}, "1 notes have no scored token"),
+        ({"patients": ["a", "a"]}, "split by patient"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(InputError, match=message):
+        Scored(**rows(**changes))
