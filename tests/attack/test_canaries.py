@@ -1,0 +1,143 @@
+"""Canaries: planted as often as said, ranked by hand, at chance for a model that never saw them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from clinveil.attack.canaries import (
+    Canary,
+    Family,
+    canary_findings,
+    exposures,
+    extracted,
+    invent,
+    name_family,
+    number_family,
+    phrase_family,
+    planted,
+)
+from clinveil.corpus.corpus import TEXT, memory_corpus
+from clinveil.errors import InputError
+
+COMMON = ["pain", "fever", "cough", "right", "left", "normal", "patient", "denies"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def texts_of(corpus):
+    return [text for batch in corpus.batches() for text in batch[TEXT].to_pylist()]
+
+
+def test_families_know_how_many_secrets_they_have():
+    assert phrase_family(COMMON, 5).bits == 15
+    assert number_family().bits == pytest.approx(7 * math.log2(10))
+    assert name_family(["ann", "bob"], ["lee", "roe", "poe", "doe"]).bits == 3
+
+
+def test_secrets_are_uniform(rng):
+    drawn = Family("x", "b", (("p", "q"), ("r", "s"))).draw(4_000, rng)
+    _, counts = np.unique(drawn, return_counts=True)
+    assert counts.size == 4
+    assert counts.min() > 900
+
+
+@pytest.mark.parametrize("places", [(), (("a",),), (("a", "a"),), (("a", "b"), ())])
+def test_a_family_without_choice_is_refused(places):
+    with pytest.raises(InputError, match="choose"):
+        Family("x", "b", places)
+
+
+def test_canaries_are_invented_for_each_number_of_repeats_and_for_none(rng):
+    found = invent([phrase_family(COMMON), number_family()], rng, repeats=(1, 4), each=3)
+    assert [c.repeats for c in found] == [0] * 3 + [1] * 3 + [4] * 3 + [0] * 3 + [1] * 3 + [4] * 3
+    assert "secret" not in repr(found[0])
+    assert found[0].secret not in repr(found[0])
+
+
+def test_planted_as_often_as_said_in_one_patients_notes(rng):
+    notes = memory_corpus([(f"n{i}", f"p{i // 2}", f"note {i}") for i in range(10)])
+    family = phrase_family(COMMON)
+    canaries = [Canary(family, secret, n) for secret, n in zip(family.draw(3, rng), (0, 1, 5), strict=True)]
+    corpus = planted(notes, canaries, rng)
+    texts = texts_of(corpus)
+    for canary in canaries:
+        holders = [i for i, text in enumerate(texts) if canary.text in text]
+        assert sum(text.count(canary.text) for text in texts) == canary.repeats
+        assert len({i // 2 for i in holders}) <= 1
+    assert texts_of(corpus) == texts
+    assert [text.split("\n")[0] for text in texts] == [f"note {i}" for i in range(10)]
+
+
+def test_null_texts_stay_null_and_no_notes_are_refused(rng):
+    notes = memory_corpus([("a", "p", None), ("b", "q", "text")])
+    canary = Canary(number_family(), "1 2 3 4 5 6 7", 2)
+    assert texts_of(planted(notes, [canary], rng)) == [
+        None,
+        "text\nrecord number 1 2 3 4 5 6 7\nrecord number 1 2 3 4 5 6 7",
+    ]
+    with pytest.raises(InputError, match="no note"):
+        planted(memory_corpus([("a", "p", None)]), [canary], rng)
+
+
+def test_exposure_by_hand(rng):
+    """Of 1,000 fresh draws none scores more than the first canary, and all more than the second."""
+    family = number_family()
+    best, worst = Canary(family, "1 1 1 1 1 1 1", 1), Canary(family, "2 2 2 2 2 2 2", 1)
+    special = {best.text: 10.0, worst.text: -10.0}
+    bits = exposures([best, worst], lambda texts: np.array([special.get(text, 0.0) for text in texts]), rng)
+    assert bits[0] == pytest.approx(math.log2(1001))
+    assert bits[1] == pytest.approx(0.0)
+
+
+def test_a_model_that_knows_nothing_leaves_chance(rng):
+    canaries = invent([phrase_family(COMMON * 1, 5), number_family()], rng, repeats=(1,), each=200)
+    bits = exposures(canaries, lambda texts: rng.normal(size=len(texts)), rng)
+    assert bits.mean() == pytest.approx(1 / math.log(2), abs=0.2)
+    found = canary_findings(canaries, bits, np.zeros(len(canaries), dtype=bool), rng)
+    exposure = [f for f in found if f.measure == "attack.canary_exposure"]
+    assert [f.detail["family"] for f in exposure] == ["phrase", "number"]
+    assert all(abs(f.value - f.chance) < 0.4 for f in exposure)
+
+
+def test_a_model_that_remembers_by_repeats_shows_it(rng):
+    canaries = invent([number_family()], rng, repeats=(1, 16), each=6)
+    seen = {c.text: 0.5 * c.repeats for c in canaries}
+    bits = exposures(
+        canaries, lambda texts: np.array([seen.get(t, 0.0) for t in texts]) + rng.normal(0, 1, len(texts)), rng
+    )
+    one, sixteen = (f for f in canary_findings(canaries, bits, bits > 9, rng) if f.measure == "attack.canary_exposure")
+    assert sixteen.value > 9 > one.value
+    assert sixteen.low > sixteen.control
+    assert (one.detail["repeats"], sixteen.detail["repeats"]) == (1, 16)
+
+
+def test_extraction_needs_the_whole_secret_in_order():
+    family = number_family()
+    canaries = [Canary(family, secret, 1) for secret in ("1 2 3 4 5 6 7", "7 6 5 4 3 2 1", "0 0 0 0 0 0 1")]
+    released = memory_corpus(
+        [("a", "a", "record number 1 2 3 4 5 6 7 seen"), ("b", "b", "7 6 5 4 3 2"), ("c", "c", "0000001")]
+    )
+    assert extracted(canaries, released).tolist() == [True, False, True]
+
+
+def test_extraction_of_phrases_is_by_lookup_form():
+    family = phrase_family(COMMON, 3)
+    canaries = [Canary(family, "pain fever cough", 1), Canary(family, "left left left", 0)]
+    released = memory_corpus([("a", "a", "Pain, FEVER cough."), ("b", "b", "left left"), ("c", "c", None)])
+    taken = extracted(canaries, released)
+    assert taken.tolist() == [True, False]
+    found = canary_findings(canaries, np.array([3.0, 1.0]), taken, np.random.default_rng(0))
+    assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
+    assert (found[1].value, found[1].control) == (1.0, 0.0)
+
+
+def test_scores_that_are_no_numbers_are_refused(rng):
+    canary = Canary(number_family(), "1 2 3 4 5 6 7", 1)
+    with pytest.raises(InputError, match="no probability"):
+        exposures([canary], lambda texts: np.full(len(texts), -np.inf), rng)
