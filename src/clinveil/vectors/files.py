@@ -11,18 +11,20 @@ from numpy.typing import NDArray
 
 from clinveil.errors import InputError
 from clinveil.files import private_folder, save_array, whole
+from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
 
 TEXT_SUFFIXES, BINARY_SUFFIX = (".vec", ".txt"), ".bin"
 SCHEMA = "clinveil.vectors/1"
+_SUBWORDS = ("n_buckets", "shortest", "longest")
 
 
 def save_vectors(vectors: Vectors, path: Path, *, force: bool = False) -> None:
     """Write vectors, readable by their owner only, whole or not at all.
 
     `.vec` and `.txt` are word2vec's text, `.bin` its binary: words and numbers only, counts are lost. Any other name is
-    a folder: words.arrow (word, count, patients), matrix.npy, meta.json.
+    a folder: words.arrow (word, count, patients), matrix.npy, meta.json, and of fastText subwords.npy, buckets.npy.
 
     Raises:
         UsageError: the place is taken and `force` is false.
@@ -71,6 +73,10 @@ def _write_folder(vectors: Vectors, folder: Path) -> None:
         writer.write_table(table)
     save_array(folder / "matrix.npy", vectors.matrix)
     meta = {"schema": SCHEMA, "secret": True, "n_patients": vectors.n_patients, "meta": dict(vectors.meta)}
+    if vectors.subwords is not None:
+        save_array(folder / "subwords.npy", vectors.subwords.matrix)
+        save_array(folder / "buckets.npy", vectors.subwords.buckets)
+        meta["subwords"] = {name: getattr(vectors.subwords, name) for name in _SUBWORDS}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
@@ -83,17 +89,33 @@ def _column(figures: NDArray[np.int64] | None, n_words: int) -> Any:
 def _read_folder(folder: Path) -> Vectors:
     meta = _read_meta(folder / "meta.json")
     words, counts, patients = _read_words(folder / "words.arrow")
-    file = folder / "matrix.npy"
+    matrix = _array(folder / "matrix.npy", np.float32)
     try:
-        matrix = np.load(file, allow_pickle=False)
+        subwords = _read_subwords(folder, meta.get("subwords"))
+        return Vectors(words, matrix, counts, patients, meta["n_patients"], meta["meta"], subwords)
+    except InputError as error:
+        raise InputError(error.what, where=error.where or folder.name) from None
+
+
+def _array(file: Path, kind: type) -> NDArray[Any]:
+    try:
+        array = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         raise InputError("cannot be read as an array", where=_place(file)) from None
-    if not isinstance(matrix, np.ndarray) or matrix.dtype != np.float32:
-        raise InputError("holds no float32 matrix", where=_place(file))
+    if not isinstance(array, np.ndarray) or array.dtype != kind:
+        raise InputError(f"holds no {np.dtype(kind)} matrix", where=_place(file))
+    return array
+
+
+def _read_subwords(folder: Path, said: Any) -> Subwords | None:
+    if said is None:
+        return None
     try:
-        return Vectors(words, matrix, counts, patients, meta["n_patients"], meta["meta"])
-    except InputError as error:
-        raise InputError(error.what, where=folder.name) from None
+        n_buckets, shortest, longest = (int(said[name]) for name in _SUBWORDS)
+    except (KeyError, TypeError, ValueError):
+        raise InputError("does not describe its subwords", where=_place(folder / "meta.json")) from None
+    matrix, buckets = _array(folder / "subwords.npy", np.float32), _array(folder / "buckets.npy", np.int64)
+    return Subwords(buckets, matrix, n_buckets, shortest, longest)
 
 
 def _read_meta(file: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.errors import InputError
+from clinveil.vectors.subwords import Subwords
 
 Meta = Mapping[str, Any]
 
@@ -26,6 +27,7 @@ class Vectors:
         patients: (n_words,) int64 patients in whose training notes the word occurs, or None.
         n_patients: patients of the training notes, or None.
         meta: algorithm, settings, and `determinism` ("bitwise" or "statistical").
+        subwords: n-gram vectors of fastText, for words that have no vector; or None.
 
     Raises:
         InputError: shapes that do not agree, a word twice, NaN or infinity in the matrix.
@@ -37,6 +39,7 @@ class Vectors:
     patients: NDArray[np.int64] | None = field(default=None, repr=False)
     n_patients: int | None = None
     meta: Meta = field(default_factory=dict)
+    subwords: Subwords | None = None
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -45,6 +48,8 @@ class Vectors:
         for column in (self.counts, self.patients):
             if column is not None and column.shape != (n_words,):
                 raise InputError(f"{n_words} words, but {column.shape} counts")
+        if self.subwords is not None and self.subwords.matrix.shape[1] != self.matrix.shape[1]:
+            raise InputError("vectors of words and of subwords differ in their dimensions")
         if len(self.ids) != n_words:
             raise InputError(f"{n_words - len(self.ids)} words stand twice in the vectors")
         if not np.isfinite(self.matrix).all():

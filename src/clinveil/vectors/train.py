@@ -16,6 +16,7 @@ from clinveil.files import private_folder
 from clinveil.settings import GloveSettings, VectorSettings
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.sentences import Sentences, sentence_file
+from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 
 # fastText's own defaults: character n-grams of 3 to 6, hashed into at most two million rows.
@@ -48,8 +49,8 @@ def train(
         on_epoch: called with (done, all) after each pass.
 
     Returns:
-        One vector for each word with at least `min_count` occurrences, with counts and patients. Of fastText the
-        vectors of whole words only.
+        One vector for each word with at least `min_count` occurrences, with counts and patients; of fastText the
+        subwords too.
 
     Raises:
         InputError: fewer than two words to train on.
@@ -77,7 +78,15 @@ def train(
         counts.patients[:n_words],
         counts.n_patients,
         _meta(settings, counts, seed, workers),
+        _subwords(model) if settings.algorithm == "fasttext" else None,
     )
+
+
+def _subwords(model: Any) -> Subwords:
+    """The n-gram vectors that training reached."""
+    reached = np.unique(np.concatenate(model.wv.buckets_word)).astype(np.int64)
+    kept = np.ascontiguousarray(model.wv.vectors_ngrams[reached], dtype=np.float32)
+    return Subwords(reached, kept, int(model.wv.bucket), _SHORTEST, _LONGEST)
 
 
 def _glove_settings(settings: VectorSettings) -> GloveSettings:
@@ -170,5 +179,4 @@ def _meta(settings: VectorSettings, counts: WordCounts, seed: int, workers: int)
         "library": f"gensim {__version__}",
         "n_notes": counts.n_notes,
         "n_tokens": counts.n_tokens,
-        **({"subwords": "not stored"} if settings.algorithm == "fasttext" else {}),
     }

@@ -1,0 +1,138 @@
+"""Subword vectors: n-grams and hash by hand and as gensim has them; trained, saved, loaded."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.errors import InputError
+from clinveil.settings import VectorSettings
+from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.subwords import Subwords, hashed, n_grams
+from clinveil.vectors.table import Vectors
+from clinveil.vectors.train import train
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    stems = ["cardi", "nephr", "hepat", "gastr", "neur", "derm"]
+    ends = ["itis", "ology", "opathy", "algia", "ectomy"]
+    words = [stem + end for stem in stems for end in ends]
+    notes = [(f"n{i}", f"p{i}", " ".join(rng.choice(words, 40))) for i in range(60)]
+    settings = VectorSettings(algorithm="fasttext", dim=12, epochs=2)
+    return train(memory_corpus(notes), settings, seed=1, workers=1, scratch=tmp_path_factory.mktemp("scratch"))
+
+
+def test_n_grams_by_hand():
+    assert list(n_grams("her", 3, 6)) == ["<he", "her", "er>", "<her", "her>", "<her>"]
+    assert list(n_grams("é", 3, 6)) == ["<é>"]
+    assert list(n_grams("", 3, 6)) == []
+
+
+def test_hash_is_fnv_1a_by_hand():
+    assert hashed("") == 2166136261
+    assert hashed("a") == 0xE40C292C  # of the published FNV-1a test vectors
+    assert hashed("foobar") == 0xBF9CF968
+
+
+@pytest.mark.parametrize("word", ["he", "née", "日本語", "é", "a😀b", "cardiologists"])
+def test_buckets_of_n_grams_are_gensims(word):
+    from gensim.models.fasttext import ft_ngram_hashes
+
+    ours = sorted(hashed(gram) % 1000 for gram in n_grams(word, 3, 6))
+    assert ours == sorted(ft_ngram_hashes(word, 3, 6, 1000))
+
+
+def test_an_unknown_word_is_the_mean_of_its_known_n_grams():
+    grams = {gram: hashed(gram) % 1000 for gram in n_grams("ab", 3, 6)}
+    kept = sorted([grams["<ab"], grams["ab>"]])
+    rows = {grams["<ab"]: [1.0, 0.0], grams["ab>"]: [0.0, 3.0]}
+    found = Subwords(np.array(kept), np.array([rows[b] for b in kept], dtype=np.float32), 1000).vector("ab")
+    assert found.tolist() == [0.5, 1.5]
+
+
+def test_a_word_of_which_no_n_gram_was_seen_has_no_vector():
+    empty = Subwords(np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.float32), 10)
+    assert empty.vector("word") is None
+    assert empty.vector("") is None
+
+
+def test_trained_subwords_give_known_words_the_vectors_of_fasttexts_own_rule(tmp_path):
+    """For a word whose n-grams were all trained, gensim's rule for unknown words gives the same."""
+    from gensim.models import FastText
+
+    from clinveil.vectors.train import _subwords
+
+    model = FastText([["cardiology", "cardiopathy", "neurology"] * 20] * 20, vector_size=8, min_count=1, bucket=5000)
+    ours = _subwords(model).vector("cardiology")
+    rows = [hashed(gram) % 5000 for gram in n_grams("cardiology", 3, 6)]
+    assert np.allclose(ours, model.wv.vectors_ngrams[rows].mean(axis=0), atol=1e-6)
+    assert sorted(set(rows)) == sorted(set(model.wv.buckets_word[model.wv.key_to_index["cardiology"]].tolist()))
+
+
+def test_training_keeps_subwords_and_unknown_relatives_are_near(trained):
+    assert trained.subwords is not None
+    assert trained.subwords.matrix.shape[1] == trained.dim
+    assert len(trained.subwords.buckets) < trained.subwords.n_buckets
+    assert "cardiologists" not in trained.ids
+    assert trained.subwords.vector("cardiologists") is not None
+
+
+def test_other_algorithms_have_none(tmp_path):
+    notes = memory_corpus([("a", "a", "one two three four")])
+    assert train(notes, VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path / "s").subwords is None
+
+
+def test_saved_and_loaded_the_same(trained, tmp_path):
+    save_vectors(trained, tmp_path / "v")
+    again = load_vectors(tmp_path / "v")
+    assert np.array_equal(again.subwords.matrix, trained.subwords.matrix)
+    assert np.array_equal(again.subwords.buckets, trained.subwords.buckets)
+    assert again.subwords.n_buckets == trained.subwords.n_buckets
+    assert np.array_equal(again.subwords.vector("cardiologists"), trained.subwords.vector("cardiologists"))
+
+
+def test_word2vec_files_drop_them(trained, tmp_path):
+    save_vectors(trained, tmp_path / "v.bin")
+    assert load_vectors(tmp_path / "v.bin").subwords is None
+
+
+@pytest.mark.parametrize("part", ["subwords.npy", "buckets.npy"])
+def test_broken_subword_files_are_refused_in_one_line(trained, tmp_path, part):
+    save_vectors(trained, tmp_path / "v")
+    (tmp_path / "v" / part).write_bytes(b"nothing")
+    with pytest.raises(InputError, match=part):
+        load_vectors(tmp_path / "v")
+
+
+def test_a_broken_description_is_refused(trained, tmp_path):
+    save_vectors(trained, tmp_path / "v")
+    file = tmp_path / "v" / "meta.json"
+    meta = json.loads(file.read_text())
+    file.write_text(json.dumps({**meta, "subwords": {"n_buckets": "many"}}))
+    with pytest.raises(InputError, match=r"meta.json"):
+        load_vectors(tmp_path / "v")
+
+
+@pytest.mark.parametrize(
+    ("buckets", "matrix", "message"),
+    [
+        ([0, 1], np.zeros((3, 2)), "matrix"),
+        ([1, 0], np.zeros((2, 2)), "ascending"),
+        ([0, 9], np.zeros((2, 2)), "range"),
+        ([0, 1], np.full((2, 2), np.nan), "NaN"),
+    ],
+)
+def test_what_does_not_fit_is_refused(buckets, matrix, message):
+    with pytest.raises(InputError, match=message):
+        Subwords(np.array(buckets), matrix.astype(np.float32), 9)
+
+
+def test_dimensions_must_agree():
+    subwords = Subwords(np.array([0]), np.zeros((1, 3), dtype=np.float32), 9)
+    with pytest.raises(InputError, match="dimensions"):
+        Vectors(["a"], np.zeros((1, 2), dtype=np.float32), subwords=subwords)
