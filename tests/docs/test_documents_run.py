@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clinveil.cli.attack import ATTACKS
+from clinveil.cli.evaluate import EVALUATIONS
 from clinveil.cli.main import COMMANDS, main
 from clinveil.cli.study import STUDIES
 
@@ -81,6 +82,7 @@ def test_flags_named_in_the_documents_exist(capsys, monkeypatch):
     for name in [
         *([command] for command in COMMANDS),
         *(["attack", a] for a in ATTACKS),
+        *(["evaluate", e] for e in EVALUATIONS),
         *(["study", s] for s in STUDIES),
     ]:
         main([*name, "--help"])

@@ -40,7 +40,11 @@ def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_o
 
 def _row(finding: Finding) -> Iterable[str]:
     detail = finding.detail
-    of = [str(detail[key]) for key in ("model", "metric", "step", "series", "label") if detail.get(key)]
+    of = [
+        str(detail[key])
+        for key in ("list", "setting", "model", "side", "metric", "step", "series", "label")
+        if detail.get(key)
+    ]
     of += [f"K {detail['k']}"] if "k" in detail else []
     interval = "" if finding.low is None or finding.high is None else f"{_number(finding.low)}-{_number(finding.high)}"
     yield _name(finding)

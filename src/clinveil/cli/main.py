@@ -25,6 +25,7 @@ COMMANDS = {
     "mitigate": "Take words out of vectors, or add noise, before they are attacked again.",
     "obfuscate": "Replace every token of notes by a random near neighbour.",
     "attack": "Attack word vectors before they are released: names, and what they tell of people.",
+    "evaluate": "Measure what protected notes, or vectors trained on them, are still good for.",
     "study": "Repeat a paper's study on your own notes, with its numbers beside yours.",
     "release": "The main job: notes in; protected notes, checks and a report out.",
     "verify": "Check a release's hashes, schema and manifest; needs no secret.",

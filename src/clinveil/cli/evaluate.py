@@ -1,0 +1,24 @@
+"""`clinveil evaluate`: the group of utility tests; one file a test, imported when it is called."""
+
+from __future__ import annotations
+
+import typer
+
+from clinveil.cli.lazy import lazy_group
+
+EVALUATIONS = {
+    "similarity": "Word vectors against people's judgements of word pairs, by the protocol of paper A or of paper C.",
+}
+
+app = typer.Typer(
+    cls=lazy_group(EVALUATIONS, "clinveil.cli.evaluate_{}".format),
+    no_args_is_help=True,
+    invoke_without_command=True,
+    add_completion=False,
+    help="Measure what protected notes, or vectors trained on them, are still good for.",
+)
+
+
+@app.callback()
+def _evaluate() -> None:
+    pass

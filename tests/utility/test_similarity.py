@@ -1,0 +1,221 @@
+"""Word similarity: by hand, against SciPy, with planted truth, and every way in which a word can be missing."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clinveil.cli.main import main
+from clinveil.errors import InputError
+from clinveil.utility.pairs import PairList
+from clinveil.utility.similarity import (
+    frequent_pairs,
+    pair_similarities,
+    pearson,
+    similarity,
+    spearman,
+    subword_terms,
+)
+from clinveil.vectors.files import save_vectors
+from clinveil.vectors.subwords import Subwords, hashed, n_grams
+from clinveil.vectors.table import Vectors
+
+numbers = st.lists(st.integers(-4, 4), min_size=3, max_size=15)
+
+
+def vectors_of(words, **more):
+    rows = {"a": [1, 0], "b": [0, 1], "c": [1, 1], "d": [-1, 0], "e": [0, 0]}
+    matrix = np.array([rows.get(word, [1, 2]) for word in words], dtype=np.float32)
+    return Vectors(list(words), matrix, **more)
+
+
+def pairs_of(*rows):
+    return PairList("list", tuple((one, other) for one, other, _ in rows), np.array([float(s) for *_, s in rows]))
+
+
+def planted(n=40, noise=0.1, dim=20, seed=0):
+    """Vectors whose cosines are people's scores but for noise."""
+    rng = np.random.default_rng(seed)
+    words = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(2 * n)]
+    vectors = Vectors(words, rng.normal(size=(2 * n, dim)).astype(np.float32))
+    terms = tuple((words[2 * i], words[2 * i + 1]) for i in range(n))
+    truth = pair_similarities(vectors, PairList("x", terms, np.zeros(n)))
+    return vectors, PairList("planted", terms, truth + rng.normal(0, noise, n))
+
+
+def one(findings, measure="utility.similarity", series=None):
+    return next(f for f in findings if f.measure == measure and f.detail.get("series") == series)
+
+
+@given(numbers, st.randoms())
+def test_correlations_equal_scipys(values, random):
+    one, other = np.array(values, dtype=float), np.array(random.sample(values, len(values)), dtype=float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = [scipy.stats.pearsonr(one, other)[0], scipy.stats.spearmanr(one, other)[0]]
+    assert [pearson(one, other), spearman(one, other)] == pytest.approx(expected, nan_ok=True, abs=1e-12)
+
+
+def test_cosines_by_hand():
+    pairs = pairs_of(("a", "c", 1), ("A", "d", 1), ("a b", "c", 1), ("a", "zz", 1), ("a", "e", 1), ("...", "a", 1))
+    found = pair_similarities(vectors_of("abcde"), pairs)
+    assert found[:3] == pytest.approx([np.sqrt(0.5), -1.0, 1.0])
+    assert np.isnan(found[3:]).all()
+
+
+def test_a_term_of_several_words_is_the_mean_of_those_that_have_vectors():
+    found = pair_similarities(vectors_of("ab"), pairs_of(("a zz b", "a", 1)))
+    assert found == pytest.approx([np.sqrt(0.5)])
+    rows = pairs_of(("a zz b", "a", 1), ("a", "b", 2), ("b", "b", 3))
+    assert one(similarity(vectors_of("ab"), rows, np.random.default_rng(0))).detail["partial"] == 1
+
+
+def test_paper_cs_protocol_takes_single_words_only():
+    found = pair_similarities(vectors_of("abc"), pairs_of(("a b", "c", 1), ("a", "c", 1)), protocol="clinicalnlp")
+    assert np.isnan(found[0])
+    assert found[1] == pytest.approx(np.sqrt(0.5))
+
+
+def with_subwords(words, unknown):
+    """fastText vectors that know the n-grams of one more word."""
+    grams = sorted({hashed(g) % 997 for g in n_grams(unknown, 3, 6)})
+    matrix = np.tile(np.array([[0, 1]], dtype=np.float32), (len(grams), 1))
+    return vectors_of(words, subwords=Subwords(np.array(grams), matrix, 997))
+
+
+def test_a_pair_with_an_unknown_word_is_compared_among_fasttexts_vectors():
+    fast = with_subwords("ab", "zz")
+    pairs = pairs_of(("zz", "b", 1), ("zz", "a", 1), ("c", "a", 1))
+    found = pair_similarities(vectors_of("abc"), pairs, subwords=fast)
+    assert found == pytest.approx([1.0, 0.0, np.sqrt(0.5)])
+    assert np.isnan(pair_similarities(vectors_of("abc"), pairs)[:2]).all()
+
+
+def test_subwords_are_counted_and_the_figure_without_them_stands_beside():
+    fast = with_subwords("ab", "zz")
+    pairs = pairs_of(("zz", "b", 3), ("a", "c", 2), ("a", "b", 1), ("c", "b", 2.5))
+    found = similarity(vectors_of("abc"), pairs, np.random.default_rng(0), subwords=fast)
+    assert one(found, series="all pairs").detail["by_subwords"] == 1
+    assert one(found, series="all pairs").n == 4
+    assert one(found, series="pairs that need no subwords").n == 3
+
+
+def test_vectors_without_subwords_cannot_lend_them():
+    with pytest.raises(InputError, match="fasttext"):
+        subword_terms(vectors_of("ab"), pairs_of(("a", "b", 1)))
+
+
+def test_planted_truth_is_found_and_the_control_is_at_chance():
+    vectors, pairs = planted()
+    found = one(similarity(vectors, pairs, np.random.default_rng(1)))
+    assert found.low > 0.6
+    assert found.value == pytest.approx(scipy.stats.pearsonr(pair_similarities(vectors, pairs), pairs.scores)[0])
+    assert found.detail["p"] == 1e-3
+    assert abs(found.control) < 0.1
+    assert found.chance == 0
+
+
+def test_scores_that_have_nothing_to_do_with_the_vectors_are_at_chance():
+    vectors, pairs = planted()
+    covered = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        random = PairList("r", pairs.terms, rng.normal(size=len(pairs)))
+        found = one(similarity(vectors, random, rng, draws=300))
+        covered += found.low <= 0 <= found.high
+    assert covered >= 16
+
+
+def test_missing_pairs_excluded_random_or_zero():
+    vectors, pairs = planted()
+    fewer = Vectors(vectors.words[:40], vectors.matrix[:40])  # 20 of 40 pairs
+    rng = np.random.default_rng(0)
+    found = {m: one(similarity(fewer, pairs, rng, missing=m)) for m in ("exclude", "random", "zero")}
+    assert [found[m].n for m in found] == [20, 40, 40]
+    assert [found[m].detail["covered"] for m in found] == [20] * 3
+    assert found["exclude"].value > found["zero"].value > 0
+    assert found["exclude"].value > found["random"].value
+    coverage = one(similarity(fewer, pairs, rng), "utility.similarity_coverage")
+    assert coverage.value == 0.5
+
+
+def test_paper_cs_random_similarities_are_averaged():
+    vectors, pairs = planted()
+    fewer = Vectors(vectors.words[:40], vectors.matrix[:40])
+    counts = dict.fromkeys(vectors.words, 20)
+    values = [
+        one(similarity(fewer, pairs, np.random.default_rng(s), protocol="clinicalnlp", frequencies=counts)).value
+        for s in range(5)
+    ]
+    assert np.std(values) < 0.03  # of one draw alone it is about 0.15
+
+
+def test_pairs_are_chosen_by_counts_in_the_real_text():
+    pairs = pairs_of(("a", "b", 1), ("a", "c", 1), ("a b", "a", 1), ("B", "a", 1))
+    assert frequent_pairs(pairs, {"a": 20, "b": 20, "c": 19}, 20).tolist() == [True, False, False, True]
+    with pytest.raises(InputError, match="--notes"):
+        similarity(vectors_of("abc"), pairs, np.random.default_rng(0), protocol="clinicalnlp")
+
+
+def test_only_the_asked_pairs_are_scored():
+    vectors, pairs = planted()
+    only = np.arange(40) < 10
+    found = one(similarity(vectors, pairs, np.random.default_rng(0), only=only))
+    assert found.n == 10
+    with pytest.raises(InputError, match="mask"):
+        similarity(vectors, pairs, np.random.default_rng(0), only=only[:5])
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([("zz", "a", 1), ("a", "b", 2), ("a", "c", 3)], "2 of 3 pairs"),
+        ([("a", "b", 1), ("a", "c", 1), ("c", "d", 1)], "do not vary"),
+        ([("zz", "yy", 1)], "0 of 1"),
+    ],
+)
+def test_what_cannot_be_correlated_says_why(rows, why):
+    found = one(similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0)))
+    assert found.value is None
+    assert why in found.detail["why"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    vectors, pairs = planted()
+    save_vectors(vectors, tmp_path / "v")
+    rows = (f"{a},{b},{s}" for (a, b), s in zip(pairs.terms, pairs.scores.tolist(), strict=True))
+    (tmp_path / "pairs.csv").write_text("\n".join(["term1,term2,score", *rows]))
+    return tmp_path
+
+
+def test_command(files, capsys):
+    arguments = ["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "pairs.csv"), "--seed", "3"]
+    assert main([*arguments, "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["findings"][0]["detail"]["covered"] == 40
+    assert said["seed"] == 3
+    assert main(arguments) == 0
+    assert "similarity coverage" in capsys.readouterr().out
+
+
+def test_command_of_paper_c_needs_counts(files, capsys):
+    arguments = ["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "pairs.csv")]
+    assert main([*arguments, "--protocol", "clinicalnlp"]) == 3
+    assert "--notes" in capsys.readouterr().err
+    (files / "notes.csv").write_text("note_id,text\n" + "\n".join(f"{i},aa ab ac" for i in range(30)))
+    more = ["--protocol", "clinicalnlp", "--notes", str(files / "notes.csv"), "--json", "-"]
+    assert main([*arguments, *more]) == 0
+    finding = json.loads(capsys.readouterr().out)["findings"][0]
+    assert finding["detail"]["asked"] == 1
+
+
+def test_command_with_a_missing_list(files, capsys):
+    assert main(["evaluate", "similarity", str(files / "v"), "--pairs", str(files / "none.csv")]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
