@@ -1,0 +1,79 @@
+"""What becomes of names: by hand, edit distance against its definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_inversion import channel_of
+
+from clinveil.attack.name_outputs import name_outputs, within
+
+WORDS = ("smith", "smyth", "jones", "pain", "paine")
+#  smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine -> smith
+CHANNEL = replace(
+    channel_of([{1: 0.5, 3: 0.5}, {0: 1.0}, {2: 0.25, 3: 0.75}, {4: 1.0}, {0: 1.0}, {3: 1.0}]), words=WORDS
+)
+COUNTS = np.array([30, 1, 4, 50, 15])
+
+
+def of(findings, measure, label="all names"):
+    return next(f for f in findings if f.measure == f"attack.{measure}" and f.detail["label"] == label)
+
+
+def slow_distance(one, other):
+    rows = {(i, 0): i for i in range(len(one) + 1)} | {(0, j): j for j in range(len(other) + 1)}
+    for i in range(1, len(one) + 1):
+        for j in range(1, len(other) + 1):
+            same = rows[i - 1, j - 1] + (one[i - 1] != other[j - 1])
+            rows[i, j] = min(same, rows[i - 1, j] + 1, rows[i, j - 1] + 1)
+    return rows[len(one), len(other)]
+
+
+def codes(word):
+    return np.array([ord(c) for c in word], dtype=np.int32)
+
+
+@given(st.text("abc", max_size=7), st.text("abc", max_size=7))
+def test_edit_distance_equals_the_definition_up_to_two(one, other):
+    assert within(codes(one), codes(other)) == min(slow_distance(one, other), 3)
+
+
+def test_names_by_hand():
+    found = name_outputs(CHANNEL, ["Ann SMITH", "Smyth", "Jones"], COUNTS)
+    assert of(found, "name_unchanged").value == pytest.approx(4 * 0.25 / 35)
+    assert of(found, "name_to_name").value == pytest.approx((30 * 0.5 + 1) / 35)
+    assert of(found, "name_near").value == pytest.approx((30 * 0.5 + 1) / 35)
+    assert of(found, "name_to_name").detail["names"] == 3
+    assert of(found, "name_to_name").n == 35
+
+
+def test_bands_of_frequency():
+    found = name_outputs(CHANNEL, ["smith", "smyth", "jones"], COUNTS)
+    assert of(found, "name_near", "1 occurrences").value == 1.0
+    assert of(found, "name_unchanged", "2-4 occurrences").value == 0.25
+    assert of(found, "name_near", "20-99 occurrences").value == 0.5
+    assert not [f for f in found if f.detail["label"] == "100 or more"]
+
+
+def test_chance_is_a_usual_output():
+    found = of(name_outputs(CHANNEL, ["smith", "jones"], COUNTS), "name_to_name", "20-99 occurrences")
+    # Outputs: smith 1 + 15, smyth 15, jones 1, pain 18, paine 50, of 100; another name than smith is jones.
+    assert found.chance == pytest.approx(0.01)
+    near = of(name_outputs(CHANNEL, ["smith", "jones"], COUNTS), "name_near", "20-99 occurrences")
+    assert near.chance == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("names", [[], ["Nobody"], ["..."]])
+def test_no_known_name_says_so(names):
+    (found,) = name_outputs(CHANNEL, names, COUNTS)
+    assert found.value is None
+    assert "no name" in found.detail["why"]
+
+
+def test_names_that_do_not_occur_are_left_out():
+    found = of(name_outputs(CHANNEL, ["smith", "jones"], np.array([30, 1, 0, 50, 15])), "name_to_name")
+    assert found.detail["names"] == 1
