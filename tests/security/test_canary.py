@@ -77,6 +77,12 @@ def _broken(folder: Path) -> None:
     (folder / "broken.jsonl").write_text(f'{{"note_id": "1", "text": "{secret}"\n', encoding="utf-8")
     (folder / "number.jsonl").write_text(f'{{"note_id": "1", "text": ["{secret}"]}}\n', encoding="utf-8")
     (folder / "few.csv").write_text(f"note_id,text\n1,{secret}\n", encoding="utf-8")
+    (folder / "pairs.csv").write_text(
+        f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},1\n{CANARIES[0]},{CANARIES[4]},2\n"
+        f"{CANARIES[4]},{CANARIES[5]},3\nfever,cough,4\n",
+        encoding="utf-8",
+    )
+    (folder / "pairs-broken.csv").write_text(f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n")
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
@@ -93,9 +99,11 @@ def _commands() -> list[list[str]]:
         ["release", notes, "-o", "raw", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
         ["verify", "out/release"],
         ["report", "out", "-o", "external.html", "--edition", "external"],
+        ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
     ]
     broken = ["ragged.csv", "twice.csv", "quote.csv", "bytes.csv", "broken.jsonl", "number.jsonl", "few.csv"]
     bad = [["release", name, "-o", "never"] for name in broken] + [["inspect", name] for name in broken[:-1]]
+    bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
     return [*good, *bad, ["release", notes, "-o", "never", "--keep-words", "keep.txt", *fast]]
 
 
@@ -115,8 +123,8 @@ def found(path: Path) -> list[str]:
 
 def test_every_command_did_what_it_should(desk):
     codes = exit_codes(desk)
-    assert codes[:10] == [0] * 10, (desk / "said").read_text()
-    assert set(codes[10:]) == {3}, codes
+    assert codes[:11] == [0] * 11, (desk / "said").read_text()
+    assert set(codes[11:]) == {3}, codes
     assert not (desk / "work" / "never").exists()
 
 
@@ -134,7 +142,9 @@ def test_no_canary_in(desk, what):
     assert not leaks, sorted(leaks)
 
 
-@pytest.mark.parametrize("name", ["obf.parquet", "obf.csv", "external.html", "findings-inspect.json"])
+@pytest.mark.parametrize(
+    "name", ["obf.parquet", "obf.csv", "external.html", "findings-inspect.json", "findings-similarity.json"]
+)
 def test_no_canary_in_what_others_may_see(desk, name):
     assert not found(desk / "work" / name)
 

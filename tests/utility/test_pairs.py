@@ -50,6 +50,9 @@ def test_quoted_terms_and_unicode(tmp_path):
         ("", "holds no row"),
         ("term1,term2,cui\na,b,c\n", "no column of scores"),
         ("a,b\nc,d\n", "no columns term1"),
+        ("term1,term2,score\n", "no pair below its header"),
+        ("term1,term2,score\na, \u00a0,1\n", "row 2 lacks a term"),
+        ("term1,term2,score\na,b,inf\n", "row 2: the score is no number"),
         ("term1,term2,score\na,b,high\n", "row 2: the score is no number"),
         ("term1,term2,score\na,b,1\na,b,nan\n", "row 3: the score is no number"),
         ("term1,term2,score\na,,1\n", "row 2 lacks a term"),
@@ -103,3 +106,22 @@ def test_published_lists(real_data, name):
     pairs = read_pairs(real_data(f"wordpairs/{name}.csv"))
     assert len(pairs) == SIZES[name]
     assert np.isfinite(pairs.scores).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("Mean,TERM1,TERM2\n1,a,b\n", "mean"),
+        ("physicians,term2,coders,term1\n1,a,2,b\n", "mean of physicians and coders"),
+        ("a,b,1\n", "third column"),
+    ],
+)
+def test_the_list_says_where_its_scores_are_from(tmp_path, text, score):
+    assert read_pairs(written(tmp_path, text)).detail == {"score": score}
+
+
+def test_names_of_files_become_names_of_lists(tmp_path):
+    row = "a,b,1\n"
+    assert read_pairs(written(tmp_path, row, "no suffix")).name == "no-suffix"
+    known = read_pairs(written(tmp_path, row * 588, "UMNSRS_relatedness.csv"))
+    assert (known.name, known.detail["published"]) == ("umnsrs_relatedness", "587 or 588")

@@ -74,6 +74,40 @@ def test_trained_subwords_give_known_words_the_vectors_of_fasttexts_own_rule(tmp
     assert sorted(set(rows)) == sorted(set(model.wv.buckets_word[model.wv.key_to_index["cardiology"]].tolist()))
 
 
+@pytest.fixture(scope="module")
+def gensims():
+    from gensim.models import FastText
+
+    words = ["cardiology", "cardiopathy", "neurology", "aaaaaaaa"]
+    return FastText([words * 20] * 20, vector_size=8, min_count=1, bucket=5000)
+
+
+@pytest.mark.parametrize("word", ["a" * 9, "a" * 30])
+def test_an_unknown_word_of_trained_n_grams_has_gensims_vector(gensims, word):
+    from clinveil.vectors.train import _subwords
+
+    assert word not in gensims.wv.key_to_index
+    assert np.allclose(_subwords(gensims).vector(word), gensims.wv[word], atol=1e-6)
+
+
+@pytest.mark.parametrize("word", ["cardiologist", "neuropathy", "née"])
+def test_other_unknown_words_differ_from_gensims_by_untrained_n_grams_only(gensims, word):
+    """gensim adds the random start of n-grams that no training word has; without it the two agree."""
+    from clinveil.vectors.train import _subwords
+
+    subwords = _subwords(gensims)
+    buckets = np.array([hashed(gram) % 5000 for gram in n_grams(word, 3, 6)])
+    untrained = ~np.isin(buckets, subwords.buckets)
+    noise = gensims.wv.vectors_ngrams[buckets[untrained]].sum(axis=0)
+    trained = gensims.wv[word] * len(buckets) - noise
+    ours = subwords.vector(word)
+    if ours is None:
+        assert untrained.all()
+    else:
+        assert np.allclose(ours, trained / (~untrained).sum(), atol=1e-5)
+    assert np.abs(noise).max() <= untrained.sum() / 8  # the start lies within 1 / dim
+
+
 def test_training_keeps_subwords_and_unknown_relatives_are_near(trained):
     assert trained.subwords is not None
     assert trained.subwords.matrix.shape[1] == trained.dim

@@ -46,7 +46,8 @@ def _row(finding: Finding) -> Iterable[str]:
         if detail.get(key)
     ]
     of += [f"K {detail['k']}"] if "k" in detail else []
-    interval = "" if finding.low is None or finding.high is None else f"{_number(finding.low)}-{_number(finding.high)}"
+    ends = None if finding.low is None or finding.high is None else (_number(finding.low), _number(finding.high))
+    interval = (" to " if ends[0].startswith("-") else "-").join(ends) if ends else ""
     yield _name(finding)
     yield ", ".join(of)
     yield _number(finding.value)

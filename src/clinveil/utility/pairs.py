@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,10 @@ PUBLISHED: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"wordsim353", (353,)),
 )
 _TERMS = (("term1", "term2"), ("word1", "word2"))
-_SCORES = (("score",), ("mean",), ("humanmean",), ("rating",), ("similarity",), ("physicians", "coders"))
+_SCORES = (
+    *(("score",), ("mean",), ("humanmean",), ("rating",), ("similarity",), ("relatedness",)),
+    *(("physicians", "coders"), ("physician", "coder")),
+)
 Rows = list[tuple[int, list[str]]]
 
 
@@ -38,11 +41,13 @@ class PairList:
     Attributes:
         name: of the list, from its file. terms: (n_pairs) both terms, as written.
         scores: (n_pairs,) float64; of physicians' and coders' scores the mean.
+        detail: `score`, the column it is from (or "mean of ..."), and `published`, how many rows were, where known.
     """
 
     name: str
     terms: tuple[tuple[str, str], ...] = field(repr=False)
     scores: NDArray[np.float64] = field(repr=False)
+    detail: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -62,10 +67,23 @@ def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
     """
     rows = _rows(path)
     terms, scores, body = _layout(rows, path)
+    if not body:
+        raise InputError("holds no pair below its header", where=path.name)
     found = [_pair(row, values, terms, scores, path) for row, values in body]
-    name = re.sub(r"\W+", "-", path.name.removesuffix(".gz").rpartition(".")[0].lower()).strip("-")
-    _refuse_other_size(name, len(found), path, any_size)
-    return PairList(name, tuple(pair for pair, _ in found), np.array([score for _, score in found]))
+    name = re.sub(r"\W+", "-", path.stem.lower()).strip("-") or "pairs"
+    published = _published(name)
+    if published and len(found) not in published and not any_size:
+        said = f"has {len(found)} pairs; the published list of that name has {' or '.join(map(str, published))}"
+        raise InputError(said, where=path.name, remedy="--any-size takes it")
+    detail = {"score": _scored_by(rows[0][1], scores, named=len(body) < len(rows))}
+    if published:
+        detail["published"] = " or ".join(map(str, published))
+    return PairList(name, tuple(pair for pair, _ in found), np.array([score for _, score in found]), detail)
+
+
+def _scored_by(header: list[str], scores: Sequence[int], *, named: bool) -> str:
+    names = [header[place].lower() for place in scores] if named else ["third column"]
+    return names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"
 
 
 def _rows(path: Path) -> Rows:
@@ -125,14 +143,9 @@ def _number(cell: str) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def _refuse_other_size(name: str, n: int, path: Path, any_size: bool) -> None:
+def _published(name: str) -> tuple[int, ...]:
     compact = re.sub(r"\W|_", "", name)
-    published = next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), None)
-    if published and n not in published and not any_size:
-        said = " or ".join(map(str, published))
-        raise InputError(
-            f"has {n} pairs; the published list of that name has {said}", where=path.name, remedy="--any-size takes it"
-        )
+    return next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), ())
 
 
 def unique_terms(pairs: PairList) -> Iterator[str]:
