@@ -233,7 +233,9 @@ def test_command(files, capsys):
     assert said["findings"][0]["detail"]["covered"] == 40
     assert said["seed"] == 3
     assert main(arguments) == 0
-    assert "similarity coverage" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "similarity coverage" in out
+    assert "pairs: 40 pairs, 40 asked for (40 of single words), 40 covered" in out
 
 
 def test_command_of_paper_c_needs_counts(files, capsys):

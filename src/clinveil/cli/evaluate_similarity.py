@@ -11,6 +11,7 @@ from clinveil.cli.options import JsonOut, settings_command
 from clinveil.settings import NotesSettings, RunSettings, flag
 
 if TYPE_CHECKING:
+    from clinveil.finding import Finding
     from clinveil.vectors.table import Vectors
 
 app = typer.Typer(add_completion=False)
@@ -80,6 +81,20 @@ def similarity(
     ]
     title = f"{vectors.name}, protocol {settings.protocol} (seed {seed})"
     say_findings("evaluate similarity", findings, seed=seed, json_out=json, title=title)
+    if not json:
+        for line in dict.fromkeys(map(_counted, findings)):
+            typer.echo(line)
+
+
+def _counted(finding: Finding) -> str:
+    """What became of the pairs of a list."""
+    d = finding.detail
+    name = ", ".join(str(d[key]) for key in ("list", "series") if d.get(key))
+    return (
+        f"{name}: {d['pairs']} pairs, {d['asked']} asked for ({d['single']} of single words), {d['covered']} covered "
+        f"({d['by_subwords']} by subwords, {d['partial']} with a word lacking); of the rest {d['left_out']} left out, "
+        f"{d['random']} at random, {d['zero']} as 0"
+    )
 
 
 def _counts(notes: Path | None, settings: SimilaritySettings, vectors: Vectors) -> dict[str, int] | None:

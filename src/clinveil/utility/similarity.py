@@ -124,7 +124,7 @@ class _Asked:
 
     def findings(self, rng: Generator, draws: int, more: Mapping[str, Any]) -> list[Finding]:
         detail = {**self._counts(), **more}
-        return [self._correlation(rng, draws, detail), self._coverage(detail)]
+        return [self._correlation(rng, draws, dict(detail)), self._coverage(detail)]
 
     def _counts(self) -> dict[str, Any]:
         covered, wanted = self.covered, self.wanted
@@ -171,11 +171,9 @@ class _Asked:
 
     def _coverage(self, detail: dict[str, Any]) -> Finding:
         n, covered = detail["asked"], detail["covered"]
-        detail = {name: detail[name] for name in detail if name not in _OF_CORRELATION}
         detail["why"] = "coverage is counted, so it has no interval" if n else "no pair is asked for"
         value = covered / n if n else None
         return Finding("utility.similarity_coverage", value, n, "higher", source=SOURCE[self.protocol], detail=detail)
 
 
 _GAPS: dict[str, Missing] = {"left_out": "exclude", "random": "random", "zero": "zero"}
-_OF_CORRELATION = {"p", "p_is", "interval", "control_is", "chance_low", "chance_high", "statistic"}
