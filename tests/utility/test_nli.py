@@ -1,0 +1,258 @@
+"""The inference model: by hand, against a slow reference, with planted rules, shuffled labels, and per seed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.errors import InputError, UsageError
+from clinveil.utility.nli.measure import nli
+from clinveil.utility.nli.parts import nli_parts
+from clinveil.utility.nli.sentence_pairs import SentencePairs
+from clinveil.utility.nli.settings import NliSettings
+from clinveil.utility.nli.vocabulary import NliVocabulary, random_vectors
+from clinveil.vectors.files import save_vectors
+from clinveil.vectors.table import Vectors
+
+torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+from clinveil.neural import seeded  # noqa: E402
+from clinveil.utility.nli.bow import BagOfWords, Rows, fit, guesses  # noqa: E402
+
+SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
+CPU = torch.device("cpu")
+WORDS = ["red", "blue", "green", "dog", "cat", "cow", "pig", "hen", "owl", "bee"]
+
+
+def vectors_of(words=WORDS, dim=12, seed=0):
+    return Vectors(list(words), np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32))
+
+
+def colours(n=600, seed=0, noise=False):
+    """The label is whether the hypothesis names the colour `red`; sentences are else random."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        one, other = ([WORDS[3 + j] for j in rng.integers(7, size=3)] for _ in range(2))
+        colour = WORDS[rng.integers(3)]
+        label = "yes" if (rng.random() < 0.5 if noise else colour == "red") else "no"
+        rows.append(((f"id{i}", *one), (*other, colour), label))
+    premises, hypotheses, labels = zip(*rows, strict=True)
+    return SentencePairs("colours.csv", premises, hypotheses, labels)
+
+
+def same(n=600, seed=0):
+    """The label is whether both sentences name the same of 150 animals."""
+    rng = np.random.default_rng(seed)
+    one = rng.integers(150, size=n)
+    other = np.where(rng.random(n) < 0.5, one, rng.integers(150, size=n))
+    labels = ["same" if a == b else "other" for a, b in zip(one, other, strict=True)]
+    premises, hypotheses = (
+        [(f"{side}{i}", f"w{j}") for i, j in enumerate(w)] for side, w in (("p", one), ("h", other))
+    )
+    return SentencePairs("same.csv", premises, hypotheses, labels), [f"w{j}" for j in range(150)]
+
+
+def one(findings, series):
+    return next(f for f in findings if f.detail["series"] == series)
+
+
+def measured(pairs, settings=SMALL, seed=0, words=WORDS):
+    rng = np.random.default_rng(seed)
+    return nli(vectors_of(words), nli_parts(pairs, None, None, rng), rng, settings, draws=200)
+
+
+def test_rows_of_tokens_by_hand():
+    pairs = SentencePairs("x", [("a", "b", "a")], [("B",)], ["l"])
+    vocabulary = NliVocabulary.of(pairs)
+    assert vocabulary.ids == {"a": 1, "b": 2, "B": 3}
+    rows = vocabulary.rows([("a", "zz", "B"), ("b", "a", "b", "a", "a"), ()], 4, np.random.default_rng(0))
+    assert rows[:2].tolist() == [[0, 0, 1, 3], [1, 2, 1, 1]]
+    assert rows[2, :3].tolist() == [0, 0, 0]
+    assert 1 <= rows[2, 3] <= 3
+
+
+def test_matrix_by_hand():
+    vocabulary = NliVocabulary({"Dog": 1, "?": 2, "7": 3, "cat": 4, "Cat": 5})
+    vectors = Vectors(["dog", "cat", "Cat"], np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
+    matrix = vocabulary.matrix(vectors, np.random.default_rng(0))
+    assert matrix[[0, 1, 4, 5]].tolist() == [[0, 0], [1, 2], [3, 4], [5, 6]]
+    assert (matrix[2] == matrix[3]).all()
+    assert (np.abs(matrix[2]) <= 0.5).all()
+    assert matrix[2].any()
+
+
+def test_pairs_without_a_token_are_refused():
+    with pytest.raises(InputError, match="no token"):
+        NliVocabulary.of(SentencePairs("x", [()], [()], ["l"]))
+
+
+def test_random_vectors_keep_words_and_scale():
+    vectors = vectors_of(list(map(str, range(500))))
+    floor = random_vectors(vectors, np.random.default_rng(1))
+    assert list(floor.words) == list(vectors.words)
+    assert np.std(floor.matrix) == pytest.approx(np.sqrt(np.mean(vectors.matrix**2)), rel=0.05)
+    assert abs(np.corrcoef(floor.matrix.ravel(), vectors.matrix.ravel())[0, 1]) < 0.05
+
+
+def slow_scores(model, premises, hypotheses, settings):
+    """The model as the paper's code writes it: every place projected, dropout off."""
+    sides = []
+    for rows, norm in zip((premises, hypotheses), model.norms, strict=True):
+        embedded = model.vectors[rows]
+        bag = torch.relu(embedded @ model.project.weight.T + model.project.bias).sum(dim=1)
+        mean, variance = bag.mean(dim=0), bag.var(dim=0, unbiased=False)
+        sides.append((bag - mean) / torch.sqrt(variance + norm.eps))
+    one, other = sides
+    x = torch.cat(sides if settings.features == "paper" else [one, other, (one - other).abs(), one * other], dim=1)
+    linears = [layer for layer in model.layers if isinstance(layer, torch.nn.Linear)]
+    for linear in linears[:-1]:
+        x = torch.relu(linear(x))
+        x = (x - x.mean(dim=0)) / torch.sqrt(x.var(dim=0, unbiased=False) + 1e-5)
+    return linears[-1](x)
+
+
+@pytest.mark.parametrize("features", ["paper", "difference"])
+def test_scores_and_gradients_equal_a_slow_reference(features):
+    settings = NliSettings(hidden=5, features=features, dropout=0)
+    with seeded(3):
+        matrix = torch.randn(9, 4).numpy()
+        model = BagOfWords(matrix, 3, settings).double()  # so that the order of sums does not matter
+        rows = torch.randint(0, 9, (2, 7, 6))
+    assert len([m for m in model.layers if isinstance(m, torch.nn.Linear)]) == 4
+    weight = model.project.weight
+    (fast,) = torch.autograd.grad(model(rows[0], rows[1]).square().sum(), weight)
+    (slow,) = torch.autograd.grad(slow_scores(model, rows[0], rows[1], settings).square().sum(), weight)
+    torch.testing.assert_close(model(rows[0], rows[1]), slow_scores(model, rows[0], rows[1], settings))
+    torch.testing.assert_close(fast, slow)
+
+
+def test_padding_adds_the_bias_as_in_the_released_code():
+    model = BagOfWords(np.zeros((2, 3), dtype=np.float32), 2, NliSettings(hidden=2))
+    with torch.no_grad():
+        model.project.bias.copy_(torch.tensor([0.5, -0.5]))
+    assert model._bag(torch.zeros(1, 50, dtype=torch.long)).tolist() == [[25.0, 0.0]]
+
+
+def test_word_vectors_are_frozen():
+    model = BagOfWords(np.ones((3, 4), dtype=np.float32), 2, NliSettings(hidden=4))
+    shapes = sorted(tuple(p.shape) for p in model.parameters())
+    assert shapes == sorted([(4, 4), (4,), *[(8, 8), (8,)] * 3, (2, 8), (2,)])
+
+
+def rows_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    one, other = rng.integers(1, 5, (n, 3)), rng.integers(1, 5, (n, 3))
+    return Rows(one, other, (other == 4).any(axis=1).astype(np.int64))
+
+
+def test_the_kept_model_is_that_of_the_lowest_dev_loss():
+    settings = NliSettings(hidden=8, batch=32, epochs=40, dropout=0.1)
+    train, dev = rows_of(321), rows_of(40, seed=1)  # 321: the last batch would hold one pair
+    with seeded(0):
+        fitted = fit(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU)
+        fitted.model.eval()
+        scores = fitted.model(torch.from_numpy(dev.premises), torch.from_numpy(dev.hypotheses))
+    losses = torch.nn.functional.cross_entropy(scores.detach(), torch.from_numpy(dev.targets), reduction="none")
+    batches = torch.split(losses, 32)
+    assert fitted.loss == pytest.approx(float(torch.stack([b.mean() for b in batches]).mean()), rel=1e-5)
+    assert (guesses(fitted.model, dev, 7, CPU) == dev.targets).mean() > 0.9
+
+
+def test_training_stops_after_its_patience():
+    settings = NliSettings(hidden=8, batch=32, epochs=200, patience=2)
+    train, dev = rows_of(64), rows_of(64, seed=1)
+    noise = Rows(dev.premises, dev.hypotheses, np.random.default_rng(5).permutation(dev.targets))
+    with seeded(0):
+        fitted = fit(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, noise, settings, CPU)
+    assert fitted.epochs < 200
+
+
+def test_a_loss_that_is_no_number_is_said():
+    matrix = np.full((5, 4), 3e38, dtype=np.float32)
+    with seeded(0), pytest.raises(InputError, match="no number after pass 1"):
+        fit(BagOfWords(matrix, 2, SMALL), rows_of(64), rows_of(8), SMALL, CPU)
+
+
+def test_one_training_pair_is_refused():
+    with pytest.raises(InputError, match="too few"):
+        fit(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
+
+
+def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance():
+    findings = measured(colours())
+    own, floor = one(findings, "vectors"), one(findings, "random vectors")
+    assert own.value > 0.95
+    assert own.low <= own.value <= own.high
+    assert own.control == floor.value
+    assert own.chance == pytest.approx(2 / 3, abs=0.1)
+    assert floor.control < own.value - 0.2
+
+
+def test_labels_without_a_rule_stay_at_chance():
+    own = one(measured(colours(noise=True)), "vectors")
+    assert own.low < 0.5 < own.high
+
+
+def test_difference_features_see_equal_words_that_concatenation_does_not():
+    pairs, words = same()
+    found = {}
+    for features in ("paper", "difference"):
+        settings = SMALL.model_copy(update={"features": features, "hidden": 24, "max_tokens": 2})
+        found[features] = one(measured(pairs, settings, words=words), "vectors").value
+    assert found["difference"] > 0.85
+    assert found["difference"] > found["paper"] + 0.05
+
+
+def test_the_same_seed_gives_the_same_findings():
+    quick = SMALL.model_copy(update={"epochs": 2})
+    first, again, other = (measured(colours(200), quick, seed) for seed in (4, 4, 5))
+    assert first == again
+    assert first != other
+
+
+def test_gain_is_the_paired_difference():
+    own, floor, gain = measured(colours(300), SMALL.model_copy(update={"epochs": 3}))
+    assert gain.measure == "utility.nli_gain"
+    assert gain.value == pytest.approx(own.value - floor.value)
+    assert own.n == gain.n == 60
+    assert own.detail["seed_lowest"] <= own.value <= own.detail["seed_highest"]
+    assert "id3" not in json.dumps([f.as_dict() for f in (own, floor, gain)])
+
+
+@pytest.fixture
+def files(tmp_path):
+    save_vectors(vectors_of(), tmp_path / "v")
+    pairs = colours(200)
+    rows = zip(pairs.premises, pairs.hypotheses, pairs.labels, strict=True)
+    lines = [f"{' '.join(a)},{' '.join(b)},{c}" for a, b, c in rows]
+    (tmp_path / "train.csv").write_text("\n".join(["sentence1,sentence2,label", *lines]))
+    (tmp_path / "one.csv").write_text("sentence1,sentence2,label\n" + "a,b,c\n" * 30)
+    return tmp_path
+
+
+def test_command(files, capsys):
+    arguments = ["evaluate", "nli", str(files / "v"), "--train", str(files / "train.csv"), "--seeds", "1"]
+    arguments += ["--hidden", "8", "--epochs", "2", "--draws", "100", "--seed", "3"]
+    assert main([*arguments, "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [f["measure"] for f in said["findings"]] == ["utility.nli", "utility.nli", "utility.nli_gain"]
+    assert main([*arguments, "--test", str(files / "train.csv"), "--dev", str(files / "train.csv")]) == 0
+    assert "random vectors" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [(["--train", "one.csv"], 3), (["--train", "none.csv"], 3), (["--train", "train.csv", "--device", "tpu"], 2)],
+)
+def test_command_refuses_in_one_line(files, capsys, monkeypatch, more, code):
+    monkeypatch.chdir(files)
+    assert main(["evaluate", "nli", "v", *more]) == code
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_unknown_device_is_a_usage_error():
+    with pytest.raises(UsageError, match="tpu"):
+        measured(colours(60), SMALL.model_copy(update={"device": "tpu"}))
