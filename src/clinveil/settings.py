@@ -129,6 +129,18 @@ class GloveSettings(Settings):
 class ChannelSettings(Settings):
     """How tokens are replaced (paper A, Algorithm 1, and what was added to it)."""
 
+    mechanism: Literal["neighbours", "laplace", "gaussian"] = flag(
+        "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
+    )
+    epsilon: float | None = flag(
+        None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", gt=0, allow_inf_nan=False
+    )
+    sigma: float | None = flag(
+        None, "gaussian: standard deviation of the noise on each coordinate.", gt=0, allow_inf_nan=False
+    )
+    unchanged: float | None = flag(
+        None, "Noise that leaves about this share of the words as they are, instead of its size.", gt=0, lt=1
+    )
     n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")
     memo: Literal["occurrence", "note", "patient"] = flag(
@@ -140,6 +152,18 @@ class ChannelSettings(Settings):
     min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
     keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
     allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
+
+    @model_validator(mode="after")
+    def _noise_has_one_size(self) -> Self:
+        for mechanism, name in (("laplace", "epsilon"), ("gaussian", "sigma")):
+            given = getattr(self, name) is not None
+            if given and self.mechanism != mechanism:
+                raise ValueError(f"--{name} is of --mechanism {mechanism}")
+            if self.mechanism == mechanism and given == (self.unchanged is not None):
+                raise ValueError(f"--mechanism {mechanism} needs --{name} or --unchanged, one of them")
+        if self.mechanism == "neighbours" and self.unchanged is not None:
+            raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
+        return self
 
     @field_validator("n")
     @classmethod
@@ -167,6 +191,15 @@ class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, C
         "default", "Named settings: paper draws anew each time; strict means more neighbours and a higher floor."
     )
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
+
+    @field_validator("mechanism")
+    @classmethod
+    def _paper_a_only(cls, value: str) -> str:
+        if value != "neighbours":
+            raise ValueError(
+                "a release is made with neighbours; clinveil obfuscate has the noise mechanisms, to compare"
+            )
+        return value
 
 
 def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = None) -> S:

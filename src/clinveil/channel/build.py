@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel
+from clinveil.channel.gaussian import GaussianMechanism
+from clinveil.channel.laplace import LaplaceMechanism
 from clinveil.channel.mechanism import NO_POOL, Mechanism, common_pool
 from clinveil.channel.neighbours import NeighbourMechanism
 from clinveil.errors import InputError
@@ -38,19 +42,31 @@ def build_channel(
     Raises:
         InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
     """
-    mechanism = mechanism_of(settings, key)
-    need, small = mechanism.reach + 1, settings.allow_small
-    eligible = output_floor(vectors, settings.min_patients, need=need, allow_small=small, counts=counts)
+    reach, small = settings.n.high if settings.mechanism == "neighbours" else 1, settings.allow_small
+    eligible = output_floor(vectors, settings.min_patients, need=reach + 1, allow_small=small, counts=counts)
     seed = key.digest("neighbour search") % 2**31
-    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
-    pool = common_pool(_frequencies(vectors, counts), eligible) if settings.unknown == "pool" else NO_POOL
+    table = neighbours(vectors, reach, eligible=eligible, threads=threads, seed=seed)
+    frequencies = _frequencies(vectors, counts)
+    vectors = replace(vectors, counts=frequencies)
+    pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
+    mechanism = mechanism_of(settings, key, vectors, eligible, threads)
     channel = mechanism.compile(vectors, table, pool)
     return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
 
 
-def mechanism_of(settings: ChannelSettings, key: Key) -> Mechanism:
-    """The mechanism that the settings name."""
-    return NeighbourMechanism(settings.n.low, settings.n.high, settings.n_per == "type", key)
+def mechanism_of(
+    settings: ChannelSettings, key: Key, vectors: Vectors, eligible: NDArray[np.bool_], threads: int = 1
+) -> Mechanism:
+    """The mechanism that the settings name; N per type and the noise that a channel is compiled with are keyed."""
+    if settings.mechanism == "neighbours":
+        return NeighbourMechanism(settings.n.low, settings.n.high, settings.n_per == "type", key)
+    seed = key.digest("noise draws") % 2**31
+    size = settings.epsilon if settings.mechanism == "laplace" else settings.sigma
+    if size is None:
+        rays = cast_rays(vectors, eligible, np.random.default_rng(seed))
+        size = calibrate(settings.mechanism, rays, settings.unchanged or 0.0)
+    noise = LaplaceMechanism if settings.mechanism == "laplace" else GaussianMechanism
+    return noise(size, seed=seed, threads=threads)
 
 
 def _frequencies(vectors: Vectors, counts: WordCounts | None) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,6 +53,7 @@ def assemble(
     eligible: NDArray[np.bool_],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     pool: Pool = NO_POOL,
+    measured: Mapping[str, Any] = MappingProxyType({}),
 ) -> Channel:
     """The channel of a mechanism's rows and the pool.
 
@@ -61,6 +63,7 @@ def assemble(
         eligible: (n_words,) bool, what may come out.
         rows: (n_words,) lengths of the rows, and the outputs and probabilities of all rows, end to end.
         pool: the row of unknown words.
+        measured: what the compile found out, beside the mechanism's own parameters.
     """
     lengths, indices, probabilities = rows
     indptr = np.zeros(len(vectors) + 2, dtype=np.int64)
@@ -72,7 +75,7 @@ def assemble(
         np.concatenate([probabilities, pool[1]]),
         eligible,
         mechanism.name,
-        mechanism.parameters,
+        {**mechanism.parameters, **measured},
     )
 
 

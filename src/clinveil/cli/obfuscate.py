@@ -121,10 +121,32 @@ def _channel(run: _Run, say: Callable[[str], None]) -> Channel:
     channel, table = build_channel(vectors, run.settings, key=run.key, threads=threads, counts=counts)
     save_neighbours(table, run.vault / "neighbours")
     save_channel(channel, run.vault / "channel")
-    say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; N = {run.settings.n}")
+    how = f"N = {run.settings.n}" if run.settings.mechanism == "neighbours" else channel.mechanism
+    say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; {how}")
+    for line in _noise_lines(channel):
+        say(line)
     determinism = vectors.meta.get("determinism")
+    run.notes |= {"mechanism": channel.mechanism, "parameters": dict(channel.parameters)}
     run.notes |= {"channel_sha256": channel_digest(channel), "recall": table.recall, "determinism": determinism}
     return channel
+
+
+def _noise_lines(channel: Channel) -> Iterator[str]:
+    """What a user needs to choose the size of the noise, and what the compiled channel does not promise."""
+    said = channel.parameters
+    if "unchanged" not in said:
+        return
+    error, missing = said["mc_se_unchanged_mean"], said["mc_missing_mass"]
+    name = "epsilon" if channel.mechanism == "laplace" else "sigma"
+    length = f"{name} {said[name]:.4g}: noise of mean length {said['expected_radius']:.3g}"
+    yield f"{length}, where the nearest word is {_distance(channel)} away"
+    yield f"{said['unchanged']:.1%} of the words come out as they are (Monte Carlo error {error:.2%} a word)"
+    yield f"no epsilon is claimed for this channel: outputs of {missing:.0%} in all are missing from its rows"
+
+
+def _distance(channel: Channel) -> str:
+    tokens, types = (channel.parameters[f"nearest_distance_{of}"] for of in ("tokens", "words"))
+    return f"{tokens:.3g} (median of words as often as they occur; {types:.3g} over different words)"
 
 
 def _train(run: _Run, scratch: Path, say: Callable[[str], None]) -> Vectors:

@@ -1,0 +1,111 @@
+"""Noise mechanisms from the command line, and the settings that go together."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from test_obfuscate_command import SECRETS, notes_table, run
+
+from clinveil.channel.build import mechanism_of
+from clinveil.channel.files import load_channel
+from clinveil.channel.neighbours import NeighbourMechanism
+from clinveil.cli.main import main
+from clinveil.errors import UsageError
+from clinveil.keys import Key
+from clinveil.settings import ChannelSettings, ReleaseSettings, load_settings
+from clinveil.tokens import words
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    import pyarrow.parquet as pq
+
+    path = tmp_path_factory.mktemp("noisy") / "notes.parquet"
+    pq.write_table(notes_table(), path)
+    return path
+
+
+@pytest.mark.parametrize("how", [["laplace", "--epsilon", "200"], ["gaussian", "--sigma", "0.01"]])
+def test_obfuscate_with_noise(notes, tmp_path, capsys, how):
+    out = tmp_path / "out.csv"
+    assert run(notes, out, "--seed", "1", "--mechanism", *how) == 0
+    said = capsys.readouterr().err
+    assert f"{how[1].strip('-')} {how[2]}:" in said and "no epsilon is claimed" in said
+    vault = tmp_path / "out.csv.vault"
+    manifest, channel = json.loads((vault / "manifest.json").read_text()), load_channel(vault / "channel")
+    assert channel.mechanism == manifest["mechanism"] == how[0]
+    assert manifest["parameters"] == dict(channel.parameters)
+    assert manifest["tokens"]["self_replaced"] > 0 and channel.maps_to_itself
+    assert f"{manifest['tokens']['self_replaced']} of them the word that stood there" in said
+    released = set(words(out.read_text()))
+    assert not released & {form for secret in SECRETS for form in words(secret)}
+
+
+def test_a_share_of_unchanged_words_is_met(notes, tmp_path):
+    out = tmp_path / "out.csv"
+    assert run(notes, out, "--seed", "1", "--mechanism", "laplace", "--unchanged", "0.4", "--quiet") == 0
+    channel = load_channel(tmp_path / "out.csv.vault" / "channel")
+    assert channel.parameters["unchanged"] == pytest.approx(0.4, abs=0.05)
+    tokens = json.loads((tmp_path / "out.csv.vault" / "manifest.json").read_text())["tokens"]
+    assert tokens["self_replaced"] / tokens["words"] == pytest.approx(0.4, abs=0.06)
+
+
+def test_workers_change_nothing(notes, tmp_path):
+    texts = []
+    for workers in ("1", "3"):
+        out = tmp_path / f"out{workers}.csv"
+        command = ["obfuscate", str(notes), "-o", str(out), "--seed", "5", "--mechanism", "gaussian", "--sigma", "0.1"]
+        vectors = tmp_path / "out1.csv.vault" / "vectors"
+        command += ["--vectors", str(vectors)] if vectors.exists() else ["--dim", "8", "--epochs", "1"]
+        assert main([*command, "--workers", workers]) == 0
+        texts.append(out.read_text())
+    assert texts[0] == texts[1]
+
+
+def test_kept_words_and_dropped_unknown_words_go_on_as_they_are(notes, tmp_path):
+    (tmp_path / "keep.txt").write_text("pain\n")
+    out = tmp_path / "out.csv"
+    more = ["--keep-words", str(tmp_path / "keep.txt"), "--unknown", "drop", "--min-count", "2"]
+    assert run(notes, out, "--seed", "1", "--mechanism", "laplace", "--epsilon", "5", *more) == 0
+    channel = load_channel(tmp_path / "out.csv.vault" / "channel")
+    assert channel.kept == {"pain"} and channel.row(channel.unknown)[0].size == 0
+    tokens = json.loads((tmp_path / "out.csv.vault" / "manifest.json").read_text())["tokens"]
+    assert tokens["kept_words"] > 0 and tokens["dropped"] > 0
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        ({"mechanism": "laplace"}, "needs --epsilon or --unchanged"),
+        ({"mechanism": "gaussian"}, "needs --sigma or --unchanged"),
+        ({"mechanism": "laplace", "epsilon": 1.0, "unchanged": 0.5}, "one of them"),
+        ({"epsilon": 1.0}, "--epsilon is of --mechanism laplace"),
+        ({"sigma": 1.0}, "--sigma is of --mechanism gaussian"),
+        ({"mechanism": "gaussian", "epsilon": 1.0, "sigma": 1.0}, "--epsilon is of"),
+        ({"unchanged": 0.5}, "--unchanged is of the noise"),
+        ({"mechanism": "laplace", "epsilon": 0.0}, "--epsilon: "),
+        ({"mechanism": "laplace", "epsilon": float("inf")}, "--epsilon: "),
+        ({"mechanism": "gaussian", "sigma": float("nan")}, "--sigma: "),
+        ({"mechanism": "laplace", "unchanged": 1.0}, "--unchanged: "),
+        ({"mechanism": "exponential"}, "--mechanism: "),
+    ],
+)
+def test_a_mechanism_and_its_size_go_together(flags, said):
+    with pytest.raises(UsageError) as refusal:
+        load_settings(ChannelSettings, flags)
+    assert said in str(refusal.value)
+
+
+def test_a_release_is_not_made_with_noise():
+    with pytest.raises(UsageError, match="neighbours"):
+        load_settings(ReleaseSettings, {"mechanism": "laplace", "epsilon": 9.0})
+
+
+def test_the_noise_is_drawn_under_the_key():
+    settings = ChannelSettings(mechanism="laplace", epsilon=3.0)
+    made = [mechanism_of(settings, Key.from_seed(s), None, np.ones(1, bool)) for s in (1, 1, 2)]
+    assert made[0] == made[1] != made[2]
+    assert "seed" not in made[0].parameters
+    assert isinstance(mechanism_of(ChannelSettings(), Key.from_seed(1), None, np.ones(1, bool)), NeighbourMechanism)
