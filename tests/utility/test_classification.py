@@ -14,7 +14,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from clinveil.errors import InputError
 from clinveil.tokens import words
-from clinveil.utility.classification import accuracy, classification, macro_f1
+from clinveil.utility.classification import classification
+from clinveil.utility.scores import accuracy, macro_f1
 
 SHARED = [f"s{a}{b}" for a in "abcdefghij" for b in "klmnopqrst"]
 OWN = {label: [f"{label}{a}" for a in "abcdefgh"] for label in ("heart", "lung", "skin")}
@@ -100,7 +101,7 @@ def test_one_class_is_a_null_with_why(labels):
 def test_one_patient_cannot_be_split_and_no_note_cannot_be_learnt_from():
     rows = [(n, "p", t, label) for n, _, t, label in corpus()]
     (found,) = figures(rows, rows).values()
-    assert found.value is None and "too few" in found.detail["why"]
+    assert found.value is None and "of two patients" in found.detail["why"]
     rows = corpus()
     for nothing in ([], [(n, p, "", label) for n, p, _, label in rows]):
         (found,) = figures(rows, nothing).values()

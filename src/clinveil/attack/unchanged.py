@@ -33,8 +33,9 @@ def unchanged_by_distance(
     """
     rows = np.repeat(np.arange(len(channel.words) + 1), np.diff(channel.indptr))
     own = rows == channel.indices
-    same = np.bincount(rows[own], channel.probabilities[own], len(channel.words) + 1)[: len(channel.words)]
-    weight = counts.astype(np.float64)
+    summed = np.bincount(rows[own], channel.probabilities[own], len(channel.words) + 1)
+    same = np.asarray(summed[: len(channel.words)], dtype=np.float64)
+    weight = np.asarray(counts, dtype=np.float64)
     chance = _by_chance(channel, weight)
     order = np.argsort(nearest, kind="stable")
     parts = [("all words", order)]
@@ -50,7 +51,7 @@ def _by_chance(channel: Channel, weight: NDArray[np.float64]) -> NDArray[np.floa
 
 def _finding(
     name: str,
-    part: NDArray[np.int64],
+    part: NDArray[np.intp],
     same: NDArray[np.float64],
     weight: NDArray[np.float64],
     nearest: NDArray[np.floating[Any]],

@@ -75,7 +75,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
         lambda: layout(material.released.batches()),
         lambda: kept_columns(material.released.batches(), material.released.columns.keep),
-        *[lambda label=label: _utility(material, label, rng) for label in settings.label],
+        *[lambda label=label: _utility(material, label, settings.model, rng) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
 
@@ -99,9 +99,9 @@ def _controlled(finding: Finding, unprotected: float | None) -> Finding:
     return Finding.from_dict({**finding.as_dict(), "control": unprotected, "detail": detail})
 
 
-def _utility(material: Material, label: str, rng: Generator) -> list[Finding]:
+def _utility(material: Material, label: str, models: tuple[str, ...], rng: Generator) -> list[Finding]:
     original, released = material.original.batches(), material.released.batches()
-    return classification(original, released, label, rng, crosswalk=material.notes)
+    return classification(original, released, label, rng, crosswalk=material.notes, models=models)
 
 
 def without_kept(material: Material, base: Channel) -> list[Finding]:

@@ -19,6 +19,7 @@ from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.files import refuse_nested
 from clinveil.finding import Finding
+from clinveil.neural import need_torch
 from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
 from clinveil.release.folder import fingerprint, run_folder
@@ -39,6 +40,7 @@ from clinveil.release.stages import (
 )
 from clinveil.report.record import StageRow
 from clinveil.settings import NotesSettings, ReleaseSettings
+from clinveil.utility.classifiers import NEURAL
 from clinveil.vectors.count import count_words
 from clinveil.vectors.neighbours import table_digest
 from clinveil.vectors.table import Vectors
@@ -77,6 +79,8 @@ def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
     known = read_patients(settings.patients) if settings.patients else {}
     if settings.keep_words:
         read_words(settings.keep_words)
+    if set(settings.model) & set(NEURAL):
+        need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings)
     found = preflight(corpus)
     require_patients(found, settings)

@@ -1,52 +1,29 @@
-"""Document classification, original against released: TF-IDF and logistic regression on the same split.
+"""Document classification, original against released: the same notes, split and seeds on both sides.
 
-Trained and tested on the original notes, then trained and tested on the released ones. Chance is the majority class;
-the control trains on shuffled labels. Intervals come from drawing test patients anew, with the difference paired.
+The paper's setting trains and tests on protected text; its supplement's transfers mix the sides. Chance is the majority
+class; the control trains on shuffled labels. Intervals draw test patients anew, with the difference paired.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
-from clinveil.corpus.sample import KeySample
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_weights, clopper_pearson
-from clinveil.tokens import words
-from clinveil.utility.split import Split, split
+from clinveil.settings import ClassifierSettings
+from clinveil.utility.classifiers import NEURAL
+from clinveil.utility.classifiers.predict import Predictions, predict
+from clinveil.utility.labelled import MIN_CLASS, NOTES, Labelled, Parts, paired, parts_of, read_labelled, texts_of
+from clinveil.utility.scores import SOURCE, Scores, majority_of
+from clinveil.vectors.table import Vectors
 
-NOTES = 20_000
-MIN_CLASS = 50
-FEATURES = 50_000
-SOURCE = "paper A, classification of obfuscated notes; here TF-IDF and logistic regression, balanced classes"
-Classes = NDArray[np.int64]
-
-
-@dataclass
-class _Note:
-    patient: str
-    label: str
-    original: str
-    released: str | None = None
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Notes with both texts, their classes and the split."""
-
-    notes: list[_Note]
-    classes: Classes
-    split: Split
-    detail: dict[str, Any]
+# Protected text on both sides; networks that start from protected vectors on plain text; from plain ones on protected.
+Setting = Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"]
 
 
 def classification(
@@ -58,11 +35,12 @@ def classification(
     crosswalk: Mapping[str, str] | None = None,
     min_class: int = MIN_CLASS,
     notes: int = NOTES,
+    models: Sequence[str] = ("lr",),
 ) -> list[Finding]:
-    """Macro-F1 and accuracy on the original, on the released, and what was lost, with patient-bootstrap intervals.
+    """Macro-F1 and accuracy on the original, on the released, and what was lost: what a release reports.
 
-    Streams both once; at most `notes` labelled notes are sampled (said in the detail). Notes without a label and
-    classes of fewer than `min_class` notes are left out and counted.
+    Streams both once; at most `notes` labelled notes are sampled (said in the detail). Where the labels or the notes
+    do not allow it there is one finding without a value that says why.
 
     Args:
         label: the column, in the original batches.
@@ -70,196 +48,132 @@ def classification(
     Raises:
         InputError: no such column, or a released note that the crosswalk does not know.
     """
-    task = _task(original, released, label, rng, crosswalk, min_class, notes)
-    if isinstance(task, Finding):
-        return [task]
-    truth = task.classes[task.split.test]
+    settings = ClassifierSettings(max_documents=notes, min_class=min_class)
     try:
-        original_guess, original_control = _guesses([n.original for n in task.notes], task, rng)
-        released_guess, released_control = _guesses([n.released or "" for n in task.notes], task, rng)
+        labelled = read_labelled(original, label, rng, limit=notes, min_class=min_class)
     except InputError as error:
-        return [_nothing(task.detail, error.what)]
-    majority = np.full(truth.size, np.bincount(task.classes[task.split.train]).argmax())
-    scores = _Scores(truth, [task.notes[i].patient for i in task.split.test], majority, task.detail)
-    findings = []
-    for metric in ("macro_f1", "accuracy"):
-        findings += [
-            scores.side(metric, "original", original_guess, original_control, rng),
-            scores.side(metric, "released", released_guess, released_control, rng),
-            scores.loss(metric, original_guess, released_guess, rng),
-        ]
-    return findings
+        if error.what.startswith("there is no column"):
+            raise
+        return [_nothing({"label": label}, error.what)]
+    try:
+        task = _task(labelled, released, crosswalk, rng)
+        return [f for model in models for f in compared(task, model, rng, settings)]
+    except InputError as error:
+        if error.what.startswith("a released id"):
+            raise
+        return [_nothing(labelled.detail, error.what)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Labelled notes, their released texts in the same order, and the split that every setting shares."""
+
+    labelled: Labelled
+    released: list[str]
+    parts: Parts
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """Counts for every finding."""
+        parts = self.parts
+        sizes = {"train": len(parts.learn), "test": len(parts.test), "near_duplicates": parts.duplicates}
+        return {**self.labelled.detail, **sizes}
 
 
 def _task(
+    labelled: Labelled,
+    released: Iterable[pa.RecordBatch] | None,
+    crosswalk: Mapping[str, str] | None,
+    rng: Generator,
+) -> Task:
+    if released is None:
+        return Task(labelled, labelled.texts, parts_of(labelled, rng))
+    kept, texts = paired(labelled, texts_of(labelled, released, crosswalk))
+    return Task(kept, texts, parts_of(kept, rng))
+
+
+def compared(
+    task: Task,
+    model: str,
+    rng: Generator,
+    settings: ClassifierSettings,
+    *,
+    setting: Setting = "protected",
+    vectors: Vectors | None = None,
+    released_vectors: Vectors | None = None,
+    seeds: int = 1,
+    control: bool = True,
+) -> list[Finding]:
+    """The scores of both sides of a task by one model, and what was lost; of networks over several seeds.
+
+    Args:
+        vectors, released_vectors: word vectors of the original and of the released text, for networks.
+        seeds: runs of a network, whose mean counts.
+        control: also train on shuffled labels, once a side.
+    """
+    runs = [int(rng.integers(2**31)) for _ in range(seeds if model in NEURAL else 1)]
+    plain, protected = task.labelled.texts, task.released
+
+    def run(texts: Sequence[str], start: Vectors | None, seeds: Sequence[int], shuffled: bool) -> list[Predictions]:
+        given = {"train_texts": texts, "test_texts": texts, "vectors": start, "settings": settings}
+        return [predict(model, task.labelled, task.parts, s, shuffled=shuffled, **given) for s in seeds]  # type: ignore[arg-type]
+
+    other = {
+        "protected": (protected, released_vectors),
+        "vectors-on-plain": (plain, released_vectors),
+        "plain-vectors-on-protected": (protected, vectors),
+    }[setting]
+    ours, theirs = run(plain, vectors, runs, False), run(*other, runs, False)
+    shuffled = [run(*side, runs[:1], True) if control else [] for side in ((plain, vectors), other)]
+    detail = {**task.detail, "model": model, "setting": setting}
+    return compare(task, ours, theirs, rng, detail, shuffled)
+
+
+def compare(
+    task: Task,
+    original: Sequence[Predictions],
+    released: Sequence[Predictions],
+    rng: Generator,
+    detail: Mapping[str, Any],
+    shuffled: Sequence[Sequence[Predictions]] = ((), ()),
+) -> list[Finding]:
+    """Findings of predictions that were made already: both sides and the loss, of each metric."""
+    targets = task.labelled.targets
+    majority = majority_of(targets[task.parts.learn], len(task.parts.test))
+    patients = [task.labelled.patients[i] for i in task.parts.test]
+    scores = Scores(targets[task.parts.test], patients, majority, detail)
+    ours, theirs = ([p.test for p in side] for side in (original, released))
+    controls = [[p.test for p in side] for side in shuffled]
+    found = []
+    for metric in scores.metrics:
+        found.append(scores.side(metric, "original", ours, controls[0], rng, _chosen(original)))
+        found.append(scores.side(metric, "released", theirs, controls[1], rng, _chosen(released)))
+        found.append(scores.loss(metric, ours, theirs, rng))
+    return found
+
+
+def _chosen(runs: Sequence[Predictions]) -> dict[str, Any]:
+    return {f"chosen_{name}": value for name, value in runs[0].detail.items()} if len(runs) == 1 else {}
+
+
+def evaluate(
     original: Iterable[pa.RecordBatch],
-    released: Iterable[pa.RecordBatch],
+    released: Iterable[pa.RecordBatch] | None,
     label: str,
     rng: Generator,
-    crosswalk: Mapping[str, str] | None,
-    min_class: int,
-    limit: int,
-) -> _Task | Finding:
-    held, detail = _read(original, label, limit, rng)
-    _pair(held, released, crosswalk)
-    paired = [note for note in held.values() if note.released is not None]
-    sizes = Counter(note.label for note in paired)
-    kept = sorted(name for name, size in sizes.items() if size >= min_class)
-    chosen = [note for note in paired if note.label in kept]
-    detail |= {
-        "not_released": len(held) - len(paired),
-        "classes": len(kept),
-        "classes_too_small": len(sizes) - len(kept),
-    }
-    detail |= {"notes": len(chosen), "notes_of_small_classes": len(paired) - len(chosen), "min_class": min_class}
-    if len(kept) < 2:
-        return _nothing(detail, f"{len(kept)} classes of {min_class} notes or more; two are needed")
-    try:
-        parts = split([n.patient for n in chosen], [n.original for n in chosen], [n.label for n in chosen], rng)
-    except InputError as error:
-        return _nothing(detail, error.what)
-    classes = np.array([kept.index(n.label) for n in chosen], dtype=np.int64)
-    detail |= {"train": len(parts.train), "test": len(parts.test), "near_duplicates": parts.duplicates}
-    if len(np.unique(classes[parts.train])) < 2:
-        return _nothing(detail, "all notes to train on are of one class")
-    return _Task(chosen, classes, parts, detail)
+    settings: ClassifierSettings,
+    *,
+    crosswalk: Mapping[str, str] | None = None,
+) -> Task:
+    """Read both sides into one task, in order to run several models on it (`compared`).
+
+    Without released notes the original stands on both sides. Raises InputError as `read_labelled`, `texts_of`,
+    `parts_of`.
+    """
+    limit, least = settings.documents, settings.min_class
+    labelled = read_labelled(original, label, rng, limit=limit, min_class=least, separator=settings.separator)
+    return _task(labelled, released, crosswalk, rng)
 
 
-def _nothing(detail: dict[str, Any], why: str) -> Finding:
+def _nothing(detail: Mapping[str, Any], why: str) -> Finding:
     return Finding("utility.classification", None, 0, "higher", source=SOURCE, detail={**detail, "why": why})
-
-
-def _read(
-    original: Iterable[pa.RecordBatch], label: str, limit: int, rng: Generator
-) -> tuple[dict[str, _Note], dict[str, Any]]:
-    sample: KeySample[_Note] = KeySample(limit, rng)
-    unlabelled = 0
-    for batch in original:
-        if label not in batch.schema.names:
-            raise InputError(f"there is no column {label!r} in the notes", remedy="keep it with --label")
-        columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT, label))
-        for note, patient, text, value in zip(*columns, strict=True):
-            if text is None or value is None or value != value or not str(value).strip():
-                unlabelled += text is not None
-                continue
-            row = _Note(patient if patient is not None else note, str(value), text)
-            sample.offer(note, lambda row=row: row)  # type: ignore[misc]
-    return sample.values, {"label": label, "sampled": sample.left_out, "without_label": unlabelled}
-
-
-def _pair(held: dict[str, _Note], released: Iterable[pa.RecordBatch], crosswalk: Mapping[str, str] | None) -> None:
-    for batch in released:
-        for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True):
-            if crosswalk is not None and note not in crosswalk:
-                raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
-            source = crosswalk[note] if crosswalk is not None else note
-            if source in held:
-                held[source].released = text
-
-
-def _guesses(texts: list[str], task: _Task, rng: Generator) -> tuple[Classes, Classes]:
-    """The class of each test note by a model of the training notes, and by one whose labels were shuffled."""
-    train, test = _features(texts, task.split)
-    classes = task.classes[task.split.train]
-    return _predict(train, classes, test, rng), _predict(train, rng.permutation(classes), test, rng)
-
-
-def _features(texts: list[str], parts: Split) -> tuple[Any, Any]:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, min_df=2, max_features=FEATURES, dtype=np.float32)
-    try:
-        train = vectorizer.fit_transform([texts[i] for i in parts.train])
-    except ValueError:  # no word in two notes: sklearn's own message would say so less plainly
-        raise InputError("no word stands in two notes: there is nothing to learn from") from None
-    return train, vectorizer.transform([texts[i] for i in parts.test])
-
-
-def _predict(train: Any, classes: Classes, test: Any, rng: Generator) -> Classes:
-    from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
-
-    model = LogisticRegression(
-        C=10.0,
-        class_weight="balanced",
-        solver="newton-cg",
-        max_iter=100,
-        tol=1e-3,
-        random_state=int(rng.integers(2**31)),
-    )
-    # One thread: the same sums on any machine, and ten times faster where others want the cores too.
-    with threadpool_limits(1):
-        return np.asarray(model.fit(train, classes).predict(test))
-
-
-def macro_f1(truth: Classes, guess: Classes, weights: NDArray[Any] | None = None) -> float:
-    """The mean over classes of F1; classes that are neither true nor guessed are left out, NaN where none is left."""
-    n = int(max(truth.max(initial=0), guess.max(initial=0))) + 1
-    right = np.bincount(truth, weights=_weighted(truth == guess, weights), minlength=n)
-    both = np.bincount(truth, weights=weights, minlength=n) + np.bincount(guess, weights=weights, minlength=n)
-    live = both > 0
-    return float((2 * right[live] / both[live]).mean()) if live.any() else float("nan")
-
-
-def accuracy(truth: Classes, guess: Classes, weights: NDArray[Any] | None = None) -> float:
-    """The share of right guesses (micro-F1, where each note has one class)."""
-    total = truth.size if weights is None else weights.sum()
-    return float(_weighted(truth == guess, weights).sum() / total)
-
-
-def _weighted(right: NDArray[np.bool_], weights: NDArray[Any] | None) -> NDArray[Any]:
-    return right.astype(np.float64) if weights is None else right * weights
-
-
-_METRICS = {"macro_f1": macro_f1, "accuracy": accuracy}
-
-
-class _Scores:
-    """Turns guesses on the test notes into findings, with intervals over test patients."""
-
-    def __init__(self, truth: Classes, patients: list[str], majority: Classes, detail: dict[str, Any]) -> None:
-        self._truth, self._majority = truth, majority
-        self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
-        self._detail = {**detail, "unit": "test notes", "interval": "bootstrap over patients, 95 %"}
-        self._patients = int(self._patient.max()) + 1
-
-    def side(self, metric: str, side: str, guess: Classes, shuffled: Classes, rng: Generator) -> Finding:
-        """The score of one side, beside the majority class and shuffled labels."""
-        score, truth = _METRICS[metric], self._truth
-        low, high = bootstrap_weights(self._patients, lambda w: score(truth, guess, w[self._patient]), rng)
-        if low == 1.0:  # all right: the bootstrap shrinks to a point, the exact interval of the patients does not
-            low = clopper_pearson(self._patients, self._patients).low
-        return Finding(
-            "utility.classification" + ("" if metric == "macro_f1" else "_accuracy"),
-            score(truth, guess),
-            truth.size,
-            "higher",
-            low,
-            high,
-            chance=score(truth, self._majority),
-            control=score(truth, shuffled),
-            source=SOURCE,
-            detail={**self._detail, "metric": metric, "side": side, "control": "training labels shuffled"},
-        )
-
-    def loss(self, metric: str, original: Classes, released: Classes, rng: Generator) -> Finding:
-        """What the released side lost, paired on the same test notes."""
-        score, truth = _METRICS[metric], self._truth
-
-        def lost(weights: NDArray[np.int64]) -> float:
-            by_note = weights[self._patient]
-            return score(truth, original, by_note) - score(truth, released, by_note)
-
-        low, high = bootstrap_weights(self._patients, lost, rng)
-        value = score(truth, original) - score(truth, released)
-        detail = {**self._detail, "metric": metric, "why": "a difference has no chance of its own"}
-        return Finding(
-            "utility.classification" + ("" if metric == "macro_f1" else "_accuracy") + "_loss",
-            value,
-            truth.size,
-            "lower",
-            low,
-            high,
-            source=SOURCE,
-            detail=detail,
-        )

@@ -1,0 +1,139 @@
+"""Scores of classifiers: micro- and macro-F1 and accuracy, with intervals over test patients and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.finding import Finding
+from clinveil.stats import bootstrap_weights, clopper_pearson
+
+Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool
+Weights = NDArray[Any] | None
+SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
+
+
+def macro_f1(truth: Classes, guess: Classes, weights: Weights = None) -> float:
+    """The mean over classes of F1; classes that are neither true nor guessed are left out, NaN where none is left."""
+    right, both = _counts(truth, guess, weights)
+    live = both > 0
+    return float((2 * right[live] / both[live]).mean()) if live.any() else float("nan")
+
+
+def micro_f1(truth: Classes, guess: Classes, weights: Weights = None) -> float:
+    """F1 over all decisions together; with one class a note it is the accuracy. NaN where there are none."""
+    right, both = _counts(truth, guess, weights)
+    return float(2 * right.sum() / both.sum()) if both.sum() else float("nan")
+
+
+def accuracy(truth: Classes, guess: Classes, weights: Weights = None) -> float:
+    """The share of notes all of whose classes are guessed."""
+    right = truth == guess if truth.ndim == 1 else (truth == guess).all(axis=1)
+    total = len(right) if weights is None else weights.sum()
+    return float(_weighted(right, weights).sum() / total)
+
+
+def _counts(truth: Classes, guess: Classes, weights: Weights) -> tuple[NDArray[Any], NDArray[Any]]:
+    """By class: how often true and guessed, and how often true plus how often guessed."""
+    if truth.ndim == 2:
+        column = np.ones(len(truth)) if weights is None else weights
+        return column @ (truth & guess), column @ truth.astype(np.int64) + column @ guess.astype(np.int64)
+    n = int(max(truth.max(initial=0), guess.max(initial=0))) + 1
+    right = np.bincount(truth, weights=_weighted(truth == guess, weights), minlength=n)
+    both = np.bincount(truth, weights=weights, minlength=n) + np.bincount(guess, weights=weights, minlength=n)
+    return right, both
+
+
+def _weighted(right: NDArray[np.bool_], weights: Weights) -> NDArray[Any]:
+    return right.astype(np.float64) if weights is None else right * weights
+
+
+METRICS: Mapping[str, Callable[..., float]] = {"macro_f1": macro_f1, "micro_f1": micro_f1, "accuracy": accuracy}
+_MEASURES = {"macro_f1": "", "micro_f1": "_micro", "accuracy": "_accuracy"}
+
+
+class Scores:
+    """Turns guesses on the test notes into findings; several runs (seeds) of one model count by their mean."""
+
+    def __init__(self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]) -> None:
+        self._truth, self._majority = truth, majority
+        self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
+        self._detail = {**detail, "unit": "test notes", "interval": "bootstrap over patients, 95 %"}
+        self._patients = int(self._patient.max()) + 1
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that say different things: with one class a note micro-F1 is the accuracy."""
+        return ("macro_f1", "micro_f1") if self._truth.ndim == 2 else ("macro_f1", "accuracy")
+
+    def mean(self, metric: str, guesses: Sequence[Classes], weights: Weights = None) -> float:
+        """The mean score of some runs."""
+        score = METRICS[metric]
+        return float(np.mean([score(self._truth, guess, weights) for guess in guesses]))
+
+    def side(
+        self,
+        metric: str,
+        side: str,
+        guesses: Sequence[Classes],
+        shuffled: Sequence[Classes],
+        rng: Generator,
+        detail: Mapping[str, Any] | None = None,
+    ) -> Finding:
+        """The score of one side, beside the majority class and shuffled labels."""
+        value = self.mean(metric, guesses)
+        low, high = bootstrap_weights(self._patients, lambda w: self.mean(metric, guesses, w[self._patient]), rng)
+        if low == 1.0:  # all right: the bootstrap shrinks to a point, the exact interval of the patients does not
+            low = clopper_pearson(self._patients, self._patients).low
+        more = {**self._detail, **(detail or {}), "metric": metric, "side": side, **self._spread(metric, guesses)}
+        control = self.mean(metric, shuffled) if shuffled else None
+        if control is not None:
+            more["control"] = "training labels shuffled"
+        guessed = METRICS[metric](self._truth, self._majority)
+        chance = None if np.isnan(guessed) else guessed
+        measure = "utility.classification" + _MEASURES[metric]
+        return Finding(measure, value, len(self._truth), "higher", low, high, chance, control, SOURCE, more)
+
+    def loss(
+        self,
+        metric: str,
+        original: Sequence[Classes],
+        released: Sequence[Classes],
+        rng: Generator,
+        detail: Mapping[str, Any] | None = None,
+    ) -> Finding:
+        """What the released side lost, paired on the same test notes."""
+
+        def lost(weights: Weights) -> float:
+            return self.mean(metric, original, weights) - self.mean(metric, released, weights)
+
+        low, high = bootstrap_weights(self._patients, lambda w: lost(w[self._patient]), rng)
+        more = {**self._detail, **(detail or {}), "metric": metric, "why": "a difference has no chance of its own"}
+        return Finding(
+            "utility.classification" + _MEASURES[metric] + "_loss",
+            lost(None),
+            len(self._truth),
+            "lower",
+            low,
+            high,
+            source=SOURCE,
+            detail=more,
+        )
+
+    def _spread(self, metric: str, guesses: Sequence[Classes]) -> dict[str, Any]:
+        """How far runs with other seeds are apart."""
+        if len(guesses) < 2:
+            return {"seeds": len(guesses)}
+        each = [METRICS[metric](self._truth, guess) for guess in guesses]
+        return {"seeds": len(each), "seed_sd": float(np.std(each, ddof=1)), "worst": min(each), "best": max(each)}
+
+
+def majority_of(targets: Classes, n: int) -> Classes:
+    """What a guesser without text says of n notes: the most frequent class; of several those that half of them have."""
+    if targets.ndim == 2:
+        return np.tile(targets.mean(axis=0) >= 0.5, (n, 1))
+    return np.full(n, np.bincount(targets).argmax())

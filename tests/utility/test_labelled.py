@@ -1,0 +1,132 @@
+"""Labelled notes: one or several labels, what is left out and counted, pairing by id, and one split by patient."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clinveil.errors import InputError
+from clinveil.utility.labelled import paired, parts_of, read_labelled, texts_of
+
+
+def batches(rows, size=7):
+    names = ("note_id", "patient_id", "text", "label")
+    for start in range(0, len(rows), size):
+        columns = zip(*rows[start : start + size], strict=True)
+        yield pa.record_batch(dict(zip(names, (pa.array(c, type=pa.string()) for c in columns), strict=True)))
+
+
+def read(rows, **more):
+    return read_labelled(batches(rows), "label", np.random.default_rng(0), **{"min_class": 2, **more})
+
+
+def rows_of(n=60, labels=("a", "b")):
+    return [(f"n{i}", f"p{i // 2}", f"text {'xyz'[i % 3]} {i} " * 9, labels[i % len(labels)]) for i in range(n)]
+
+
+def test_classes_and_targets():
+    found = read(rows_of())
+    assert found.classes == ("a", "b")
+    assert not found.multi
+    assert [found.classes[t] for t in found.targets] == ["a", "b"] * 30
+    assert found.detail["notes"] == len(found) == 60
+
+
+def test_several_labels_a_note():
+    rows = [("n1", "p1", "t", "a; b"), ("n2", "p2", "t", "b;b;"), ("n3", "p3", "t", "a"), ("n4", "p4", "t", "c;a")]
+    found = read(rows, separator=";")
+    assert found.multi
+    assert found.classes == ("a", "b")
+    assert found.targets.tolist() == [[True, True], [False, True], [True, False], [True, False]]
+    assert found.detail["classes_too_small"] == 1
+
+
+def test_what_is_left_out_is_counted():
+    rows = [*rows_of(), ("x1", "q", "t", None), ("x2", "q", "t", " "), ("x3", "q", None, "a"), ("x4", "q", "t", "rare")]
+    rows += [("y1", "only", "t", "c"), ("y2", "only", "t", "c")]
+    detail = read(rows).detail
+    assert (detail["without_label"], detail["classes_too_small"], detail["classes_of_one_patient"]) == (2, 1, 1)
+    assert detail["notes_of_small_classes"] == 3
+
+
+def test_numbers_as_labels():
+    ids, labels = list("abcdef"), [1.0, 2.0, float("nan"), 2.0, 1.0, None]
+    table = pa.record_batch({"note_id": ids, "patient_id": ids, "text": ["t"] * 6, "label": labels})
+    found = read_labelled([table], "label", np.random.default_rng(0), min_class=2)
+    assert found.classes == ("1.0", "2.0")
+    assert found.detail["without_label"] == 2
+
+
+@pytest.mark.parametrize("labels", [("a",), ()])
+def test_one_class_is_refused(labels):
+    rows = rows_of(labels=labels) if labels else [(i, p, t, None) for i, p, t, _ in rows_of()]
+    with pytest.raises(InputError, match="two are needed"):
+        read(rows)
+
+
+def test_a_missing_column_is_refused():
+    with pytest.raises(InputError, match="no column 'kind'"):
+        read_labelled(batches(rows_of()), "kind", np.random.default_rng(0))
+
+
+def test_released_texts_in_the_order_of_the_original():
+    labelled = read(rows_of())
+    released = [(i, p, t.upper(), None) for i, p, t, _ in rows_of()][::-1][:-1]
+    texts = texts_of(labelled, batches(released))
+    assert texts[0] is None
+    assert texts[1:] == [t.upper() for t in labelled.texts[1:]]
+    kept, own = paired(labelled, texts)
+    assert (len(kept), kept.detail["not_released"], own[0]) == (59, 1, texts[1])
+    assert kept.note_ids[0] == "n1"
+
+
+def test_other_ids_need_the_crosswalk():
+    labelled = read(rows_of())
+    released = [(f"r{i}", "z", "t", None) for i in range(60)]
+    with pytest.raises(InputError, match="--vault"):
+        texts_of(labelled, batches(released))
+    assert texts_of(labelled, batches(released), {f"r{i}": f"n{i}" for i in range(60)}) == ["t"] * 60
+    with pytest.raises(InputError, match="crosswalk"):
+        texts_of(labelled, batches(released), {"r0": "n0"})
+
+
+def test_no_patient_and_no_duplicate_on_two_sides():
+    rows = rows_of(200)
+    words = np.random.default_rng(0).choice(["pain", "fever", "cough", "left", "right", "acute"], (200, 40))
+    rows = [(i, p, " ".join(w), label) for (i, p, _, label), w in zip(rows, words, strict=True)]
+    rows[150] = (*rows[150][:2], rows[3][2], rows[150][3])
+    labelled = read(rows)
+    parts = parts_of(labelled, np.random.default_rng(1))
+    sides = {}
+    for name, part in (("train", parts.train), ("valid", parts.valid), ("test", parts.test)):
+        for i in part.tolist():
+            assert sides.setdefault(labelled.patients[i], name) == name
+    assert sides[labelled.patients[150]] == sides[labelled.patients[3]]
+    assert sorted([*parts.learn, *parts.test]) == list(range(200))
+    assert parts.duplicates == 1
+    assert 40 <= len(parts.test) <= 60
+    assert 20 <= len(parts.valid) <= 40
+
+
+def test_the_split_is_the_same_for_the_same_generator():
+    rng = np.random.default_rng(2)
+    rows = [(f"n{i}", f"p{i}", " ".join(rng.choice(list("abcdefgh"), 30)), "xy"[i % 2]) for i in range(120)]
+    one, other = (parts_of(read(rows), np.random.default_rng(5)) for _ in range(2))
+    assert np.array_equal(one.test, other.test)
+    assert np.array_equal(one.valid, other.valid)
+
+
+def test_several_labels_split_too():
+    rng = np.random.default_rng(2)
+    texts = [" ".join(rng.choice(list("abcdefgh"), 30)) for _ in range(80)]
+    rows = [(f"n{i}", f"p{i}", text, ("a;b", "b", "c;a", "c")[i % 4]) for i, text in enumerate(texts)]
+    labelled = read(rows, separator=";")
+    parts = parts_of(labelled, rng)
+    assert labelled.targets[parts.test].any(axis=0).all()
+
+
+def test_too_few_patients():
+    rows = [(i, "abc"[n % 3], t, label) for n, (i, _, t, label) in enumerate(rows_of())]
+    with pytest.raises(InputError, match="too few"):
+        parts_of(read(rows), np.random.default_rng(0))

@@ -1,0 +1,200 @@
+"""Every model: learns a planted rule, is at chance on shuffled labels, and is the same for the same seed."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.errors import InputError, MissingExtra, UsageError
+from clinveil.settings import ClassifierSettings
+from clinveil.utility import classification as room
+from clinveil.utility.classifiers import LINEAR, MODELS, NEURAL
+from clinveil.utility.classifiers import predict as module
+from clinveil.utility.classifiers.linear import grams
+from clinveil.utility.classifiers.predict import predict
+from clinveil.utility.labelled import Labelled, parts_of
+from clinveil.utility.scores import accuracy, micro_f1
+from clinveil.vectors.table import Vectors
+
+OWN = {"heart": ["cardiac", "murmur"], "lung": ["wheeze", "lobe"], "skin": ["rash", "itch"]}
+SHARED = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
+QUICK = ClassifierSettings(max_tokens=20, epochs=30, min_class=2)
+
+
+def labelled(n=180, several=False, seed=0):
+    rng = np.random.default_rng(seed)
+    classes = tuple(sorted(OWN))
+    targets = rng.integers(3, size=n)
+    table = np.zeros((n, 3), dtype=bool)
+    table[np.arange(n), targets] = True
+    if several:
+        table |= rng.random((n, 3)) < 0.2
+    texts = []
+    for row in table:
+        own = [rng.choice(OWN[name]) for name, has in zip(classes, row, strict=True) if has for _ in range(2)]
+        texts.append(" ".join(rng.permutation([*own, *rng.choice(SHARED, 10)])))
+    ids = [f"n{i}" for i in range(n)]
+    return Labelled(ids, ids, texts, classes, table if several else targets, {"label": "organ"})
+
+
+def vectors_of(labelled, dim=12):
+    rng = np.random.default_rng(0)
+    words = sorted({word for text in labelled.texts for word in text.split()})
+    return Vectors(words, rng.normal(0, 1, (len(words), dim)).astype(np.float32))
+
+
+def available(model):
+    if model in NEURAL:
+        pytest.importorskip("torch", reason="needs the extra [neural]")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
+    available(model)
+    notes = labelled(700 if model in NEURAL else 180)
+    parts = parts_of(notes, np.random.default_rng(1))
+    truth = notes.targets[parts.test]
+    found = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
+    assert accuracy(truth, found.test) > 0.85
+    shuffled = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK, shuffled=True)
+    assert accuracy(truth, shuffled.test) < 0.65
+
+
+@pytest.mark.parametrize("model", ["lr", "svm", "cnn", "lstm-attention"])
+def test_several_labels(model):
+    available(model)
+    notes = labelled(several=True, n=700 if model in NEURAL else 240)
+    parts = parts_of(notes, np.random.default_rng(1))
+    found = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
+    assert found.test.shape == (len(parts.test), 3)
+    assert micro_f1(notes.targets[parts.test], found.test) > 0.8
+    assert 0 < found.detail["threshold"] < 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_same_seed_gives_the_same_guesses(model):
+    available(model)
+    notes = labelled(90)
+    parts = parts_of(notes, np.random.default_rng(1))
+    settings = ClassifierSettings(max_tokens=20, epochs=2)
+    runs = [predict(model, notes, parts, 5, vectors=vectors_of(notes), settings=settings) for _ in range(2)]
+    assert np.array_equal(runs[0].test, runs[1].test)
+    assert runs[0].valid_score == runs[1].valid_score
+
+
+@pytest.mark.parametrize("model", LINEAR)
+@pytest.mark.parametrize("several", [False, True])
+def test_hashed_features_learn_too(model, several):
+    notes = labelled(several=several)
+    parts = parts_of(notes, np.random.default_rng(1))
+    found = predict(model, notes, parts, 7, settings=ClassifierSettings(features="hashed"))
+    assert micro_f1(notes.targets[parts.test], found.test) > 0.8
+
+
+def test_transfers_use_the_side_that_they_are_told():
+    """Trained on plain text, tested on text in which every class has the words of the next one."""
+    notes = labelled()
+    parts = parts_of(notes, np.random.default_rng(1))
+    names = sorted(OWN)
+    swap = {w: OWN[names[(i + 1) % 3]][k] for i, name in enumerate(names) for k, w in enumerate(OWN[name])}
+    swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
+    found = predict("lr", notes, parts, 1, test_texts=swapped)
+    assert accuracy((notes.targets[parts.test] + 1) % 3, found.test) > 0.9
+
+
+def test_the_test_notes_text_is_never_learnt_from():
+    notes = labelled()
+    parts = parts_of(notes, np.random.default_rng(1))
+    other = [text if i not in set(parts.test.tolist()) else "nothing of this" for i, text in enumerate(notes.texts)]
+    one = predict("lr", notes, parts, 1, train_texts=other, test_texts=notes.texts)
+    assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
+
+
+def test_grams_are_words_and_pairs():
+    assert grams("No CHEST pain") == ["no", "chest", "pain", "no chest", "chest pain"]
+    assert grams("") == []
+
+
+def test_unknown_models_and_missing_torch(monkeypatch):
+    notes = labelled(60)
+    parts = parts_of(notes, np.random.default_rng(1))
+    with pytest.raises(UsageError, match="no model bert"):
+        predict("bert", notes, parts, 1)
+
+    def missing():
+        raise MissingExtra("PyTorch", "neural")
+
+    monkeypatch.setattr(module, "need_torch", missing)
+    with pytest.raises(MissingExtra, match="pip install"):
+        predict("cnn", notes, parts, 1)
+
+
+def test_texts_without_words_cannot_be_learnt_from():
+    notes = labelled(60)
+    parts = parts_of(notes, np.random.default_rng(1))
+    with pytest.raises(InputError, match="nothing to learn"):
+        predict("lr", notes, parts, 1, train_texts=["1 2 3"] * 60)
+
+
+def test_original_against_itself_is_a_difference_of_exactly_nought():
+    notes = labelled(90)
+    task = room.Task(notes, notes.texts, parts_of(notes, np.random.default_rng(1)))
+    for model in ("lr", "cnn"):
+        available(model)
+        found = room.compared(task, model, np.random.default_rng(2), QUICK, seeds=1, control=False)
+        losses = [f for f in found if f.measure.endswith("_loss")]
+        assert [(f.value, f.low, f.high) for f in losses] == [(0, 0, 0)] * 2
+
+
+@pytest.fixture
+def files(tmp_path):
+    notes = labelled()
+    names = [notes.classes[i] for i in notes.targets]
+    for name, texts in (("original", notes.texts), ("released", [t[::-1] for t in notes.texts])):
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["note_id", "text", "organ"])
+            writer.writerows(zip(notes.note_ids, texts, names, strict=True))
+    return tmp_path
+
+
+def test_command(files, capsys):
+    arguments = ["evaluate", "classification", str(files / "original.csv"), str(files / "released.csv")]
+    arguments += ["--label", "organ", "--min-class", "10", "--seed", "1", "--model", "lr", "--model", "svm"]
+    assert main([*arguments, "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)["findings"]
+    assert len(said) == 12
+    assert said[0]["detail"]["model"] == "lr"
+    assert said[2]["measure"] == "utility.classification_loss"
+    assert abs(said[2]["value"]) < 0.1
+    assert main(arguments) == 0
+    assert "classification loss" in capsys.readouterr().out
+
+
+def test_command_on_the_original_alone(files, capsys):
+    arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--min-class", "10"]
+    assert main([*arguments, "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)["findings"]
+    assert {f["detail"]["side"] for f in said} == {"original"}
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (["--label", "organ", "--model", "bert"], 2, "no model bert"),
+        ([], 2, "--label"),
+        (["--label", "kind"], 3, "kind"),
+        (["--label", "organ", "--min-class", "100"], 3, "two are needed"),
+        (["--label", "organ", "--model", "cnn", "--device", "cuda:77"], 2, "--device"),
+        (["--label", "organ", "--vault", "nowhere"], 3, "crosswalk"),
+    ],
+)
+def test_bad_input_is_one_line(files, capsys, more, code, message):
+    assert main(["evaluate", "classification", str(files / "original.csv"), str(files / "released.csv"), *more]) == code
+    said = capsys.readouterr().err.strip().split("\n")
+    assert len(said) == 1
+    assert message in said[0]
