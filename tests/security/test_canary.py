@@ -95,6 +95,7 @@ def _commands() -> list[list[str]]:
         ["embed", notes, "-o", "vectors", *fast],
         ["obfuscate", notes, "-o", "obf.parquet", *fast],
         ["obfuscate", notes, "-o", "obf.csv", "--layout", "keep", "--numbers", "mask", *fast],
+        ["obfuscate", notes, "-o", "noise.csv", "--mechanism", "laplace", "--unchanged", "0.5", *fast],
         ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
         ["release", notes, "-o", "raw", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
         ["verify", "out/release"],
@@ -123,8 +124,8 @@ def found(path: Path) -> list[str]:
 
 def test_every_command_did_what_it_should(desk):
     codes = exit_codes(desk)
-    assert codes[:11] == [0] * 11, (desk / "said").read_text()
-    assert set(codes[11:]) == {3}, codes
+    assert codes[:12] == [0] * 12, (desk / "said").read_text()
+    assert set(codes[12:]) == {3}, codes
     assert not (desk / "work" / "never").exists()
 
 
@@ -143,7 +144,7 @@ def test_no_canary_in(desk, what):
 
 
 @pytest.mark.parametrize(
-    "name", ["obf.parquet", "obf.csv", "external.html", "findings-inspect.json", "findings-similarity.json"]
+    "name", ["obf.parquet", "obf.csv", "noise.csv", "external.html", "findings-inspect.json", "findings-similarity.json"]
 )
 def test_no_canary_in_what_others_may_see(desk, name):
     assert not found(desk / "work" / name)
