@@ -90,6 +90,15 @@ def test_every_number_is_reported():
     assert [random.detail[name] for name in ("scored", "left_out", "random")] == [6, 0, 2]
 
 
+def test_a_pair_of_a_term_with_itself_is_counted_for_the_control_keeps_it():
+    """Two such pairs of UMNSRS lift the control to 0.07: they are alike whatever the vectors say."""
+    vectors, pairs = planted()
+    rows = (*pairs.terms, ("aa", "aa"), ("ab", "ab"))
+    found = one(similarity(vectors, PairList("x", rows, np.append(pairs.scores, [3, 3])), np.random.default_rng(0)))
+    assert found.detail["identical"] == 2
+    assert found.control > 0.2
+
+
 def test_chance_lies_within_its_permutation_interval_and_the_value_outside():
     vectors, pairs = planted()
     found = one(similarity(vectors, pairs, np.random.default_rng(1)))

@@ -136,6 +136,7 @@ class _Asked:
             "covered": int(covered.sum()),
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
+            "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
             "scored": int((covered if self.policy == "exclude" else wanted).sum()),
             **{name: gaps if policy == self.policy else 0 for name, policy in _GAPS.items()},
             **{"missing": self.policy, "unit": "word pairs"},
@@ -158,7 +159,7 @@ class _Asked:
         null = measured.permuted(rng)
         detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
         detail |= {"p": permutation_p(value, null), "p_is": "people's scores permuted, one-sided"}
-        detail |= {"interval": "bootstrap over word pairs", "control_is": "vectors dealt out anew among the terms"}
+        detail |= {"interval": "bootstrap over word pairs", "control_is": _CONTROL}
         control = self._control(rng, measured, scored)
         return replace(found, value=value, low=low, high=high, chance=0.0, control=control, detail=detail)
 
@@ -176,4 +177,5 @@ class _Asked:
         return Finding("utility.similarity_coverage", value, n, "higher", source=SOURCE[self.protocol], detail=detail)
 
 
+_CONTROL = "vectors dealt out anew among the terms; a pair of a term with itself keeps its 1"
 _GAPS: dict[str, Missing] = {"left_out": "exclude", "random": "random", "zero": "zero"}
