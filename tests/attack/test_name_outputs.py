@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_inversion import channel_of
 
-from clinveil.attack.name_outputs import name_outputs, within
+from clinveil.attack.name_outputs import _Spelling, name_outputs, within
 
 WORDS = ("smith", "smyth", "jones", "pain", "paine")
 #  smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine -> smith
@@ -40,6 +40,25 @@ def codes(word):
 @given(st.text("abc", max_size=7), st.text("abc", max_size=7))
 def test_edit_distance_equals_the_definition_up_to_two(one, other):
     assert within(codes(one), codes(other)) == min(slow_distance(one, other), 3)
+
+
+@given(st.lists(st.text("abcÄäжz'-", max_size=6), min_size=1, max_size=12, unique=True))
+def test_the_distances_of_a_word_to_all_equal_the_definition(words):
+    spelling = _Spelling(words)
+    for row, word in enumerate(words):
+        assert spelling.distances(row).tolist() == [min(slow_distance(word, other), 3) for other in words]
+
+
+def test_letters_that_share_a_bit_are_still_told_apart():
+    """Code points 64 apart fall into one group; the letters themselves decide."""
+    words = ["aaaa", "".join(chr(ord("a") + 64) for _ in range(4)), "aaaq"]
+    assert _Spelling(words).distances(0).tolist() == [0, 3, 1]
+
+
+def test_one_letter_and_two_are_told_apart():
+    channel = replace(CHANNEL, words=("smith", "smyth", "jones", "smythe", "paine"))
+    near = of(name_outputs(channel, ["smith"], COUNTS), "name_near")
+    assert (near.value, near.detail["one_letter"]) == pytest.approx((1.0, 0.5))
 
 
 def test_names_by_hand():

@@ -29,8 +29,9 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
         names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
 
     Returns:
-        `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2), each over all name
-        tokens and by how often the name occurs. Chance: a random output as frequent as it comes out of the channel.
+        `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2; the share at
+        distance 1 is `one_letter` in the detail), each over all name tokens and by how often the name occurs. Chance: a
+        random output as frequent as it comes out of the channel.
     """
     known = {form for name in names for form in words(name)} & channel.ids.keys()
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
@@ -41,11 +42,12 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
     usual, spelling = _usual_outputs(channel, counts), _Spelling(channel.words)
-    table = np.array([_shares(channel, row, is_name, usual, spelling.near(row)) for row in rows.tolist()])
+    table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
     found = []
     for label, part in _bands(counts[rows]):
         for place, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
             found.append(_finding(measure, label, table[part, place], table[part, place + 3], counts[rows][part]))
+        found[-1] = _with_one_letter(found[-1], float(np.average(table[part, 6], weights=counts[rows][part])))
     return found
 
 
@@ -71,38 +73,54 @@ def _shares(
     row: int,
     is_name: NDArray[np.bool_],
     usual: NDArray[np.float64],
-    near: NDArray[np.bool_],
+    distances: NDArray[np.int8],
 ) -> list[float]:
-    """P(unchanged), P(another name), P(near) of the row's outputs, and of a usual output."""
+    """P(unchanged), P(another name), P(near) of the row's outputs, of a usual output, and P(one letter off)."""
     outputs, chances = channel.row(row)
-    own = outputs == row
+    own, near = outputs == row, (distances > 0) & (distances <= LETTERS)
     real = [chances[own].sum(), chances[is_name[outputs] & ~own].sum(), chances[near[outputs]].sum()]
     total = usual.sum() or 1.0
     by_chance = [usual[row], usual[is_name].sum() - usual[row], usual[near].sum()]
-    return [float(x) for x in real] + [float(x / total) for x in by_chance]
+    return [*(float(x) for x in real), *(float(x) / total for x in by_chance), chances[distances[outputs] == 1].sum()]
 
 
 class _Spelling:
-    """The letters of all words, end to end."""
+    """The letters of all words, end to end, and for each word which of 64 groups of letters it holds, as bits."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._codes = np.array([ord(letter) for word in words for letter in word], dtype=np.int32)
         self._starts = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
+        self._letters = _letters(self._codes, self._starts)
 
-    def near(self, row: int) -> NDArray[np.bool_]:
-        """(n_words,) which other words are spelled almost like one."""
-        near = _all_near(self._codes[self._starts[row] : self._starts[row + 1]], self._codes, self._starts)
-        near[row] = False
-        return np.asarray(near)
+    def distances(self, row: int) -> NDArray[np.int8]:
+        """(n_words,) edit distances of one word to all, up to LETTERS + 1; 0 for the word itself."""
+        return np.asarray(_distances(row, self._codes, self._starts, self._letters))
 
 
 @njit(nogil=True)
-def _all_near(word: NDArray[np.int32], codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    near = np.zeros(starts.size - 1, dtype=np.bool_)
-    for i in range(starts.size - 1):
-        if abs(starts[i + 1] - starts[i] - word.size) <= LETTERS:
-            near[i] = within(word, codes[starts[i] : starts[i + 1]]) <= LETTERS
-    return near
+def _letters(codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    held = np.zeros(starts.size - 1, dtype=np.uint64)
+    for i in range(held.size):
+        for code in codes[starts[i] : starts[i + 1]]:
+            held[i] |= np.uint64(1) << np.uint64(code & 63)
+    return held
+
+
+@njit(nogil=True)
+def _distances(
+    row: int, codes: NDArray[np.int32], starts: NDArray[np.int64], letters: NDArray[np.uint64]
+) -> NDArray[np.int8]:
+    """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
+    word = codes[starts[row] : starts[row + 1]]
+    found = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
+    for i in range(found.size):
+        differ, bits = letters[i] ^ letters[row], 0
+        while differ and bits <= 2 * LETTERS:
+            differ &= differ - np.uint64(1)
+            bits += 1
+        if bits <= 2 * LETTERS and abs(starts[i + 1] - starts[i] - word.size) <= LETTERS:
+            found[i] = within(word, codes[starts[i] : starts[i + 1]])
+    return found
 
 
 @njit(nogil=True)
@@ -141,3 +159,7 @@ def _finding(
         source=SOURCE,
         detail=detail,
     )
+
+
+def _with_one_letter(finding: Finding, share: float) -> Finding:
+    return Finding.from_dict({**finding.as_dict(), "detail": {**finding.detail, "one_letter": share}})
