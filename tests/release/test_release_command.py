@@ -87,9 +87,13 @@ def test_findings_and_manifests_agree(desk):
     findings = read_findings(desk / "out/vault/findings.json")
     public = json.loads((desk / "out/release/manifest.json").read_text())
     assert public["findings"] == [f.as_dict() for f in findings]
-    assert {"attack.inversion", "attack.own_name", "attack.six_grams", "utility.classification"} <= {
-        f.measure for f in findings
-    }
+    assert {
+        "attack.inversion",
+        "attack.own_name",
+        "attack.name_to_name",
+        "attack.six_grams",
+        "utility.classification",
+    } <= {f.measure for f in findings}
     assert public["accounting"]["read"] == public["accounting"]["written"] + sum(
         public["accounting"]["skipped"].values()
     )

@@ -19,6 +19,7 @@ from clinveil.tokens import words
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
+EVERY = "all names"
 SOURCE = "paper A, discussion of names; facts on its gaps; exact from the channel"
 
 
@@ -53,7 +54,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
 
 def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
     """All names, and those of each band of occurrences that holds one."""
-    bands = [("all names", np.ones(counts.size, dtype=np.bool_))]
+    bands = [(EVERY, np.ones(counts.size, dtype=np.bool_))]
     for low, high in BANDS:
         inside = (counts >= low) & (counts <= (high or counts.max()))
         label = f"{low} occurrences" if low == high else f"{low}-{high} occurrences" if high else f"{low} or more"

@@ -18,7 +18,7 @@ from clinveil.errors import InputError
 from clinveil.vectors.exact import one_thread_each
 from clinveil.vectors.table import Vectors
 
-TOKENS, RAYS = 1000, 8
+TOKENS, RAYS = 4000, 4
 
 
 @dataclass(frozen=True)

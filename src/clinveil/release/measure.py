@@ -15,6 +15,7 @@ from clinveil.attack.identifiers import identifiers
 from clinveil.attack.inversion import inversion
 from clinveil.attack.kept_columns import kept_columns
 from clinveil.attack.layout import layout
+from clinveil.attack.name_outputs import EVERY, name_outputs
 from clinveil.attack.overlap import overlap
 from clinveil.attack.repetition import repeated, repeats_in_notes
 from clinveil.channel.channel import Channel
@@ -72,6 +73,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng, draws=_draws(settings)),
         lambda: repeats_in_notes(material.original, rng),
         lambda: _names(material, rng),
+        lambda: _what_names_become(material, known),
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
         lambda: layout(material.released.batches()),
         lambda: kept_columns(material.released.batches(), material.released.columns.keep),
@@ -91,6 +93,15 @@ def _names(material: Material, rng: Generator) -> list[Finding]:
     released = identifiers(material.released.batches(), material.known, rng, crosswalk=material.patients)
     unprotected = {f.measure: f.value for f in identifiers(material.original.batches(), material.known, rng)}
     return [_controlled(finding, unprotected.get(finding.measure)) for finding in released]
+
+
+def _what_names_become(material: Material, counts: NDArray[np.int64]) -> list[Finding]:
+    """The figures over all names that the feed knows; by frequency they are in `attack/name_outputs.py`."""
+    if not material.known:
+        return []
+    names = [" ".join(patient.name) for patient in material.known.values()]
+    found = name_outputs(material.channel, names, counts)
+    return [finding for finding in found if finding.detail.get("label", EVERY) == EVERY]
 
 
 def _controlled(finding: Finding, unprotected: float | None) -> Finding:
