@@ -1,0 +1,56 @@
+"""The score of restored lines by words: precision, recall and F1 of the words with a capital, and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.errors import InputError
+
+Counts = NDArray[np.int64]
+CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
+
+
+class Score(NamedTuple):
+    """Shares; 0 where there is nothing to divide by."""
+
+    precision: float
+    recall: float
+    f1: float
+    accuracy: float
+
+
+def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
+    """(n_lines, 5) of each line: words with a capital that are right, proposed ones, true ones, all right ones, words.
+
+    A word is what stands between white space; a capital is any character that lowering changes.
+
+    Raises InputError where a line does not have as many words as its reference.
+    Source: word_eval.py of raymondhs/char-rnn-truecase.
+    """
+    return np.array([_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64).reshape(-1, 5)
+
+
+def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
+    true, guessed = reference.split(), restored.split()
+    if len(true) != len(guessed):
+        raise InputError("a restored line has not as many words as its reference")
+    gold = [word != word.lower() for word in true]
+    right = [one == other for one, other in zip(true, guessed, strict=True)]
+    proposed = sum(word != word.lower() for word in guessed)
+    return sum(g and r for g, r in zip(gold, right, strict=True)), proposed, sum(gold), sum(right), len(true)
+
+
+def score(counts: Counts, weights: NDArray[np.int64] | None = None) -> Score:
+    """The score of all lines, from `count_words`; `weights` says how often each line counts, (n_lines,)."""
+    totals = counts.sum(axis=0) if weights is None else weights @ counts
+    precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
+    f1 = _share(2 * precision * recall, precision + recall)
+    return Score(precision, recall, f1, _share(totals[EXACT], totals[WORDS]))
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0

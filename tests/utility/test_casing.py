@@ -1,0 +1,384 @@
+"""The character model: weights and steps by hand, beam search against all casings, known truth, per seed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.cli.main import main
+from clinveil.errors import InputError
+from clinveil.utility.casing.characters import NEWLINE, Characters
+from clinveil.utility.casing.lines import Lines
+from clinveil.utility.casing.measure import casing
+from clinveil.utility.casing.settings import CasingSettings
+
+torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+from clinveil.neural import seeded  # noqa: E402
+from clinveil.utility.casing.lstm import CharacterLstm  # noqa: E402
+from clinveil.utility.casing.search import restore  # noqa: E402
+from clinveil.utility.casing.training import _columns, _pieces, dev_loss, train_characters  # noqa: E402
+
+TINY = CasingSettings(size="tiny", hidden=32, batch=16, sequence=20, epochs=4, learning_rate=0.01)
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Models this small are slower on many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+NAMES = ["Anna", "Bob", "Carla", "Dana"]
+WORDS = ["saw", "the", "dog", "near", "a", "house", "and", "left"]
+
+
+def sentences(n, seed=0):
+    """A sentence begins with a capital, names have one wherever they stand."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(n):
+        words = [(NAMES if rng.random() < 0.25 else WORDS)[rng.integers(4)] for _ in range(5)]
+        lines.append(words[0].capitalize() + " " + " ".join(words[1:]))
+    return lines
+
+
+def parts_of(n=500):
+    return Lines("train", sentences(n)), Lines("dev", sentences(40, 1)), Lines("test", sentences(60, 2))
+
+
+def model_of(characters, layers=2, hidden=8, seed=0):
+    with seeded(seed):
+        model = CharacterLstm(len(characters), layers, hidden, 0.25)
+        with torch.no_grad():  # weights large enough that hypotheses differ
+            for weight in model.parameters():
+                weight.mul_(12)
+    return model.eval()
+
+
+def test_first_weights():
+    with seeded(0):
+        model = CharacterLstm(7, 3, 20, 0.25)
+    for name, weight in model.lstm.named_parameters():
+        if name.startswith("bias_ih"):
+            assert (weight[20:40] == 1).all()
+            weight = torch.cat([weight[:20], weight[40:]])
+        assert weight.abs().max() <= 0.08
+        assert weight.abs().max() > 0.05
+    assert model.lstm.num_layers == 3
+    assert tuple(model.decoder.weight.shape) == (7, 20)
+
+
+@pytest.mark.parametrize(("size", "shape"), [("tiny", (1, 64)), ("small", (2, 300)), ("large", (3, 700))])
+def test_sizes(size, shape):
+    assert CasingSettings(size=size).shape == shape
+    assert CasingSettings(size=size, layers=4, hidden=9).shape == (4, 9)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_step_equals_the_layers_of_pytorch(layers):
+    model = model_of(Characters.of(["abcdef"]), layers)
+    rows = torch.randint(0, 8, (6, 4), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        scores, (h, c) = model(rows, model.start(4))
+        state = model.start(4)
+        for row, expected in zip(rows, torch.log_softmax(scores, dim=2), strict=True):
+            found, state = model.step(row, state)
+            torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(state, (h, c))
+
+
+def test_gradients_against_finite_differences():
+    with seeded(0):
+        model = CharacterLstm(3, 1, 2, 0.0).double()
+    rows, targets = torch.tensor([[0], [2], [1]]), torch.tensor([2, 1, 0])
+
+    def loss_of():
+        return torch.nn.functional.cross_entropy(model(rows, model.start(1))[0].flatten(0, 1), targets)
+
+    weight = model.lstm.weight_hh_l0
+    (gradient,) = torch.autograd.grad(loss_of(), weight)
+    with torch.no_grad():
+        for place in itertools.product(range(8), range(2)):
+            weight[place] += 1e-6
+            above = float(loss_of())
+            weight[place] -= 2e-6
+            below = float(loss_of())
+            weight[place] += 1e-6
+            assert (above - below) / 2e-6 == pytest.approx(float(gradient[place]), abs=1e-7)
+
+
+def test_columns_by_hand():
+    columns = _columns(np.arange(11), 2)
+    assert columns.T.tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    pieces = [(one.T.tolist(), two.T.tolist()) for one, two in _pieces(columns, 3)]
+    assert pieces == [([[0, 1, 2], [5, 6, 7]], [[1, 2, 3], [6, 7, 8]]), ([[3], [8]], [[4], [9]])]
+    assert tuple(_columns(np.arange(5), 100).shape) == (2, 2)
+    with pytest.raises(InputError, match="too short"):
+        _columns(np.arange(1), 5)
+
+
+def test_dev_loss_is_the_mean_of_all_characters():
+    characters = Characters.of(["abc"])
+    model = model_of(characters)
+    columns = _columns(characters.encode("abcabcacb\nab"), 2)
+    with torch.no_grad():
+        scores, _ = model(columns[:-1], model.start(2))
+        expected = torch.nn.functional.cross_entropy(scores.flatten(0, 1), columns[1:].flatten())
+    assert dev_loss(model, columns, 2) == pytest.approx(float(expected), rel=1e-5)
+
+
+def log_p(model, characters, text):
+    """The log-probability of a text after a newline."""
+    numbers = torch.from_numpy(np.concatenate([[NEWLINE], characters.encode(text)]))
+    with torch.no_grad():
+        scores, _ = model(numbers[:-1, None], model.start(1))
+    return float(torch.log_softmax(scores[:, 0], dim=1).gather(1, numbers[1:, None]).sum())
+
+
+def casings(text):
+    return ["".join(c) for c in itertools.product(*[sorted({c, c.upper()}) for c in text])]
+
+
+@settings(max_examples=10)
+@given(st.text("ab c", min_size=1, max_size=4), st.integers(0, 50))
+def test_a_wide_beam_finds_the_best_of_all_casings(text, seed):
+    characters = Characters.of(["abcABC "])
+    model = model_of(characters, seed=seed)
+    (found,) = restore(model, characters, [text], TINY.model_copy(update={"beam": 16}))
+    assert found.lower() == text
+    best = max(log_p(model, characters, cased) for cased in casings(text))
+    assert log_p(model, characters, found) == pytest.approx(best, abs=1e-4)
+
+
+def slow_beam(model, characters, text, beam):
+    """Beam search as one would write it down: whole prefixes, scored anew."""
+    live = [(0.0, "")]
+    for position, character in enumerate(text):
+        forms = [character] + ([character.upper()] if character.upper() in characters.ids and character != " " else [])
+        new = [(log_p(model, characters, prefix + form), prefix + form) for _, prefix in live for form in forms]
+        live = sorted(new, reverse=True)[:beam]
+        assert len(live[0][1]) == position + 1
+    return live[0][1]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3])
+def test_a_narrow_beam_equals_a_slow_reference(beam):
+    characters = Characters.of(["abcAB "])  # no C: it cannot be written
+    for seed in range(4):
+        model = model_of(characters, seed=seed)
+        (found,) = restore(model, characters, ["ab cab"], TINY.model_copy(update={"beam": beam}))
+        assert found == slow_beam(model, characters, "ab cab", beam)
+        assert "C" not in found
+
+
+def test_lines_side_by_side_equal_lines_alone():
+    characters = Characters.of(["abcABC "])
+    model = model_of(characters)
+    lines = ["a", "abc abc", "cc b a", "b" * 9, "", "ab"]
+    alone = TINY.model_copy(update={"state": "line"})
+    together = restore(model, characters, lines, alone)
+    assert together == [restore(model, characters, [line], alone)[0] for line in lines]
+
+
+def test_the_document_carries_its_state_over_lines():
+    characters = Characters.of(["abcABC "])
+    lines = ["ab", "ca b", "b", "acb"]
+    differ = 0
+    for seed in range(8):
+        model = model_of(characters, seed=seed)
+        whole = restore(model, characters, lines, TINY)
+        assert whole == restore(model, characters, ["\n".join(lines)], TINY)
+        differ += whole != restore(model, characters, lines, TINY.model_copy(update={"state": "line"}))
+        parts = restore(model, characters, lines, TINY.model_copy(update={"streams": 2}))
+        assert parts == [line for half in (lines[:2], lines[2:]) for line in restore(model, characters, half, TINY)]
+    assert differ
+
+
+def test_more_streams_than_lines():
+    characters = Characters.of(["abAB"])
+    many = TINY.model_copy(update={"streams": 99})
+    assert [x.lower() for x in restore(model_of(characters), characters, ["ab", "b"], many)] == ["ab", "b"]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=8).map(str.lower), min_size=1, max_size=4))
+@settings(max_examples=25)
+def test_restoring_changes_letter_case_only(lines):
+    characters = Characters.of(["abcßİéÉABC", "Ǆǅǆſς"])
+    restored = restore(model_of(characters), characters, lines, TINY)
+    assert [len(line) for line in restored] == [len(line) for line in lines]
+    assert all(
+        a == b or a.lower() == b for x, y in zip(restored, lines, strict=True) for a, b in zip(x, y, strict=True)
+    )
+
+
+def test_no_lines():
+    characters = Characters.of(["ab"])
+    assert restore(model_of(characters), characters, [], TINY.model_copy(update={"state": "line"})) == []
+
+
+def trained(settings_, seed=0, n=300, on_look=None):
+    characters = Characters.of(sentences(n))
+    with seeded(seed):
+        model = CharacterLstm(len(characters), *settings_.shape, settings_.dropout)
+        text, dev = characters.stream(sentences(n)), characters.stream(sentences(40, 1))
+        return train_characters(model, text, dev, settings_, CPU, on_look)
+
+
+def test_training_keeps_the_weights_of_the_lowest_dev_loss():
+    looks = []
+    done = trained(TINY.model_copy(update={"evaluate_every": 10}), on_look=lambda *look: looks.append(look))
+    losses = [loss for _, _, loss in looks]
+    assert done.dev_loss == min(losses) < losses[0] / 2
+    characters = Characters.of(sentences(300))
+    assert dev_loss(done.model, _columns(characters.stream(sentences(40, 1)), 16), 20) == pytest.approx(done.dev_loss)
+    assert done.epochs == 4
+    assert done.stopped == "all epochs"
+    assert looks[0][0] == 10
+
+
+def test_the_learning_rate_falls_after_its_pass(monkeypatch):
+    rates = []
+    step = torch.optim.RMSprop.step
+    monkeypatch.setattr(
+        torch.optim.RMSprop, "step", lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1]
+    )
+    done = trained(TINY.model_copy(update={"decay": 0.5, "decay_after": 2, "epochs": 4}), n=60)
+    per_epoch = done.steps // 4
+    assert rates[::per_epoch] == pytest.approx([0.01, 0.01, 0.005, 0.0025])
+
+
+def test_gradients_are_clamped_one_by_one():
+    from clinveil.utility.casing.training import _Run
+
+    characters = Characters.of(["ab"])
+    model = model_of(characters)
+    columns = _columns(characters.encode("abababab"), 2)
+    run = _Run(model, columns, columns, TINY, None)
+    before = [p.detach().clone() for p in model.parameters()]
+    run._update(1e9 * model(columns[:-1], model.start(2))[0].square().mean())
+    gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert gradients.abs().max() == 5
+    assert any((a != b).any() for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_a_time_limit_stops_cleanly(monkeypatch):
+    clock = itertools.count(0, 10)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    done = trained(TINY.model_copy(update={"max_minutes": 2.0}))
+    assert done.stopped == "time limit"
+    assert 1 <= done.steps < 12
+    assert np.isfinite(done.dev_loss)
+
+
+def test_a_loss_that_explodes_is_said():
+    with pytest.raises(InputError, match="learning-rate"):
+        trained(TINY.model_copy(update={"learning_rate": 1e6}))
+
+
+def test_a_planted_rule_is_learnt():
+    own, usual, accuracy, _, gain = casing(parts_of(), np.random.default_rng(0), TINY, draws=100)
+    assert own.value > 0.95
+    assert own.low <= own.value <= own.high
+    assert usual.value < own.value - 0.05
+    assert own.chance == 0
+    assert own.control < 0.6
+    assert gain.value == pytest.approx(own.value - usual.value)
+    assert gain.low > 0
+    assert accuracy.measure == "utility.casing_accuracy"
+    assert accuracy.chance < accuracy.value
+    assert own.n == 300
+
+
+def test_casing_at_random_is_not_learnt():
+    rng = np.random.default_rng(9)
+    train, dev, test = (
+        Lines(p.name, [" ".join(w.title() if rng.random() < 0.5 else w.lower() for w in x.split()) for x in p.lines])
+        for p in parts_of(200)
+    )
+    own = casing((train, dev, test), np.random.default_rng(0), TINY, draws=100)[0]
+    assert own.value < 0.75
+    assert own.detail["precision"] < 0.65
+
+
+def test_text_without_capitals_restores_none():
+    train, dev, test = parts_of(100)
+    lower = [Lines(p.name, [line.lower() for line in p.lines]) for p in (train, dev)]
+    own, usual, *_ = casing((*lower, test), np.random.default_rng(0), TINY, draws=100)
+    assert own.value == usual.value == 0
+    with pytest.raises(InputError, match="no capital"):
+        casing((train, dev, lower[0]), np.random.default_rng(0), TINY)
+
+
+def test_the_same_seed_gives_the_same_findings():
+    quick = TINY.model_copy(update={"epochs": 1})
+    first, again, other = (casing(parts_of(60), np.random.default_rng(s), quick, draws=100) for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_findings_hold_no_word():
+    found = casing(parts_of(60), np.random.default_rng(0), TINY.model_copy(update={"epochs": 1}), draws=100)
+    said = json.dumps([f.as_dict() for f in found])
+    assert not [name for name in NAMES if name in said]
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "train.txt").write_text("\n".join(sentences(200)))
+    (tmp_path / "lower.txt").write_text("all in lower case\n" * 3)
+    (tmp_path / "bytes.txt").write_bytes(b"zyqquavex \xe9\xe8\n")
+    notes = [f'{i},p{i % 7},"{line}\n{line}"' for i, line in enumerate(sentences(70, 3))]
+    (tmp_path / "notes.csv").write_text("\n".join(["note_id,patient_id,text", *notes]))
+    return tmp_path
+
+
+def test_command(files, capsys):
+    arguments = ["evaluate", "casing", str(files / "train.txt"), "--size", "tiny", "--epochs", "1", "--seed", "3"]
+    arguments += ["--hidden", "8", "--draws", "100"]
+    assert main([*arguments, "--json", "-", "--quiet"]) == 0
+    said = capsys.readouterr()
+    findings = json.loads(said.out)["findings"]
+    assert [f["measure"].partition("casing")[2] for f in findings] == ["", "", "_accuracy", "_accuracy", "_gain"]
+    assert said.err == ""
+    assert main([*arguments, "--test", str(files / "notes.csv"), "--max-minutes", "0.00001"]) == 0
+    said = capsys.readouterr()
+    assert "dev loss" in said.err
+    assert "ended early (time limit)" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["none.txt"], 3),
+        (["bytes.txt"], 3),
+        (["train.txt", "--test", "lower.txt"], 3),
+        (["train.txt", "--device", "tpu"], 2),
+        (["train.txt", "--size", "huge"], 2),
+    ],
+)
+def test_command_refuses_in_one_line(files, capsys, monkeypatch, arguments, code):
+    monkeypatch.chdir(files)
+    assert main(["evaluate", "casing", *arguments]) == code
+    said = capsys.readouterr()
+    assert "zyqquavex" not in said.out + said.err
+    assert "Traceback" not in said.err
+
+
+def test_real_sentences(real_data, tmp_path):
+    from clinveil.utility.casing.lines import read_lines
+
+    lines = read_lines(real_data("casing/wiki_sentences.txt.gz"))
+    assert len(lines) == 12_363
+    parts = [Lines(n, lines.lines[a:b]) for n, a, b in (("train", 0, 900), ("dev", 900, 940), ("test", 940, 1000))]
+    own, usual, *_ = casing(tuple(parts), np.random.default_rng(0), TINY, draws=100)
+    assert own.value > 0.05
+    assert 0.2 < usual.value < 0.7
