@@ -6,7 +6,10 @@ import typer
 
 from clinveil.cli.lazy import lazy_group
 
-STUDIES = {"jmir-2020": "Paper B: what word vectors trained on notes give away; its Tables 1 to 4 on your notes."}
+STUDIES = {
+    "jamia-2020": "Paper A: what obfuscation costs on word similarity and classification; its tables on your notes.",
+    "jmir-2020": "Paper B: what word vectors trained on notes give away; its Tables 1 to 4 on your notes.",
+}
 
 
 def _file_of(name: str) -> str:

@@ -1,0 +1,93 @@
+"""What the study of paper A can be told: its grid of settings, its models, and three sizes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from clinveil.settings import NeighbourRange, NotesSettings, RunSettings, flag
+from clinveil.utility.classifiers import MODELS
+
+PAPER_N = ("0", "3", "5", "7", "9", "3-14")
+ALGORITHMS = ("cbow", "skipgram")
+SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "tiny": {
+            "n": ("0", "3"),
+            "algorithm": ("cbow",),
+            "model": ("lr",),
+            "repetitions": 2,
+            "dim": 16,
+            "unchanged": (0.5,),
+            "max_documents": 400,
+            "max_tokens": 60,
+            "min_class": 10,
+            "transfers": False,
+        },
+        "small": {},
+        "paper": {"model": MODELS, "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+    }
+)
+
+
+class StudySettings(RunSettings, NotesSettings):
+    """Everything that `clinveil study jamia-2020` can be told."""
+
+    size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
+    n: tuple[str, ...] = flag(PAPER_N, "Settings of N; 0 is the original; repeatable (default: the paper's).")
+    algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors whose neighbours are drawn: cbow, skipgram; repeatable.")
+    model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
+    similarity_algorithm: tuple[str, ...] = flag(("cbow",), "Vectors retrained and scored on word pairs; repeatable.")
+    repetitions: int = flag(5, "Times that notes are obfuscated and vectors retrained (paper: 5).", ge=2, le=100)
+    seeds: int = flag(1, "Runs of each network.", ge=1, le=20)
+    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
+    window: int = flag(5, "Context words on either side.", ge=1, le=100)
+    negative: int = flag(5, "Negative samples.", ge=1, le=100)
+    epochs: int = flag(5, "Passes of vector training over the notes.", ge=1, le=1000)
+    unchanged: tuple[float, ...] = flag(
+        (0.25, 0.5), "Noise is set to leave this share of tokens unchanged; repeatable."
+    )
+    baselines: bool = flag(True, "Also PHI removed, PHI replaced, noise, and the product's defaults.")
+    transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
+    max_documents: int = flag(5_000, "Documents at most, a random sample.", ge=20)
+    max_tokens: int = flag(200, "Words of a document; the rest is cut before anything is done.", ge=5)
+    min_class: int = flag(50, "Classes of fewer notes are left out.", ge=2)
+    separator: str | None = flag(None, "What stands between several labels of one note.")
+    device: str = flag("cpu", "cpu or cuda, for networks.")
+    any_size: bool = flag(False, "Take published word-pair lists also where rows are missing.")
+    on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
+    yes: bool = flag(False, "Start also what is planned to take longer than two hours.")
+    seed: int = flag(1, "Public seed of sample, split, training and all draws: not for release.", ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _profile(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {**SIZES.get(values.get("size", "small"), {}), **values}
+
+    @field_validator("n")
+    @classmethod
+    def _ranges(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if value != "0" and NeighbourRange.model_validate(NeighbourRange.parse(value)).low < 2:
+                raise ValueError("N is 0 for the original, 2 or more, or a range as 3-14")
+        return tuple(dict.fromkeys(("0", *values)))
+
+    @field_validator("algorithm", "similarity_algorithm", "model")
+    @classmethod
+    def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
+        known = MODELS if info.field_name == "model" else ALGORITHMS
+        if not values or set(values) - set(known):
+            raise ValueError("one or several of " + ", ".join(known))
+        return tuple(name for name in known if name in values)
+
+    @field_validator("unchanged")
+    @classmethod
+    def _shares(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 0 < value < 1 for value in values):
+            raise ValueError("shares between 0 and 1")
+        return tuple(sorted(set(values)))

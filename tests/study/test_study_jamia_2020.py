@@ -1,0 +1,287 @@
+"""The study of paper A: end to end on invented notes, taken up again after a kill, its grid, tables and page."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.corpus.demo import write_demo
+from clinveil.errors import UsageError
+from clinveil.settings import NotesSettings, load_settings
+from clinveil.study.chart import Point, lines
+from clinveil.study.jamia_2020 import paper
+from clinveil.study.jamia_2020.plan import plan
+from clinveil.study.jamia_2020.prepare import Prepare, Source, cut
+from clinveil.study.jamia_2020.results import Mean
+from clinveil.study.jamia_2020.run import run_study
+from clinveil.study.jamia_2020.settings import StudySettings
+from clinveil.study.jamia_2020.similar import Lists
+from clinveil.study.jamia_2020.tables import points, tables
+from clinveil.study.jamia_2020.treat import Setting
+from clinveil.study.plain import Table, interval, markdown, number
+from clinveil.study.tasks import Store
+from clinveil.tokens import words
+
+pytestmark = pytest.mark.xdist_group("study-jamia-2020")  # one worker does the study once
+TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    return write_demo(tmp_path_factory.mktemp("demo") / "demo", 120, 1).files[0]
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    rows = [
+        "pain,fever,3",
+        "pain,ache,8",
+        "left,right,6",
+        "patient,woman,5",
+        "heart,chest,7",
+        "mg,daily,4",
+        "follow,up,9",
+    ]
+    path = tmp_path_factory.mktemp("pairs") / "words.csv"
+    path.write_text("\n".join(["term1,term2,score", *rows]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def done(notes, pairs, tmp_path_factory):
+    out, said = tmp_path_factory.mktemp("study") / "out", []
+    settings = load_settings(StudySettings, TINY)
+    return run_study(notes, out, settings, pairs=(pairs,), say=said.append), out, said
+
+
+def test_every_output_is_there_and_its_owners_only(done):
+    _, out, _ = done
+    for name in ("tables.md", "findings.json", "study.html", "SECRET.txt"):
+        assert stat.S_IMODE((out / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    assert (out / "figures" / "fig-2.svg").read_text().startswith("<svg")
+
+
+def test_tables_have_the_papers_numbers_beside_ours(done):
+    results, out, _ = done
+    made = {table.ident: table for table in tables(results)}
+    assert list(made) == ["table-1", "table-2", "table-3", "table-4", "tokens", "tenths"]
+    assert made["table-2"].rows[0][:2] == ("patients", "542,651")
+    assert ("Pedersen, paper", "all", "0.61", "0.54 (0.51 to 0.56)") in made["table-3"].rows
+    text = (out / "tables.md").read_text()
+    assert "N = 3, cbow; lr" in text
+    assert "our defaults" in text
+
+
+def test_the_original_loses_exactly_nothing(done):
+    results, *_ = done
+    own = [f for f in results.classification if f.detail["treated_kind"] == "original" and f.measure.endswith("_loss")]
+    assert own
+    assert all((f.value, f.low, f.high) == (0, 0, 0) for f in own)
+
+
+def test_controls_and_chance_stand_beside(done):
+    results, *_ = done
+    first = next(f for f in results.classification if f.measure == "utility.classification")
+    assert first.chance is not None
+    assert first.control is not None
+    assert first.value > first.control
+
+
+def test_the_example_note_changes_as_its_setting_says(done):
+    results, *_ = done
+    examples = results.examples
+    assert "Whitfield" in examples["original"]
+    assert "Whitfield" not in examples["PHI removed"]
+    assert "diabetes" in examples["PHI replaced"]
+    before, after = words(examples["original"]), examples["N = 3, cbow"].split()
+    assert len(before) == len(after)
+    known = sum(one == other for one, other in zip(before, after, strict=True))
+    assert known == 0
+
+
+def test_repetitions_are_means_with_intervals(done):
+    results, *_ = done
+    mean = next(m for (_, _, _, n), m in results.similarity.items() if n == "3")
+    assert isinstance(mean, Mean)
+    assert mean.repetitions == 2
+    assert mean.low < mean.value < mean.high
+
+
+def test_the_page_is_one_file_without_script(done):
+    _, out, _ = done
+    text = (out / "study.html").read_text()
+    assert "<script" not in text
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert text.count("<table") == text.count("</table>")
+
+
+def test_findings_hold_no_word_of_a_note(done, notes):
+    import pyarrow.parquet as pq
+
+    _, out, _ = done
+    data = json.loads((out / "findings.json").read_text())
+    assert data["command"] == "study jamia-2020"
+    said = set(words(json.dumps(data)))
+    names = {form for text in pq.read_table(notes)["text"].to_pylist()[:50] for form in words(text) if len(form) > 9}
+    assert len(names & said) < 0.05 * len(names)
+
+
+def test_a_second_run_does_nothing_and_says_so(done, notes, pairs):
+    results, out, _ = done
+    before = {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("done")}
+    said = []
+    again = run_study(notes, out, load_settings(StudySettings, TINY), pairs=(pairs,), say=said.append)
+    assert {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("done")} == before
+    assert again.everything == results.everything
+    assert any("nothing to do" in line for line in said)
+
+
+def test_a_task_that_was_cut_off_is_done_again(done, notes, pairs):
+    results, out, _ = done
+    cut_off = next((out / "tasks").rglob("test.npy")).parent
+    (cut_off / "done").unlink()
+    again = run_study(notes, out, load_settings(StudySettings, TINY), pairs=(pairs,))
+    assert (cut_off / "done").exists()
+    assert again.everything == results.everything
+
+
+def planned(notes, lists=None, **told):
+    settings = load_settings(StudySettings, {"label": ("diagnosis_group",), **told})
+    return plan(settings, Source(notes, NotesSettings(), "digest"), lists, {})
+
+
+def test_the_grid_is_the_papers(notes):
+    tasks = planned(notes)
+    grid = {t.setting.label for t in tasks.treats if t.setting.kind == "neighbours"}
+    assert grid == {f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")}
+    kinds = {t.setting.kind for t in tasks.treats}
+    assert kinds == {"original", "neighbours", "phi-remove", "phi-replace", "product", "laplace", "gaussian"}
+    assert len(set(tasks.classifies)) == len(tasks.classifies)
+    assert {c.model for c in tasks.classifies} == {"lr", "svm", "cnn", "lstm"}
+    transfers = {c.transfer for c in tasks.compares if c.transfer}
+    assert len(transfers) == 4
+
+
+def test_one_split_for_every_setting(notes):
+    tasks = planned(notes)
+    assert {c.prepare for c in tasks.classifies} == {tasks.prepare}
+
+
+def test_networks_on_the_original_take_vectors_of_the_same_algorithm(notes):
+    for compare in planned(notes).compares:
+        if compare.treated[0].train and not compare.transfer:
+            assert compare.original[0].train.training == compare.treated[0].train.training
+
+
+def test_word_pairs_are_repeated_for_every_n(notes, pairs):
+    tasks = planned(notes, Lists.of((pairs,), False), repetitions=4)
+    counted = {}
+    for similar in tasks.similars:
+        n = similar.train.treat.setting.n or "0"
+        counted[n] = counted.get(n, 0) + 1
+    assert counted == dict.fromkeys(("0", "3", "5", "7", "9", "3-14"), 4)
+    assert all(train.subwords for train in {s.train for s in tasks.similars})
+
+
+def test_the_plan_says_hours_and_long_plans_need_a_yes(notes, tmp_path):
+    tasks = planned(notes, size="paper")
+    assert tasks.hours(Store(tmp_path), 2) > 2
+    settings = load_settings(StudySettings, {**TINY, "size": "paper", "max_documents": 10**6})
+    with pytest.raises(UsageError, match="--yes"):
+        run_study(notes, tmp_path / "out", settings)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"n": ("1",)},
+        {"n": ("5-3",)},
+        {"n": ("x",)},
+        {"model": ("bert",)},
+        {"algorithm": ("glove",)},
+        {"unchanged": (1.5,)},
+    ],
+)
+def test_settings_that_make_no_sense(told):
+    with pytest.raises(UsageError):
+        load_settings(StudySettings, told)
+
+
+def test_nothing_to_measure_by(notes, tmp_path):
+    with pytest.raises(UsageError, match="--label"):
+        run_study(notes, tmp_path / "out", load_settings(StudySettings, {"size": "tiny"}))
+    with pytest.raises(UsageError, match="one label"):
+        run_study(notes, tmp_path / "out", load_settings(StudySettings, {"label": ("code", "diagnosis_group")}))
+
+
+def test_documents_are_cut_at_a_word():
+    assert cut("One two, three four", 2) == "One two"
+    assert cut("One two", 2) == "One two"
+    assert cut("", 3) == ""
+    assert words(cut("a1 b-c d. " * 50, 60)) == words("a1 b-c d. " * 50)[:60]
+
+
+def test_prepared_without_a_label_is_a_sample(notes, tmp_path):
+    source = Source.of(notes, NotesSettings())
+    prepare = Prepare(source, None, 30, 10, 50, None, 1)
+    said = prepare(tmp_path, Store(tmp_path))
+    assert said["notes"] == 30
+    assert said["tokens"] <= 300
+    assert "classes" not in said
+
+
+def test_settings_have_labels_of_their_own():
+    assert Setting("neighbours", "3-14", "cbow").label == "N = 3-14, cbow"
+    assert Setting("laplace", "", "cbow", 0.25).label == "laplace, 25% of tokens stay"
+
+
+def test_points():
+    assert points(0.05) == -5.0
+    assert str(points(0.0)) == "0.0"
+    assert points(None) is None
+
+
+def test_the_papers_rows_are_found_by_list():
+    assert paper.column_of("pedersen30")["5"] == "0.64 (0.62 to 0.65)"
+    assert paper.column_of("wordsim353") == {}
+
+
+def test_markdown_and_numbers():
+    table = Table("t", "Table", "Why?", ("a", "b"), (("x|y", "1"),), ("said",))
+    assert markdown([table]) == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said\n"
+    assert number(None) == "–"
+    assert interval(0.5, 0.4, 0.6, 1) == "0.5 (0.4 to 0.6)"
+    assert interval(0.5, None, 0.6, 1) == "0.5"
+
+
+def test_figures_need_points():
+    assert lines("f", "c", [], ["0"], "y") is None
+    figure = lines("f", "c", [Point("s", "0", 1.0, 0.5, 1.5), Point("s", "3", 2.0, dashed=True)], ["0", "3"], "y")
+    assert "s, 0: 1" in figure.says
+    assert figure.svg.startswith("<svg")
+
+
+def test_command(notes, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ["study", "jamia-2020", str(notes), "--label", "diagnosis_group", "--size", "tiny", "-o", str(out)]
+    more = ["--no-baselines", "--workers", "1", "--max-documents", "150", "--json", str(tmp_path / "f.json")]
+    assert main([*arguments, *more]) == 0
+    captured = capsys.readouterr()
+    assert "Table 4" in captured.out
+    assert "SECRET" in captured.err
+    assert json.loads(Path(tmp_path / "f.json").read_text())["findings"]
+    assert main([*arguments, "--reference-vectors", "nonsense"]) == 2
+
+
+def test_seeds_of_runs_differ():
+    from clinveil.study.jamia_2020.treat import seeds
+
+    assert len(set(seeds(1, 5))) == 5
+    assert seeds(1, 5)[:2] == seeds(1, 2)
+    assert not np.array_equal(seeds(1, 2), seeds(2, 2))
