@@ -43,7 +43,7 @@ def desk(tmp_path_factory):
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
     _broken(root / "work")
-    commands = _commands()
+    commands = [*_good(), *_bad()]
     environment = {
         **os.environ,
         **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
@@ -83,12 +83,21 @@ def _broken(folder: Path) -> None:
         encoding="utf-8",
     )
     (folder / "pairs-broken.csv").write_text(f"term1,term2,score\n{CANARIES[0]},{CANARIES[1]},{CANARIES[4]}\n")
+    rows = [f"{secret} of {i},{CANARIES[i % 5]} {i},{'ab'[i % 2]}" for i in range(40)]
+    (folder / "sentences.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8")
+    (folder / "sentences-one.csv").write_text(f"sentence1,sentence2,label\n{secret},{secret},{CANARIES[0]}\n" * 2)
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
-def _commands() -> list[list[str]]:
-    notes, fast = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"]
-    good = [
+NOTES, FAST = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"]
+
+
+def _good() -> list[list[str]]:
+    """Commands that end well."""
+    notes, fast = NOTES, FAST
+    nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4", "--draws", "100"]
+    casing = ["--size", "tiny", "--hidden", "4", "--epochs", "1", "--beam", "2", "--streams", "200"]
+    return [
         ["inspect", notes],
         ["inspect", notes, "--json", "findings-inspect.json"],
         ["deidentify", notes, "-o", "deid.parquet"],
@@ -101,11 +110,19 @@ def _commands() -> list[list[str]]:
         ["verify", "out/release"],
         ["report", "out", "-o", "external.html", "--edition", "external"],
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
+        ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
+        ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
     ]
+
+
+def _bad() -> list[list[str]]:
+    """Commands that are given a broken file, and refuse."""
     broken = ["ragged.csv", "twice.csv", "quote.csv", "bytes.csv", "broken.jsonl", "number.jsonl", "few.csv"]
     bad = [["release", name, "-o", "never"] for name in broken] + [["inspect", name] for name in broken[:-1]]
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
-    return [*good, *bad, ["release", notes, "-o", "never", "--keep-words", "keep.txt", *fast]]
+    bad += [["evaluate", "nli", "vectors", "--train", name] for name in ("sentences-one.csv", "bytes.csv")]
+    bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
+    return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
 
 
 def exit_codes(desk):
@@ -124,8 +141,9 @@ def found(path: Path) -> list[str]:
 
 def test_every_command_did_what_it_should(desk):
     codes = exit_codes(desk)
-    assert codes[:12] == [0] * 12, (desk / "said").read_text()
-    assert set(codes[12:]) == {3}, codes
+    good = len(_good())
+    assert codes[:good] == [0] * good, (desk / "said").read_text()
+    assert codes[good:] == [3] * len(_bad()), codes
     assert not (desk / "work" / "never").exists()
 
 
@@ -144,7 +162,17 @@ def test_no_canary_in(desk, what):
 
 
 @pytest.mark.parametrize(
-    "name", ["obf.parquet", "obf.csv", "noise.csv", "external.html", "findings-inspect.json", "findings-similarity.json"]
+    "name",
+    [
+        "obf.parquet",
+        "obf.csv",
+        "noise.csv",
+        "external.html",
+        "findings-inspect.json",
+        "findings-similarity.json",
+        "findings-nli.json",
+        "findings-casing.json",
+    ],
 )
 def test_no_canary_in_what_others_may_see(desk, name):
     assert not found(desk / "work" / name)

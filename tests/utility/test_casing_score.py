@@ -157,7 +157,9 @@ def test_equal_lines_stay_on_one_side(letters, seed):
 
 
 def test_lines_of_one_patient_stay_on_one_side():
-    lines = Lines("x", [f"line {i}" for i in range(200)], [f"p{i // 10}" for i in range(200)])
+    lines = Lines(
+        "x", ["Plan:" if i % 10 == 0 else f"line {i}" for i in range(200)], [f"p{i // 10}" for i in range(200)]
+    )
     parts = split_lines(lines, None, None, np.random.default_rng(0))
     owners = [set(part.owners) for part in parts]
     assert [len(part) for part in parts] == [170, 10, 20]

@@ -16,7 +16,6 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.streams import ByteReader, wrong_encoding
 from clinveil.errors import InputError
 from clinveil.settings import NotesSettings
-from clinveil.utility.duplicates import groups
 
 TEST_SHARE, DEV_SHARE = 0.1, 0.05
 _GUESS = NotesSettings()
@@ -61,7 +60,8 @@ def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
 def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Generator) -> tuple[Lines, Lines, Lines]:
     """Training, dev and test lines: what is not given is split off, a tenth to test and a twentieth as dev lines.
 
-    Lines of one patient, and lines that are equal but for case, stay on one side.
+    Lines of one patient stay on one side; of a text file, those that are equal but for case. (Headers and phrases that
+    many patients' notes share stand on every side: real notes do so too.)
 
     Raises:
         InputError: too few lines that are independent of each other.
@@ -106,11 +106,8 @@ def _kept(lines: Sequence[str]) -> list[str]:
 
 def _groups(lines: Lines) -> NDArray[np.int64]:
     """(n_lines,) what stays together."""
-    keys: dict[tuple[str, str], int] = {}
-    owners = lines.owners or [str(row) for row in range(len(lines))]
-    pairs = [(("of", o), ("is", line.casefold())) for o, line in zip(owners, lines.lines, strict=True)]
-    links = np.array([[keys.setdefault(key, len(keys)) for key in pair] for pair in pairs], dtype=np.int64)
-    return groups(len(keys), links)[links[:, 0]]
+    keys = [line.casefold() for line in lines.lines] if lines.owners is None else lines.owners
+    return np.unique(np.array(keys, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
 def _shuffled(group: NDArray[np.int64], rng: Generator) -> NDArray[np.int64]:
