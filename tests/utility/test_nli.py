@@ -222,6 +222,14 @@ def test_gain_is_the_paired_difference():
     assert "id3" not in json.dumps([f.as_dict() for f in (own, floor, gain)])
 
 
+def test_sentences_that_training_holds_are_warned_of():
+    pairs = colours(100)
+    shared = SentencePairs("x.csv", pairs.premises, [("the", "same")] * 100, pairs.labels)
+    quick = SMALL.model_copy(update={"epochs": 1, "seeds": 1})
+    assert "100%" in one(measured(shared, quick), "vectors").detail["warning"]
+    assert "warning" not in one(measured(pairs, quick), "vectors").detail
+
+
 @pytest.fixture
 def files(tmp_path):
     save_vectors(vectors_of(), tmp_path / "v")

@@ -18,6 +18,7 @@ from clinveil.vectors.table import Vectors
 
 SOURCE = "paper C, section 3.3 (NLI); bag-of-words model of Romanov & Shivade 2018"
 DRAWS = 1_000
+SEEN = 0.1  # a share of test pairs with a sentence of training that is worth a warning
 Guesses = NDArray[np.int64]
 
 
@@ -121,6 +122,9 @@ class _Scores:
         spread = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
         more = {"seed_lowest": float(by_seed.min()), "seed_highest": float(by_seed.max()), "seed_sd": spread}
         detail = {**self.detail, **more, "series": series, "control_is": what}
+        seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
+        if series == "vectors" and seen > SEEN:
+            detail["warning"] = f"a sentence of {seen:.0%} of the test pairs stands in a training pair too"
         value, n = float(right.mean()), right.shape[1]
         return Finding("utility.nli", value, n, "higher", low, high, self.chance, control, SOURCE, detail)
 
