@@ -182,6 +182,7 @@ class ClassifierSettings(Settings):
     epochs: int | None = flag(None, "Passes of a network (small: 20, early end; paper: 25).", ge=1, le=1000)
     features: Literal["tfidf", "hashed"] = flag("tfidf", "Linear models: TF-IDF, or hashed features in bounded memory.")
     static: bool = flag(False, "Networks leave the word vectors as they are given.")
+    refit: bool = flag(False, "Networks: train anew on training and validation notes for the epochs found best.")
     min_class: int = flag(50, "Classes of fewer notes are left out.", ge=2)
     separator: str | None = flag(None, "What stands between several labels of one note; without it one label a note.")
     device: str = flag("cpu", "cpu, cuda or cuda:1, for networks.")

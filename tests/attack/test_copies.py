@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from clinveil.attack.common_runs import Automaton, Numbering
 from clinveil.attack.copies import copies, in_runs
+from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.errors import InputError
 
@@ -141,3 +144,18 @@ def test_null_texts_are_passed_over():
         copies(synthetic, training, memory_corpus([("h", "h", "b c")]), np.random.default_rng(0), spans=(2,))
     )
     assert found["attack.copies", 2].value == pytest.approx(2 / 3)
+
+
+def test_command(tmp_path, capsys, sides):
+    training, held_out, _ = sides
+    for name, texts in (("made", training[:5]), ("training", training), ("other", held_out)):
+        rows = (f"{name}{i},{text}" for i, text in enumerate(texts))
+        (tmp_path / f"{name}.csv").write_text("\n".join(["note_id,text", *rows]))
+    arguments = ["attack", "copies", str(tmp_path / "made.csv"), "--training", str(tmp_path / "training.csv")]
+    arguments += ["--held-out", str(tmp_path / "other.csv"), "--seed", "1"]
+    assert main([*arguments, "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)["findings"]
+    assert {f["measure"] for f in said} == {"attack.copies", "attack.copies_longest", "attack.copies_of_patients"}
+    assert main(arguments) == 0
+    assert "50 words or more" in capsys.readouterr().out
+    assert main([*arguments, "--span", "1"]) == 2

@@ -114,6 +114,18 @@ def test_the_test_notes_text_is_never_learnt_from():
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
 
 
+def test_a_network_can_be_trained_anew_on_all_that_is_not_for_testing():
+    available("cnn")
+    notes = labelled(500)
+    parts = parts_of(notes, np.random.default_rng(1))
+    settings = QUICK.model_copy(update={"refit": True})
+    found = predict("cnn", notes, parts, 7, vectors=vectors_of(notes), settings=settings)
+    assert found.detail["refit"] is True
+    assert accuracy(notes.targets[parts.test], found.test) > 0.85
+    plain = predict("cnn", notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
+    assert plain.valid_score == found.valid_score
+
+
 def test_grams_are_words_and_pairs():
     assert grams("No CHEST pain") == ["no", "chest", "pain", "no chest", "chest pain"]
     assert grams("") == []

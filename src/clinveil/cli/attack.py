@@ -13,6 +13,7 @@ ATTACKS = {
     "names": "attack_names",
     "association": "attack_association",
     "scenario": "attack_scenario",
+    "copies": "attack_copies",
 }
 
 

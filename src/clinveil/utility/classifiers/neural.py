@@ -64,12 +64,26 @@ def fit_network(
     texts = _Texts(train, valid, test, targets[parts.train], targets[parts.valid])
     with seeded(seed % 2**63):
         start = torch.from_numpy(encoder.matrix(vectors, rng))
-        net = network(model, start, n_classes, several=targets.ndim == 2, static=settings.static).to(device)
+
+        def fresh() -> Network:
+            made = network(model, start, n_classes, several=targets.ndim == 2, static=settings.static)
+            return made.to(device)
+
+        net = fresh()
         best = _train(net, model, texts, rng, settings, device)
-        net.load_state_dict(best.state)
+        if settings.refit:
+            net = _trained_on_all(fresh(), model, texts, best.epoch, rng, device)
+        else:
+            net.load_state_dict(best.state)
         chances = _chances(net, texts.test, targets.ndim == 2, device)
     guess = chances >= best.threshold if targets.ndim == 2 else chances.argmax(axis=1).astype(np.int64)
-    detail = {"epochs": best.epoch, "words": len(encoder), "dim": start.shape[1], "vectors": vectors is not None}
+    detail: dict[str, Any] = {
+        "epochs": best.epoch,
+        "refit": settings.refit,
+        "words": len(encoder),
+        "dim": start.shape[1],
+        "vectors": vectors is not None,
+    }
     return Predictions(guess, best.score, detail | ({"threshold": best.threshold} if targets.ndim == 2 else {}))
 
 
@@ -103,6 +117,18 @@ def _train(
             break
     assert best is not None
     return best
+
+
+def _trained_on_all(
+    net: Network, model: str, texts: _Texts, epochs: int, rng: Generator, device: torch.device
+) -> Network:
+    """A network trained on training and validation notes alike, for the epochs that validation found best."""
+    targets = np.concatenate([texts.train_targets, texts.valid_targets])
+    both = _Texts([*texts.train, *texts.valid], [], texts.test, targets, targets[:0])
+    optimizer = _optimizer(net, model, targets.ndim == 2)
+    for _ in range(epochs):
+        _epoch(net, optimizer, both, rng, device)
+    return net
 
 
 def _surprise(targets: NDArray[Any], chances: NDArray[np.float64]) -> float:
