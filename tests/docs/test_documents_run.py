@@ -12,6 +12,7 @@ import pytest
 from clinveil.cli.attack import ATTACKS
 from clinveil.cli.evaluate import EVALUATIONS
 from clinveil.cli.main import COMMANDS, main
+from clinveil.cli.prepare import PREPARATIONS
 from clinveil.cli.study import STUDIES
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +84,7 @@ def test_flags_named_in_the_documents_exist(capsys, monkeypatch):
         *([command] for command in COMMANDS),
         *(["attack", a] for a in ATTACKS),
         *(["evaluate", e] for e in EVALUATIONS),
+        *(["prepare", p] for p in PREPARATIONS),
         *(["study", s] for s in STUDIES),
     ]:
         main([*name, "--help"])

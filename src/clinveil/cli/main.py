@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "Make a demo corpus, release it, and print where the report lies.",
     "generate": "Write an invented corpus of consultation notes with its truth.",
     "inspect": "Say what a set of notes holds and what a release of it would cost; writes nothing.",
+    "prepare": "Make the data sets of the papers from notes that you have.",
     "deidentify": "Find PHI in notes and remove, replace or tag it.",
     "embed": "Train word vectors on notes.",
     "mitigate": "Take words out of vectors, or add noise, before they are attacked again.",
