@@ -149,7 +149,7 @@ class _Planner:
         return Treat(self._prepare, setting, near, repetition, self._told.seed)
 
     def _train(self, setting: Setting, algorithm: str, repetition: int = 0) -> Train:
-        pairs = bool(self._lists) and algorithm in self._told.similarity_algorithm
+        pairs = bool(self._lists) and algorithm in self._told.similarity_algorithm and self._told.subwords
         train = Train(self._treat(setting, repetition), self._training(algorithm), pairs)
         self._trains[train] = None
         return train

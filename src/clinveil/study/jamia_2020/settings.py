@@ -41,6 +41,7 @@ class StudySettings(RunSettings, NotesSettings):
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors whose neighbours are drawn: cbow, skipgram; repeatable.")
     model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
     similarity_algorithm: tuple[str, ...] = flag(("cbow",), "Vectors retrained and scored on word pairs; repeatable.")
+    subwords: bool = flag(True, "Words without a vector get one from fastText, trained on the same protected text.")
     repetitions: int = flag(5, "Times that notes are obfuscated and vectors retrained (paper: 5).", ge=2, le=100)
     seeds: int = flag(1, "Runs of each network.", ge=1, le=20)
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)

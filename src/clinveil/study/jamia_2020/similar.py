@@ -105,7 +105,8 @@ class Similar:
         from clinveil.utility.pairs import read_pairs
         from clinveil.utility.similarity import similarity
 
-        vectors, fast = self.train.load(store), self.train.load(store, FAST)
+        vectors = self.train.load(store)
+        fast = self.train.load(store, FAST) if self.train.subwords else None
         found = []
         for path in self.lists.paths:
             pairs = read_pairs(path, any_size=self.lists.any_size)
