@@ -86,6 +86,9 @@ def _broken(folder: Path) -> None:
     rows = [f"{secret} of {i},{CANARIES[i % 5]} {i},{'ab'[i % 2]}" for i in range(40)]
     (folder / "sentences.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]), encoding="utf-8")
     (folder / "sentences-one.csv").write_text(f"sentence1,sentence2,label\n{secret},{secret},{CANARIES[0]}\n" * 2)
+    groups = ["skin", "cancer", "blood", "respiratory", CANARIES[0]]
+    rows = [f"{CANARIES[0]},{group},{code}" for group in groups for code in ("4019", "2859", secret)]
+    (folder / "diagnoses.csv").write_text("\n".join(["SUBJECT_ID,HADM_ID,ICD9_CODE", *rows]), encoding="utf-8")
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
@@ -112,6 +115,7 @@ def _good() -> list[list[str]]:
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
         ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
+        ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
     ]
 
 
@@ -122,6 +126,7 @@ def _bad() -> list[list[str]]:
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
     bad += [["evaluate", "nli", "vectors", "--train", name] for name in ("sentences-one.csv", "bytes.csv")]
     bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
+    bad += [["prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
     return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
 
 
