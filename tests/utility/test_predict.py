@@ -55,19 +55,20 @@ def available(model):
 @pytest.mark.parametrize("model", MODELS)
 def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
     available(model)
-    notes = labelled(700 if model in NEURAL else 180)
+    notes = labelled(600 if model in NEURAL else 180)
     parts = parts_of(notes, np.random.default_rng(1))
     truth = notes.targets[parts.test]
     found = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
     assert accuracy(truth, found.test) > 0.85
-    shuffled = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK, shuffled=True)
+    few = QUICK.model_copy(update={"epochs": 8})
+    shuffled = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=few, shuffled=True)
     assert accuracy(truth, shuffled.test) < 0.65
 
 
-@pytest.mark.parametrize("model", ["lr", "svm", "cnn", "lstm-attention"])
+@pytest.mark.parametrize("model", ["lr", "svm", "cnn"])
 def test_several_labels(model):
     available(model)
-    notes = labelled(several=True, n=700 if model in NEURAL else 240)
+    notes = labelled(several=True, n=600 if model in NEURAL else 240)
     parts = parts_of(notes, np.random.default_rng(1))
     found = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
     assert found.test.shape == (len(parts.test), 3)
@@ -115,15 +116,17 @@ def test_the_test_notes_text_is_never_learnt_from():
 
 
 def test_a_network_can_be_trained_anew_on_all_that_is_not_for_testing():
-    available("cnn")
-    notes = labelled(500)
+    available("lstm")
+    notes = labelled(200)
     parts = parts_of(notes, np.random.default_rng(1))
-    settings = QUICK.model_copy(update={"refit": True})
-    found = predict("cnn", notes, parts, 7, vectors=vectors_of(notes), settings=settings)
+    settings = ClassifierSettings(max_tokens=20, epochs=3, refit=True)
+    found = predict("lstm", notes, parts, 7, vectors=vectors_of(notes), settings=settings)
     assert found.detail["refit"] is True
-    assert accuracy(notes.targets[parts.test], found.test) > 0.85
-    plain = predict("cnn", notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
+    plain = predict(
+        "lstm", notes, parts, 7, vectors=vectors_of(notes), settings=settings.model_copy(update={"refit": False})
+    )
     assert plain.valid_score == found.valid_score
+    assert (plain.test != found.test).any()  # it learnt from other notes
 
 
 def test_grams_are_words_and_pairs():
@@ -155,9 +158,10 @@ def test_texts_without_words_cannot_be_learnt_from():
 def test_original_against_itself_is_a_difference_of_exactly_nought():
     notes = labelled(90)
     task = room.Task(notes, notes.texts, parts_of(notes, np.random.default_rng(1)))
-    for model in ("lr", "cnn"):
+    few = QUICK.model_copy(update={"epochs": 2})
+    for model in ("lr", "lstm"):
         available(model)
-        found = room.compared(task, model, np.random.default_rng(2), QUICK, seeds=1, control=False)
+        found = room.compared(task, model, np.random.default_rng(2), few, seeds=1, control=False)
         losses = [f for f in found if f.measure.endswith("_loss")]
         assert [(f.value, f.low, f.high) for f in losses] == [(0, 0, 0)] * 2
 
