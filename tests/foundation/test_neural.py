@@ -61,6 +61,22 @@ def test_an_error_inside_restores_all_the_same():
     assert not torch.are_deterministic_algorithms_enabled()
 
 
+def least() -> float:
+    """A number below the smallest normal one, after a sum."""
+    return float(torch.full((), 1e-39) * 1)
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor keeps subnormal numbers")
+def test_tiny_numbers_are_zero_inside_and_what_they_were_outside():
+    assert least() > 0
+    with neural.seeded(3):
+        assert least() == 0
+        with neural.seeded(4):
+            assert least() == 0
+        assert least() == 0
+    assert least() > 0
+
+
 def test_importing_the_room_imports_no_torch():
     import subprocess
     import sys
