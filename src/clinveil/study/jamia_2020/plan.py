@@ -134,9 +134,7 @@ class _Planner:
         grid = [Setting("neighbours", n, a) for a in told.algorithm for n in told.n if n != "0"]
         if not told.baselines:
             return [ORIGINAL, *grid]
-        noise = [
-            Setting(kind, "", told.algorithm[0], share) for kind in ("laplace", "gaussian") for share in told.unchanged
-        ]
+        noise = [Setting(kind, "", told.algorithm[0], share) for kind in told.noise for share in told.unchanged]
         product = Setting("product", "3-14", told.algorithm[0])
         return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, product, *noise]
 

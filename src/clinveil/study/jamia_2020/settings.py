@@ -51,6 +51,9 @@ class StudySettings(RunSettings, NotesSettings):
     unchanged: tuple[float, ...] = flag(
         (0.25, 0.5), "Noise is set to leave this share of tokens unchanged; repeatable."
     )
+    noise: tuple[str, ...] = flag(
+        ("laplace", "gaussian"), "Noise mechanisms to compare: laplace, gaussian; repeatable."
+    )
     baselines: bool = flag(True, "Also PHI removed, PHI replaced, noise, and the product's defaults.")
     transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
     max_documents: int = flag(5_000, "Documents at most, a random sample.", ge=20)
@@ -78,10 +81,10 @@ class StudySettings(RunSettings, NotesSettings):
                 raise ValueError("N is 0 for the original, 2 or more, or a range as 3-14")
         return tuple(dict.fromkeys(("0", *values)))
 
-    @field_validator("algorithm", "similarity_algorithm", "model")
+    @field_validator("algorithm", "similarity_algorithm", "model", "noise")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        known = MODELS if info.field_name == "model" else ALGORITHMS
+        known = {"model": MODELS, "noise": ("laplace", "gaussian")}.get(info.field_name, ALGORITHMS)
         if not values or set(values) - set(known):
             raise ValueError("one or several of " + ", ".join(known))
         return tuple(name for name in known if name in values)
