@@ -25,7 +25,7 @@ def tables(results: Results) -> list[Table]:
 
 def _examples(results: Results) -> Table:
     rows = tuple(results.examples.items())
-    asks = "What an invented note looks like under each setting; no text of yours stands here."
+    asks = "What an invented note looks like under each setting; the words in the place of its words are of your notes."
     return Table("table-1", "Table 1: an example note", asks, ("setting", "note"), rows)
 
 
@@ -155,14 +155,17 @@ def _tokens(results: Results) -> list[Table]:
         names = ("name_unchanged", "name_to_name", "name_near")
         first = number(recovered.value) if recovered else NONE
         rows.append((setting, first, value("unchanged", "all words"), *(value(n, "all names") for n in names)))
-        tenths.append((setting, *(value("unchanged", f"tenth {i} by distance") for i in range(1, 11))))
+        kept = by.get(("attack.unchanged", "all words"))
+        if kept and kept.value:  # neighbours never keep a word: ten noughts say nothing
+            tenths.append((setting, *(value("unchanged", f"tenth {i} by distance") for i in range(1, 11))))
     heads = ("setting", "recovered", "unchanged", "names unchanged", "names to names", "names within 2 letters")
     asks = (
         "Shares of tokens. Recovered: an attacker who has the channel guesses one draw (a lower bound: he reads no "
         "context). Names are words of the notes that can be read as a usual name and as nothing else."
     )
     far = "P(a word comes out as it went in) by tenth of the words, nearest neighbour close (1) to far (10)."
-    return [
-        Table("tokens", "Single tokens", asks, heads, tuple(rows)),
-        Table("tenths", "Unchanged by distance", far, ("setting", *map(str, range(1, 11))), tuple(tenths)),
-    ]
+    made = [Table("tokens", "Single tokens", asks, heads, tuple(rows))]
+    if tenths:
+        columns = ("setting", *map(str, range(1, 11)))
+        made.append(Table("tenths", "Unchanged by distance", far, columns, tuple(tenths)))
+    return made
