@@ -122,7 +122,7 @@ def test_penalties_by_hand(matrix):
     net = net_of("cnn-attention", matrix)
     kernels = sum((maps.weight**2).sum() for maps in net.convolutions.maps)
     rest = sum((a.inner.weight**2).sum() + (a.score.weight**2).sum() for a in net.attentions)
-    expected = 1e-3 * kernels + 1e-4 * (rest + (net.output.weight**2).sum())
+    expected = 1e-3 * kernels + 1e-4 * (rest + (net.output.weight**2).sum() + (net.words.weight**2).sum())
     assert net.penalty().item() == pytest.approx(expected.item(), rel=1e-5)
     assert net_of("cnn", matrix).penalty().item() == 0
 

@@ -82,7 +82,10 @@ def test_seeds_count_by_their_mean_and_their_spread_is_said():
 
 def test_majority():
     assert majority_of(np.array([0, 1, 1]), 2).tolist() == [1, 1]
-    assert majority_of(np.array([[True, False], [True, False], [False, True]]), 1).tolist() == [[True, False]]
+    # Of three classes in 4 notes: the first alone scores 2*3/(4+5), the first two 2*4/(8+5), all 2*5/(12+5).
+    several = np.array([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], dtype=bool)
+    assert majority_of(several, 2).tolist() == [[True, False, False]] * 2
+    assert majority_of(np.ones((3, 2), dtype=bool), 1).tolist() == [[True, True]]
 
 
 def test_thresholds_are_chosen_by_micro_f1():

@@ -50,15 +50,11 @@ def similarity(
     import numpy as np
 
     from clinveil.cli.findings import say_findings
-    from clinveil.errors import UsageError
     from clinveil.utility import similarity as room
     from clinveil.utility.pairs import read_pairs
     from clinveil.vectors.files import load_vectors
 
-    if settings.protocol == "jamia" and notes:
-        raise UsageError("--notes is for clinicalnlp: jamia counts no words")
-    if settings.protocol == "clinicalnlp" and subwords:
-        raise UsageError("--subwords is for jamia: clinicalnlp draws similarities that are missing")
+    _refuse_the_others_options(settings, notes, subwords)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     lists = [read_pairs(path, any_size=settings.any_size) for path in pairs]
     loaded = load_vectors(vectors)
@@ -84,6 +80,15 @@ def similarity(
     if not json:
         for line in dict.fromkeys(map(_counted, findings)):
             typer.echo(line)
+
+
+def _refuse_the_others_options(settings: SimilaritySettings, notes: Path | None, subwords: Path | None) -> None:
+    from clinveil.errors import UsageError
+
+    if settings.protocol == "jamia" and notes:
+        raise UsageError("--notes is for clinicalnlp: jamia counts no words")
+    if settings.protocol == "clinicalnlp" and subwords:
+        raise UsageError("--subwords is for jamia: clinicalnlp draws similarities that are missing")
 
 
 def _counted(finding: Finding) -> str:

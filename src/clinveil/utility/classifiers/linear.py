@@ -44,6 +44,8 @@ def fit_linear(
 ) -> Predictions:
     """Choose the strength of regularisation (and of several labels the threshold) on validation, then train on both.
 
+    Hashed features are learnt on the training notes only: a second run of all passes would double the time.
+
     Raises InputError where no word stands in two notes.
     """
     from threadpoolctl import threadpool_limits

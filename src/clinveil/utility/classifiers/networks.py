@@ -146,9 +146,10 @@ class CnnAttention(Network):
         return torch.cat([attend(maps.transpose(1, 2), whole) for attend, (maps, whole) in pairs], dim=1)
 
     def penalty(self) -> Tensor:
-        """1e-3 on the kernels, 1e-4 on attention and output."""
+        """1e-3 on the kernels, 1e-4 on attention, output and the word vectors where these learn."""
         rest = torch.stack([attend.squares() for attend in self._attend()]).sum() + (self.output.weight**2).sum()
-        return 1e-3 * self.convolutions.squares() + 1e-4 * rest
+        words = (self.words.weight**2).sum() if self.words.weight.requires_grad else torch.zeros(())
+        return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + words)
 
 
 class Lstm(Network):
