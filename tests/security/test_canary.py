@@ -99,6 +99,7 @@ def _good() -> list[list[str]]:
     """Commands that end well."""
     notes, fast = NOTES, FAST
     nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4", "--draws", "100"]
+    study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--no-baselines"]
     casing = ["--size", "tiny", "--hidden", "4", "--epochs", "1", "--beam", "2", "--streams", "200"]
     return [
         ["inspect", notes],
@@ -114,6 +115,9 @@ def _good() -> list[list[str]]:
         ["report", "out", "-o", "external.html", "--edition", "external"],
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
         ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
+        ["evaluate", "classification", notes, "obf.parquet", "--label", "diagnosis_group", "--min-class", "5"],
+        ["attack", "copies", "obf.parquet", "--training", notes, "--held-out", notes],
+        [*study, "-o", "study", "--max-documents", "150", "--workers", "1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
     ]
@@ -177,6 +181,7 @@ def test_no_canary_in(desk, what):
         "findings-similarity.json",
         "findings-nli.json",
         "findings-casing.json",
+        "study/findings.json",
     ],
 )
 def test_no_canary_in_what_others_may_see(desk, name):
@@ -194,6 +199,6 @@ def test_scratch_text_is_gone(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    for place in ("out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors"):
+    for place in ("out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study"):
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:
             assert path.stat().st_mode & 0o077 == 0, path.name

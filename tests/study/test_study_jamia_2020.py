@@ -274,6 +274,7 @@ def test_command(notes, tmp_path, capsys):
     assert main([*arguments, *more]) == 0
     captured = capsys.readouterr()
     assert "Table 4" in captured.out
+    assert "Table 1" not in captured.out  # words of the notes stand in it
     assert "SECRET" in captured.err
     assert json.loads(Path(tmp_path / "f.json").read_text())["findings"]
     assert main([*arguments, "--reference-vectors", "nonsense"]) == 2
