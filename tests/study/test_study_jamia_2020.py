@@ -24,7 +24,7 @@ from clinveil.study.jamia_2020.similar import Lists
 from clinveil.study.jamia_2020.tables import points, tables
 from clinveil.study.jamia_2020.treat import Setting
 from clinveil.study.plain import Table, interval, markdown, number
-from clinveil.study.tasks import Store
+from clinveil.scale.tasks import Store
 from clinveil.tokens import words
 
 pytestmark = pytest.mark.xdist_group("study-jamia-2020")  # one worker does the study once

@@ -14,7 +14,7 @@ import pytest
 
 from clinveil.errors import InputError, UsageError
 from clinveil.scale import processes, serial
-from clinveil.study.tasks import Store, name_of, perform, perform_all, study_folder
+from clinveil.scale.tasks import Store, name_of, perform, perform_all, study_folder
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ import sys, time
 from dataclasses import dataclass
 from pathlib import Path
 from clinveil.scale import serial
-from clinveil.study.tasks import perform_all, study_folder
+from clinveil.scale.tasks import perform_all, study_folder
 
 @dataclass(frozen=True)
 class Sleeper:

@@ -14,6 +14,9 @@ ATTACKS = {
     "association": "attack_association",
     "scenario": "attack_scenario",
     "copies": "attack_copies",
+    "leaveout": "attack_leaveout",
+    "membership": "attack_membership",
+    "canaries": "attack_canaries",
 }
 
 

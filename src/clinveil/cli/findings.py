@@ -40,11 +40,7 @@ def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_o
 
 def _row(finding: Finding) -> Iterable[str]:
     detail = finding.detail
-    of = [
-        str(detail[key])
-        for key in ("list", "setting", "model", "side", "metric", "step", "series", "label")
-        if detail.get(key)
-    ]
+    of = [str(detail[key]) for key in _OF if detail.get(key)]
     of += [f"K {detail['k']}"] if "k" in detail else []
     of += [f"{detail['span']} words or more"] if "span" in detail else []
     ends = None if finding.low is None or finding.high is None else (_number(finding.low), _number(finding.high))
@@ -57,6 +53,11 @@ def _row(finding: Finding) -> Iterable[str]:
     yield _number(finding.control)
     yield _number(detail["p"]) if isinstance(detail.get("p"), float) else ""
     yield f"{finding.n:,}"
+
+
+# What a number is of, in the detail of a finding.
+_OF: tuple[str, ...] = ("list", "setting", "mode", "model", "from", "first_weights", "attacker", "family", "repeats")
+_OF += ("side", "metric", "step", "series", "label")
 
 
 def _name(finding: Finding) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jamia_2020.prepare import Prepare, task_of
 from clinveil.study.jamia_2020.similar import Train
 from clinveil.study.jamia_2020.treat import Treat, texts_of_treat
-from clinveil.study.tasks import Result, Store, name_of
 
 if TYPE_CHECKING:
     from clinveil.utility.classifiers.predict import Predictions

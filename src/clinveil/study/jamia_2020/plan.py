@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from clinveil.scale.tasks import Store, Work
 from clinveil.study.jamia_2020.classify import Classify, Compare
 from clinveil.study.jamia_2020.prepare import Prepare, Source
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.similar import Lists, References, Similar, Train
 from clinveil.study.jamia_2020.treat import Neighbourhood, Setting, Training, Treat, seeds
-from clinveil.study.tasks import Store, Work
 from clinveil.utility.classifiers import LINEAR
 
 ORIGINAL = Setting("original")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
+from clinveil.scale.tasks import Result, Store
 from clinveil.settings import NotesSettings
-from clinveil.study.tasks import Result, Store
 from clinveil.tokens import Kind, tokenize, words
 
 if TYPE_CHECKING:

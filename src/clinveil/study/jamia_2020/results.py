@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinveil.finding import Finding
+from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
 from clinveil.study.jamia_2020.plan import Tasks
 from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.tasks import Store
 
 LEVEL = 0.9  # paper A's intervals
 

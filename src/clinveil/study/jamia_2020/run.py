@@ -11,13 +11,13 @@ from clinveil.files import private_folder, private_text, sha256
 from clinveil.finding import document
 from clinveil.neural import need_torch
 from clinveil.scale import Map, processes
+from clinveil.scale.tasks import perform_all, study_folder
 from clinveil.settings import NotesSettings
 from clinveil.study.jamia_2020.plan import LIMIT_HOURS, plan
 from clinveil.study.jamia_2020.prepare import Source
 from clinveil.study.jamia_2020.results import Results, collect
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.similar import Lists
-from clinveil.study.tasks import perform_all, study_folder
 from clinveil.utility.classifiers import NEURAL
 
 Say = Callable[[str], None]

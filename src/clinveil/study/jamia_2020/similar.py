@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clinveil.files import sha256
+from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jamia_2020.prepare import NOTES
 from clinveil.study.jamia_2020.treat import VECTORS, Training, Treat
-from clinveil.study.tasks import Result, Store, name_of
 
 if TYPE_CHECKING:
     from clinveil.vectors.table import Vectors

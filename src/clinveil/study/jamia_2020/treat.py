@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
+from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jamia_2020.prepare import COLUMNS, NOTES, Prepare
-from clinveil.study.tasks import Result, Store, name_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

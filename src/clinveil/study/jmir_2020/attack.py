@@ -13,9 +13,9 @@ from numpy.random import Generator
 from clinveil.errors import InputError
 from clinveil.files import sha256
 from clinveil.finding import Finding
+from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.train import VECTORS, Train
 from clinveil.study.jmir_2020.treat import MISSED
-from clinveil.study.tasks import Result, Store, name_of
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -11,9 +11,9 @@ import numpy as np
 
 from clinveil.errors import InputError
 from clinveil.finding import Finding
+from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.train import VECTORS, Train
 from clinveil.study.jmir_2020.treat import MISSED, SURROGATES, Treat
-from clinveil.study.tasks import Result, Store, name_of
 
 if TYPE_CHECKING:
     from clinveil.attack.distances import Metric

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from clinveil.scale.tasks import Store, Work
 from clinveil.study.jmir_2020.attack import Attack, Codes
 from clinveil.study.jmir_2020.grid import FIGURE_3, Model, models
 from clinveil.study.jmir_2020.names import AttackNames
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.train import Train
 from clinveil.study.jmir_2020.treat import Source, Treat
-from clinveil.study.tasks import Store, Work
 
 if TYPE_CHECKING:
     from clinveil.attack.distances import Metric

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinveil.finding import Finding
+from clinveil.scale.tasks import Result, Store
 from clinveil.study.jmir_2020.attack import Attack
 from clinveil.study.jmir_2020.names import AttackNames
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.treat import Treat
-from clinveil.study.tasks import Result, Store
 
 Key = tuple[str, ...]
 

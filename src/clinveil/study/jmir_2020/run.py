@@ -7,13 +7,13 @@ from pathlib import Path
 
 from clinveil.errors import UsageError
 from clinveil.scale import Map, processes
+from clinveil.scale.tasks import perform_all, study_folder
 from clinveil.settings import NotesSettings
 from clinveil.study.jmir_2020.attack import Codes
 from clinveil.study.jmir_2020.plan import plan
 from clinveil.study.jmir_2020.results import Results, collect
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.treat import Source
-from clinveil.study.tasks import perform_all, study_folder
 
 Say = Callable[[str], None]
 AHEAD = 1_000  # all tasks of a stage: they are few, and of very unlike length

@@ -8,9 +8,9 @@ from typing import Any
 
 from clinveil.errors import InputError
 from clinveil.files import remove
+from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.grid import Model
 from clinveil.study.jmir_2020.treat import NOTES, Treat
-from clinveil.study.tasks import Result, Store, name_of
 
 VECTORS = "vectors"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
 from clinveil.files import sha256
+from clinveil.scale.tasks import Result, Store
 from clinveil.settings import NotesSettings
-from clinveil.study.tasks import Result, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from clinveil.errors import InputError, UsageError
 from clinveil.files import private_folder, private_text, remove
-from clinveil.scale import Map
+from clinveil.scale.local import Map
 
 Result = dict[str, Any]
 MARK = "SECRET.txt"

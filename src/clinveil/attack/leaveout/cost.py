@@ -1,0 +1,36 @@
+"""How long an audit will take: measured on a few steps of the real network, before anything else is done."""
+
+from __future__ import annotations
+
+import time
+
+from clinveil.attack.leaveout.data import AuditData
+from clinveil.errors import UsageError
+from clinveil.lm.recipe import Recipe
+
+STEPS = 6
+
+
+def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
+    """Seconds that one model's training takes, from a few steps on this machine; import-heavy, call it once."""
+    from clinveil.lm.train import plan_of, refuse_too_large
+    from clinveil.lm.training import Training
+    from clinveil.neural import device_named, seeded
+
+    refuse_too_large(data.vocabulary.size, recipe, device)
+    plan = plan_of(data.encoded, recipe, 0)
+    with seeded(0):
+        place = device_named(device)
+        training = Training(data.vocabulary.size, recipe, plan, seed=0, device=place, validate=lambda network: 1.0)
+        training.advance(2)
+        began, before = time.monotonic(), training.progress.step
+        training.advance(before + STEPS)
+        made = max(1, training.progress.step - before)
+        return (time.monotonic() - began) / made * plan.steps
+
+
+def refuse_too_long(hours: float, most: float) -> None:
+    """Raise UsageError where the plan cannot finish in time."""
+    if hours > most:
+        remedy = f"fewer --units, a smaller --size, or --max-hours {hours * 1.5:.0f}"
+        raise UsageError(f"this would take about {hours:.1f} hours, more than --max-hours {most:g}", remedy=remedy)

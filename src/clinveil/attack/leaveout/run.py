@@ -1,0 +1,188 @@
+"""An audit from notes to findings: plan, train what is not trained, compare."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attack import pdtp
+from clinveil.attack.leaveout.arms import INITIAL, Embedded, Pretrained
+from clinveil.attack.leaveout.cost import refuse_too_long, seconds_of_one
+from clinveil.attack.leaveout.data import AuditData, load_data
+from clinveil.attack.leaveout.members import Member, load_logs
+from clinveil.attack.leaveout.planted_names import name_findings
+from clinveil.attack.leaveout.settings import LeaveOutSettings
+from clinveil.finding import Finding
+from clinveil.lm.model import Logs
+from clinveil.scale.local import Map
+from clinveil.scale.tasks import Store, Work, perform_all
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All models of one arm of an audit.
+
+    Attributes:
+        full: of all units. again: the same once more (None for count models). reseeded, left_out: the others.
+        name: "" or how the first weights were made.
+    """
+
+    data: Path
+    full: Member
+    again: Member | None
+    reseeded: tuple[Member, ...]
+    left_out: tuple[Member, ...]
+    name: str = ""
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All of them, the full model first."""
+        return (self.full, *((self.again,) if self.again else ()), *self.reseeded, *self.left_out)
+
+
+def audit_of(
+    folder: Path, settings: LeaveOutSettings, *, seed: int, words: int = 0, initial: Path | None = None, name: str = ""
+) -> Audit:
+    """The models that an audit needs.
+
+    Args:
+        folder: of the data. words: tokens of synthetic notes a model, 0 for none. initial: first weights.
+    """
+    recipe = settings.audit_recipe()
+    full = Member(
+        folder, settings.model, recipe, settings.mode, seed, write=words, initial=initial, device=settings.device
+    )
+    units = range(len(load_data(folder).units))
+    left_out = tuple(replace(full, left_out=unit, forks=full) for unit in units)
+    if recipe is None:
+        return Audit(folder, full, None, (), tuple(replace(one, forks=None) for one in left_out), name)
+    again = replace(full, repeat=1, write=0)
+    reseeded = tuple(replace(full, seed=seed + 1_000 + i) for i in range(settings.reseeds))
+    return Audit(folder, full, again, reseeded, left_out, name)
+
+
+def arms_of(
+    folder: Path, settings: LeaveOutSettings, *, seed: int, words: int, public: Path | None, vectors_sha256: str = ""
+) -> list[tuple[Work | None, str]]:
+    """What makes first weights, and its name; random ones come first."""
+    arms: list[tuple[Work | None, str]] = [(None, "")]
+    recipe = settings.audit_recipe()
+    if recipe is not None and public is not None:
+        start = replace(recipe, plan="rows", schedule="fixed")
+        arms.append((Pretrained(public, start, seed, settings.device), "pretrained"))
+    if recipe is not None and settings.init_vectors is not None:
+        arms.append((Embedded(folder, recipe, seed, settings.init_vectors, vectors_sha256), "word vectors"))
+    return arms
+
+
+def perform_audits(
+    store: Store, audits: Sequence[Audit], over: Map, say: Say, *, workers: int, most_hours: float
+) -> None:
+    """Train all models that are not trained; says the hours first. Raises UsageError where they are too many."""
+    recipe = audits[0].full.recipe
+    waiting = [one for audit in audits for one in audit.members if not store.done(one)]
+    if recipe is not None and waiting:
+        data = load_data(audits[0].data)
+        one = seconds_of_one(data, recipe, audits[0].full.device)
+        hours = one * -(-len(waiting) // workers) / 3600
+        tokens = data.encoded.ids.size * recipe.epochs / one
+        say(f"{len(waiting)} models of {tokens:,.0f} tokens a second and {one:,.0f} s each: about {hours:.2f} hours")
+        refuse_too_long(hours, most_hours)
+    first = [audit.full for audit in audits]
+    rest = [one for audit in audits for one in audit.members if one not in first]
+    for stage in (first, rest):
+        perform_all(store, stage, over, say)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an audit found.
+
+    Attributes:
+        findings: all numbers. leave_out: the differences they are made from. table: a row a unit, numbers only.
+    """
+
+    findings: list[Finding]
+    leave_out: pdtp.LeaveOut
+    table: str = field(repr=False)
+
+
+def measure(store: Store, audit: Audit, rng: Generator, patients: Sequence[str], *, text: bool = False) -> Measured:
+    """Compare the finished models of an audit.
+
+    Args:
+        patients: whose each unit is. text: score by n-grams of each model's synthetic notes instead of by the model.
+    """
+    data = load_data(audit.data)
+    name = "text-logs.npy" if text else "logs.npy"
+    first = 1 if audit.full.mode == "compat" else 0  # paper C's code scores from the second token on
+
+    def read(member: Member) -> list[Logs]:
+        return [logs[first:] for logs in load_logs(store, member, data, name)]
+
+    full = read(audit.full)
+    compared = pdtp.leave_out(full, [read(m) for m in audit.left_out], [read(m) for m in audit.reseeded])
+    detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
+    detail |= {"from": "released notes" if text else "the model"}
+    detail |= {"first_weights": audit.name or "random"}
+    if audit.full.recipe is not None:
+        detail["dropout"] = audit.full.recipe.dropout
+    found = pdtp.findings(compared, rng, detail, patients=patients)
+    if len(compared.reseeded):
+        found.append(_floor(compared, detail))
+    if audit.again is not None and not text:
+        found.append(_rerun(full, read(audit.again), detail))
+    found += name_findings(data, compared, rng, detail, first)
+    return Measured(found, compared, _table(data, compared, first))
+
+
+def _floor(compared: pdtp.LeaveOut, detail: Mapping[str, Any]) -> Finding:
+    """The score between models that differ in their seed alone."""
+    by_seed = compared.reseeded.mean(axis=1)
+    more = {**detail, "unit": "audited units", "reseeds": len(by_seed), "scale": "nats"}
+    more["interval"] = "least and largest over seeds"
+    low, high = float(by_seed.min()), float(by_seed.max())
+    mean, n = float(by_seed.mean()), compared.n_units
+    return Finding("attack.pdtp_reseed_floor", mean, n, None, low, high, source=pdtp.SOURCE, detail=more)
+
+
+def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
+    """The same training twice: 0 where it is deterministic."""
+    largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
+    more = {**detail, "unit": "tokens", "bit_identical": largest == 0.0, "scale": "nats"}
+    n = int(sum(logs.size for logs in full))
+    return Finding("attack.pdtp_rerun", largest, n, "lower", chance=0.0, source=pdtp.SOURCE, detail=more)
+
+
+def _table(data: AuditData, compared: pdtp.LeaveOut, first: int) -> str:
+    """A row a unit: score and floors, where its largest difference is, how often that token stands in the notes."""
+    counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    heads = ["unit", "notes", "tokens", "score", "placebo", "excess", "reseed", "gap", "sign", "place", "share_of_note"]
+    writer.writerow([*heads, "occurrences_of_token", "planted", "on_name"])
+    for unit, rows in enumerate(data.units):
+        tokens = np.concatenate(data.notes_of(unit))
+        place = int(compared.places[unit]) + first
+        span = data.planted[unit] if data.planted else ()
+        numbers = [compared.scores[unit], compared.placebos[unit], compared.excess[unit]]
+        numbers += [compared.reseeded[:, unit].mean() if len(compared.reseeded) else np.nan, compared.gaps[unit, unit]]
+        rarity = [place, f"{place / tokens.size:.3f}", int(counts[tokens[place]])]
+        on_name = bool(span) and span[0] <= place < span[1]
+        plain = [f"{number:.4f}" for number in numbers] + ["+" if compared.signed[unit] > 0 else "-"]
+        writer.writerow([unit + 1, rows.size, tokens.size, *plain, *rarity, bool(span), on_name])
+    return out.getvalue()
+
+
+def initial_of(store: Store, work: Work | None) -> Path | None:
+    """The file of first weights that an arm made."""
+    return None if work is None else store.folder(work) / INITIAL

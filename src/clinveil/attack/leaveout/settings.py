@@ -1,0 +1,52 @@
+"""What `clinveil attack leaveout` can be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from clinveil.lm.recipe import ModelSettings, Recipe
+from clinveil.settings import NotesSettings, RunSettings, flag
+
+Mode = Literal["exact", "compat", "unigram"]
+
+
+class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
+    """How S-PDTP is measured."""
+
+    mode: Mode = flag(
+        "exact", "exact: left-out notes weigh 0; compat: paper C's code, re-packed; unigram: closed form."
+    )
+    unit: Literal["patient", "note"] = flag("patient", "What is left out: all notes of a patient, or one note.")
+    units: int = flag(30, "How many of them are left out, one after another (paper: 30).", ge=2)
+    reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
+    from_text: bool = flag(False, "Also from released notes alone: synthesize under each model, and score by n-grams.")
+    plant_names: bool = flag(False, "Plant an invented full name in a random half of the audited units.")
+    pretrain: Path | None = flag(None, "Train on these public notes first; measured with and without.")
+    init_vectors: Path | None = flag(None, "Begin with these word vectors; measured with and without.")
+    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
+    max_hours: float = flag(8.0, "Refuse what would take longer.", gt=0)
+
+    @model_validator(mode="after")
+    def _can_be_left_out(self) -> Self:
+        if self.mode == "compat" and self.model == "gpt":
+            raise ValueError("--mode compat is of the LSTM: a GPT reads each note by itself")
+        if self.mode == "unigram" and (self.pretrain or self.init_vectors or self.plant_names or self.from_text):
+            raise ValueError("--mode unigram takes notes only")
+        if self.init_vectors and not self.word_vocabulary:
+            raise ValueError("--init-vectors needs --vocabulary words")
+        if (self.pretrain or self.init_vectors) and not self.neural:
+            raise ValueError("--pretrain and --init-vectors are of the networks")
+        return self
+
+    def audit_recipe(self) -> Recipe | None:
+        """The recipe that the mode asks for: fixed schedule and rows, or paper C's stream. None for count models."""
+        if not self.neural:
+            return None
+        recipe = self.recipe()
+        if self.mode == "exact":
+            return replace(recipe, plan="rows", schedule="fixed")
+        return replace(recipe, plan="stream")

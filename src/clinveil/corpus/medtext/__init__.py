@@ -1,0 +1,18 @@
+"""MedText (paper C, section 3.1): notes as one sentence a line and one space between tokens, split by patient."""
+
+from clinveil.corpus.medtext.note import DEIDENTIFIED, EON, EOS, UNK, medtext
+from clinveil.corpus.medtext.rare import Dictionary, dictionary, with_unknown
+from clinveil.corpus.medtext.split import SplitSizes, split_notes
+
+__all__ = [
+    "DEIDENTIFIED",
+    "EON",
+    "EOS",
+    "UNK",
+    "Dictionary",
+    "SplitSizes",
+    "dictionary",
+    "medtext",
+    "split_notes",
+    "with_unknown",
+]

@@ -1,0 +1,82 @@
+"""What every language model can do, and how well it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.vocabulary import Ids, Vocabulary
+
+Logs = NDArray[np.float64]  # natural log of the probability of each token, given those before it in the note
+
+
+class LanguageModel(Protocol):
+    """Gives every token of a note a probability, from the tokens before it in the same note."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What it encodes with."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """`unigram`, `ngram`, `lstm` or `gpt`."""
+        ...
+
+    def score(self, notes: Sequence[Ids]) -> list[Logs]:
+        """Log-probability of each token of each note, its first and its end too."""
+        ...
+
+    def stream(self, lanes: int) -> Stream:
+        """Notes being written, `lanes` of them at once."""
+        ...
+
+
+class Stream(Protocol):
+    """Notes being written side by side; a lane's probabilities depend on what was pushed to it since its last reset."""
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """(lanes, size) of the next token; rows add up to 1 but for rounding."""
+        ...
+
+    def push(self, ids: NDArray[np.int64]) -> None:
+        """Add one token to every lane."""
+        ...
+
+    def reset(self, lanes: NDArray[np.int64]) -> None:
+        """Begin new notes in these lanes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well a model predicts notes.
+
+    Attributes:
+        totals: (n_notes,) nats, the log-probability of each note. tokens, characters: (n_notes,) of each note.
+    """
+
+    totals: Logs = field(repr=False)
+    tokens: NDArray[np.int64] = field(repr=False)
+    characters: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2)."""
+        return float(np.exp(-self.totals.sum() / self.tokens.sum()))
+
+    @property
+    def bits_per_character(self) -> float:
+        """-log2 P over all characters: comparable between vocabularies, `<unk>` apart."""
+        return float(-self.totals.sum() / np.log(2) / self.characters.sum())
+
+
+def fit_of(model: LanguageModel, notes: EncodedNotes) -> Fit:
+    """Score notes under a model."""
+    logs = model.score([notes.note(row) for row in range(len(notes))])
+    return Fit(np.array([one.sum() for one in logs]), notes.lengths, notes.characters)

@@ -1,0 +1,137 @@
+"""Writing synthetic notes: many at once, each from its own keyed stream of random numbers.
+
+Note k takes its numbers from (key, k) and no other place, so it is the same for any number of lanes. A word is the
+first whose cumulated probability exceeds the number: with probabilities in double precision, rounding of another batch
+shape moves that border by about 1e-16, and no word with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.errors import InputError
+from clinveil.keys import Key
+from clinveil.lm.model import LanguageModel, Stream
+from clinveil.lm.vocabulary import END, Ids
+
+BLOCK = 256  # random numbers drawn at once for a note
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How notes are drawn.
+
+    Attributes:
+        lanes: notes written at once. longest: tokens of a note at most; a longer one is cut there.
+        temperature: 1 draws from the model as it is. top_p: only the likeliest words that make up this share; 1: all.
+    """
+
+    lanes: int = 64
+    longest: int = 4_000
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.lanes < 1 or self.longest < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
+            raise InputError("drawing needs lanes, a length, a positive temperature, and a share between 0 and 1")
+
+
+@dataclass(frozen=True)
+class Written:
+    """One note: its number, its tokens (the end is not among them), and whether it was cut at the longest length."""
+
+    number: int
+    ids: Ids = field(repr=False)
+    truncated: bool
+
+
+def write_notes(model: LanguageModel, key: Key, drawing: Drawing, *, first: int = 0) -> Iterator[Written]:
+    """Endless notes, in the order of their numbers from `first` on."""
+    desk = _Desk(model.stream(drawing.lanes), key, drawing, first)
+    waiting: dict[int, Written] = {}
+    number = first
+    while True:
+        while number not in waiting:
+            waiting.update((note.number, note) for note in desk.step())
+        yield waiting.pop(number)
+        number += 1
+
+
+class _Desk:
+    """The lanes, and what has been written in each."""
+
+    def __init__(self, stream: Stream, key: Key, drawing: Drawing, first: int) -> None:
+        self._stream, self._key, self._how = stream, key, drawing
+        self._next = first
+        self._numbers = np.zeros(drawing.lanes, dtype=np.int64)
+        self._random: list[np.random.Generator] = [np.random.default_rng(0)] * drawing.lanes
+        self._uniform = np.empty((drawing.lanes, BLOCK))
+        self._length = np.zeros(drawing.lanes, dtype=np.int64)
+        self._rows: list[list[int]] = [[] for _ in range(drawing.lanes)]
+        for lane in range(drawing.lanes):
+            self._begin(lane)
+
+    def _begin(self, lane: int) -> None:
+        seed = self._key.stream("synthetic note", str(self._next))
+        self._random[lane] = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
+        self._numbers[lane], self._length[lane], self._rows[lane] = self._next, 0, []
+        self._next += 1
+
+    def step(self) -> list[Written]:
+        """One more token in every lane; the notes that ended with it."""
+        ids = drawn(_shaped(self._stream.probabilities(), self._how), self._numbers_now())
+        self._length += 1
+        ended = ids == END
+        over = ended | (self._length >= self._how.longest)
+        for lane in np.flatnonzero(~ended):
+            self._rows[lane].append(int(ids[lane]))
+        lanes = np.flatnonzero(over)
+        done = [
+            Written(int(self._numbers[lane]), np.array(self._rows[lane], dtype=np.int32), not ended[lane])
+            for lane in lanes
+        ]
+        self._stream.push(ids)
+        if lanes.size:
+            self._stream.reset(lanes)
+        for lane in lanes:
+            self._begin(int(lane))
+        return done
+
+    def _numbers_now(self) -> NDArray[np.float64]:
+        """(lanes,) the random number of each lane's place in its note."""
+        place = self._length % BLOCK
+        for lane in np.flatnonzero(place == 0):
+            self._uniform[lane] = self._random[lane].random(BLOCK)
+        return self._uniform[np.arange(place.size), place]
+
+
+def drawn(probabilities: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(lanes,) one number a row, by inverting the cumulated probabilities (not normalised) at uniform numbers."""
+    sums = np.cumsum(probabilities, axis=1)
+    places = (sums <= (uniform * sums[:, -1])[:, None]).sum(axis=1)
+    # Rounding can put the number on the very end: the last word that has any probability is meant.
+    last = probabilities.shape[1] - 1 - (probabilities[:, ::-1] > 0).argmax(axis=1)
+    return np.minimum(places, last).astype(np.int64)
+
+
+def _shaped(probabilities: NDArray[np.float64], how: Drawing) -> NDArray[np.float64]:
+    if how.temperature != 1.0:
+        logs = np.log(np.maximum(probabilities, 1e-300)) / how.temperature
+        probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
+    if how.top_p < 1.0:
+        probabilities = _top(probabilities / probabilities.sum(axis=1, keepdims=True), how.top_p)
+    return probabilities
+
+
+def _top(probabilities: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    """The likeliest words until they make up the share; the rest get 0."""
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    ranked = np.take_along_axis(probabilities, order, axis=1)
+    keep = np.cumsum(ranked, axis=1) - ranked < share
+    kept = np.zeros_like(probabilities)
+    np.put_along_axis(kept, order, np.where(keep, ranked, 0.0), axis=1)
+    return kept

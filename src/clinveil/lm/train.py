@@ -1,0 +1,198 @@
+"""From notes to a language model: vocabulary, training with a place to go on from, and what it will take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clinveil.corpus.medtext import dictionary
+from clinveil.errors import InputError
+from clinveil.lm.model import LanguageModel
+from clinveil.lm.ngram import Ngram
+from clinveil.lm.notes import EncodedNotes, PlainNotes
+from clinveil.lm.plan import Plan, columns_plan, rows_plan
+from clinveil.lm.recipe import ModelSettings, Recipe
+from clinveil.lm.unigram import train_unigram
+from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest
+
+if TYPE_CHECKING:
+    from clinveil.lm.neural_model import NeuralModel
+    from clinveil.lm.training import Weights
+
+Say = Callable[[str], None]
+SAVE_EVERY = 500  # steps between looks whether to write the state of the training
+
+
+def quiet(line: str) -> None:
+    """Say nothing."""
+
+
+def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Sequence[str] = ()) -> Vocabulary:
+    """The vocabulary of training notes.
+
+    Args:
+        always: words that are in it however rare.
+
+    Raises:
+        MissingExtra: byte pairs without the library `tokenizers`.
+    """
+    if not settings.word_vocabulary:
+        from clinveil.lm.byte_pairs import train_byte_pairs
+
+        return train_byte_pairs(notes.texts, settings.vocabulary_size)
+    words = dictionary(notes.texts, notes.patients, min_count=settings.min_count).words
+    return WordVocabulary([*words, *(word for word in dict.fromkeys(always) if word not in set(words))])
+
+
+def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
+    """All batches of a training."""
+    lanes, window, epochs = recipe.lanes, recipe.window, recipe.epochs
+    if recipe.plan == "stream":
+        return columns_plan(encoded.ids, lanes=lanes, window=window, epochs=epochs)
+    return rows_plan(encoded, lanes=lanes, window=window, epochs=epochs, seed=seed)
+
+
+def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, seed: int) -> str:
+    """A hash of all that a training depends on."""
+    hashed = hashlib.sha256(encoded.ids.tobytes())
+    hashed.update(encoded.offsets.tobytes())
+    hashed.update(json.dumps([digest(vocabulary), recipe.as_dict(), seed], sort_keys=True).encode())
+    return hashed.hexdigest()
+
+
+@dataclass(frozen=True)
+class NeuralTask:
+    """One training of a network.
+
+    Attributes:
+        validation: notes whose perplexity is looked at after each epoch, or None.
+        state: a file to write the state of the training to, and to go on from; or None.
+        initial: first weights, or None.
+    """
+
+    encoded: EncodedNotes
+    vocabulary: Vocabulary
+    recipe: Recipe
+    seed: int
+    device: str = "cpu"
+    threads: int = 1
+    validation: EncodedNotes | None = None
+    state: Path | None = None
+    initial: Weights | None = None
+
+    def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
+        """Train; also says how it went: losses and perplexities by epoch, the best epoch.
+
+        Raises:
+            InputError: a loss that is no number (the last state that was written stays), too little memory, or a
+                state of another training.
+        """
+        from clinveil.lm.neural_model import NeuralModel
+        from clinveil.lm.states import load_training, save_training
+        from clinveil.neural import seeded
+
+        refuse_too_large(self.vocabulary.size, self.recipe, self.device)
+        identity = identity_of(self.encoded, self.vocabulary, self.recipe, self.seed)
+        with seeded(self.seed, threads=self.threads):
+            training = self._training()
+            if self.state is not None and self.state.exists():
+                load_training(training, self.state, identity)
+                say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
+            while not training.done:
+                epochs = len(training.progress.losses)
+                training.advance(_next_stop(training.progress.step, training.plan.steps_per_epoch))
+                if len(training.progress.losses) > epochs:
+                    say(_line(training.progress.losses, training.progress.perplexities, self.recipe.epochs))
+                if self.state is not None:
+                    save_training(training, self.state, identity)
+            network = training.finish()
+        went = {"losses": training.progress.losses, "perplexities": training.progress.perplexities}
+        return NeuralModel(self.vocabulary, network), went
+
+    def _training(self) -> Any:
+        from clinveil.lm.model import fit_of
+        from clinveil.lm.network import Network
+        from clinveil.lm.neural_model import NeuralModel
+        from clinveil.lm.training import Training
+        from clinveil.neural import device_named
+
+        def validate(network: Network) -> float:
+            assert self.validation is not None
+            return fit_of(NeuralModel(self.vocabulary, network), self.validation).perplexity
+
+        return Training(
+            self.vocabulary.size,
+            self.recipe,
+            plan_of(self.encoded, self.recipe, self.seed),
+            seed=self.seed,
+            device=device_named(self.device),
+            initial=self.initial,
+            validate=None if self.validation is None else validate,
+        )
+
+
+def _next_stop(step: int, per_epoch: int) -> int:
+    """The next end of an epoch, or the next look before it."""
+    return min((step // per_epoch + 1) * per_epoch, step + SAVE_EVERY)
+
+
+def _line(losses: list[float], perplexities: list[float], epochs: int) -> str:
+    seen = f", validation perplexity {perplexities[-1]:.1f}" if perplexities else ""
+    return f"pass {len(losses)} of {epochs}: {losses[-1]:.3f} nats a token{seen}"
+
+
+def train_model(
+    notes: PlainNotes,
+    encoded: EncodedNotes,
+    vocabulary: Vocabulary,
+    settings: ModelSettings,
+    *,
+    seed: int,
+    threads: int = 1,
+    validation: EncodedNotes | None = None,
+    state: Path | None = None,
+    say: Say = quiet,
+) -> tuple[LanguageModel, dict[str, Any]]:
+    """Train any of the models, and say how it went. Raises as `NeuralTask.run` does."""
+    if settings.model == "unigram":
+        return train_unigram(encoded, vocabulary), {}
+    if settings.model == "ngram":
+        return Ngram(encoded, vocabulary), {}
+    recipe = settings.recipe()
+    task = NeuralTask(encoded, vocabulary, recipe, seed, settings.device, threads, validation, state)
+    return task.run(say)
+
+
+def parameters(size: int, recipe: Recipe) -> int:
+    """How many weights a network has, about."""
+    vectors = size * recipe.width * (1 if recipe.tied else 2) + size
+    per_layer = 8 if recipe.kind == "lstm" else 12
+    return int(vectors + recipe.layers * per_layer * recipe.width**2)
+
+
+def memory_needed(size: int, recipe: Recipe) -> int:
+    """Bytes that training needs, about: weights, gradients, moments, and the scores of a batch with their gradient."""
+    copies = 2 if recipe.optimizer == "sgd" else 4
+    return 4 * copies * parameters(size, recipe) + 4 * 4 * size * recipe.window * recipe.lanes
+
+
+def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
+    """Raise InputError where training would not fit into the memory that is free (CPU only)."""
+    free = _free_memory()
+    needed = memory_needed(size, recipe)
+    if device == "cpu" and free is not None and needed > free:
+        what = f"a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB to train, {free / 2**30:.1f} are free"
+        raise InputError(what, remedy="--vocabulary bytes, a larger --min-count, or fewer --lanes")
+
+
+def _free_memory() -> int | None:
+    """Bytes that are free, where the system says so."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None
