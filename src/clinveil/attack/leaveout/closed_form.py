@@ -30,11 +30,6 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
     low, high = bootstrap_clusters(scores, lambda values: float(values.mean()), rng)
     detail: dict[str, str | float] = {"mode": "unigram", "model": "unigram", "scale": "nats"}
     detail["unit"] = "notes" if by_note else "patients"
-        "mode": "unigram",
-        "model": "unigram",
-        "unit": "notes" if by_note else "patients",
-        "scale": "nats",
-    }
     detail |= {"interval": "bootstrap over units, 95 %", "largest": float(scores.max()), "words": len(numbers)}
     placebo = _placebo(counts, units, alpha, rng)
     detail["control_is"] = "another unit left out, mean over random pairs"
