@@ -10,6 +10,7 @@ EVALUATIONS = {
     "similarity": "Word vectors against people's judgements of word pairs, by the protocol of paper A or of paper C.",
     "classification": "Document classification on the original and on the protected notes, paired (paper A).",
     "nli": "Natural language inference with frozen word vectors, beside random vectors (paper C).",
+    "perplexity": "How well a language model, or one trained on synthetic notes, predicts real ones (paper C).",
     "casing": "Letter-case restoration with a character model of the notes (paper C).",
 }
 

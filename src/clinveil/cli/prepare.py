@@ -8,6 +8,7 @@ from clinveil.cli.lazy import lazy_group
 
 PREPARATIONS = {
     "icd9": "Give notes the ICD-9 labels of their admission, from MIMIC's table of diagnoses.",
+    "medtext": "Make MedText, a corpus for language models: a sentence a line, split by patient.",
 }
 
 app = typer.Typer(

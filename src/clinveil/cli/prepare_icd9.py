@@ -77,11 +77,10 @@ def _labelled(
     """The notes with their labels, and the columns to write: those asked for, and the new one."""
     from clinveil.corpus.diagnoses import LabelledNotes
     from clinveil.corpus.open import open_corpus
+    from clinveil.corpus.selection import selection
     from clinveil.errors import UsageError
 
-    only = {name: value.strip() for name, _, value in (one.partition("=") for one in settings.only)}
-    if len(only) < len(settings.only) or not all(only) or not all(only.values()):
-        raise UsageError("--only is COLUMN=VALUE, once a column", remedy="such as --only CATEGORY=Report")
+    only = selection(settings.only)
     admission = settings.admission or _admission(path, settings.encoding)
     fields = {name: getattr(settings, name) for name in NotesSettings.model_fields}
     needed = tuple(dict.fromkeys((*settings.keep, admission, *only)))

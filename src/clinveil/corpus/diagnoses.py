@@ -6,22 +6,20 @@ Columns are found without regard to case: `HADM_ID`, `SUBJECT_ID` and `ICD9_CODE
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.formats import Source, open_source
 from clinveil.corpus.icd9 import LabelTable, plain_code
+from clinveil.corpus.selection import UNWANTED, as_text, selected
 from clinveil.errors import InputError
 
 SEPARATOR = ";"
-_WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrote as a float
 
 
 @dataclass(frozen=True)
@@ -150,9 +148,7 @@ class LabelledNotes:
 
     def _cells(self, batch: pa.RecordBatch) -> list[str | None]:
         """The labels of each note, None for one that is left out, which is counted."""
-        wanted = [True] * batch.num_rows
-        for name, value in self.only.items():
-            wanted = [w and own == value for w, own in zip(wanted, as_text(batch.column(name)), strict=True)]
+        wanted = selected(batch, self.only)
         admissions = as_text(batch.column(self.admission))
         reasons = [self._why_not(of, w) for of, w in zip(admissions, wanted, strict=True)]
         self.skipped.update(reason for reason in reasons if reason)
@@ -160,7 +156,7 @@ class LabelledNotes:
 
     def _why_not(self, admission: str | None, wanted: bool) -> str | None:
         if not wanted:
-            return "not of the notes asked for"
+            return UNWANTED
         if admission is None:
             return "no admission"
         if admission not in self.labels:
@@ -178,24 +174,6 @@ def column(source: Source, name: str) -> str | None:
     """The source's own name of a column, found without regard to case; None where none or several are called so."""
     found = [own for own in source.names if own.lower() == name]
     return found[0] if len(found) == 1 else None
-
-
-def as_text(values: pa.Array) -> list[str | None]:
-    """Ids as text: whole numbers also where a table library made floats of them; blanks are None.
-
-    Raises InputError for lists and records.
-    """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_nested(values.type):
-        raise InputError("a column of ids holds lists or records", remedy="ids are text or whole numbers")
-    return [_bare(text) for text in pc.cast(values, pa.string()).to_pylist()]
-
-
-def _bare(text: str | None) -> str | None:
-    text = (text or "").strip()
-    whole = _WHOLE.fullmatch(text)
-    return (whole[1] if whole else text) or None
 
 
 def _textual(kind: pa.DataType) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from clinveil.errors import InputError
-from clinveil.files import private_folder, private_text, save_array
+from clinveil.files import private_folder, private_text, save_array, whole
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.recipe import Recipe
 from clinveil.lm.unigram import Unigram
@@ -38,7 +38,8 @@ def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> 
     said: dict[str, Any] = {"schema": SCHEMA, "version": version("clinveil"), "kind": model.kind, "about": dict(about)}
     said["vocabulary_sha256"] = digest(model.vocabulary)
     if isinstance(model, Unigram):
-        save_array(folder / "counts.npy", model.counts)
+        with whole(folder / "counts.npy", force=True) as part:
+            save_array(part, model.counts)
         said["alpha"] = model.alpha
     else:
         from clinveil.lm.neural_model import NeuralModel
@@ -58,15 +59,13 @@ def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dic
         InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
     """
     said = _json(folder, "model.json")
-    if said.get("schema") != SCHEMA:
+    if said.get("schema") != SCHEMA or not isinstance(said.get("about"), dict):
         raise InputError("holds no language model of ours", where=folder.name, remedy="make one: clinveil synthesize")
     vocabulary = vocabulary_of(_json(folder, "vocabulary.json"))
     if digest(vocabulary) != said.get("vocabulary_sha256"):
         raise InputError("its vocabulary is not the one that the model was trained with", where=folder.name)
-    about = dict(said.get("about", {}))
-    if said.get("kind") == "unigram":
-        return _unigram(folder, vocabulary, float(said["alpha"])), about
-    return _neural(folder, vocabulary, said, device), about
+    make = _unigram if said.get("kind") == "unigram" else _neural
+    return make(folder, vocabulary, said, device), said["about"]
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
@@ -76,11 +75,15 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
         raise InputError(f"has no readable {name}", where=folder.name, remedy="name a folder of a model") from None
 
 
-def _unigram(folder: Path, vocabulary: Vocabulary, alpha: float) -> Unigram:
+def _unigram(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], device: str) -> LanguageModel:
     try:
-        counts = np.load(folder / "counts.npy", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise InputError("has no readable counts.npy", where=folder.name) from None
+        with (folder / "counts.npy").open("rb") as file:
+            counts = np.lib.format.read_array(file, allow_pickle=False)
+        alpha = float(said["alpha"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("has no readable counts", where=folder.name) from None
+    if counts.dtype.kind != "i" or (counts < 0).any():
+        raise InputError("holds no counts in counts.npy", where=folder.name)
     return Unigram(vocabulary, counts, alpha)
 
 
@@ -96,7 +99,10 @@ def _neural(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], devic
     weights, about = read_tensors(folder / "model.safetensors")
     if about.get("vocabulary_sha256") != said.get("vocabulary_sha256"):
         raise InputError("its weights are of another vocabulary", where=folder.name)
-    with seeded(0):
-        network = build(vocabulary.size, Recipe.from_dict(said["recipe"]))
+    try:
+        with seeded(0):
+            network = build(vocabulary.size, Recipe.from_dict(said["recipe"]))
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError):
+        raise InputError("has no readable recipe", where=folder.name) from None
     set_weights(network, weights)
     return NeuralModel(vocabulary, network.to(place))

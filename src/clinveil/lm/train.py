@@ -57,7 +57,7 @@ def plan_of(encoded: EncodedNotes, recipe: Recipe, seed: int) -> Plan:
 
 
 def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, seed: int) -> str:
-    """A hash of all that a training depends on."""
+    """A hash of notes, vocabulary, recipe and seed, which first weights and validation notes may be added to."""
     hashed = hashlib.sha256(encoded.ids.tobytes())
     hashed.update(encoded.offsets.tobytes())
     hashed.update(json.dumps([digest(vocabulary), recipe.as_dict(), seed], sort_keys=True).encode())
@@ -84,6 +84,16 @@ class NeuralTask:
     state: Path | None = None
     initial: Weights | None = None
 
+    @property
+    def identity(self) -> str:
+        """A hash of all that the training depends on, validation notes and first weights too."""
+        hashed = hashlib.sha256(identity_of(self.encoded, self.vocabulary, self.recipe, self.seed).encode())
+        if self.validation is not None:
+            hashed.update(b"validation" + self.validation.ids.tobytes() + self.validation.offsets.tobytes())
+        for name, weights in sorted((self.initial or {}).items()):
+            hashed.update(name.encode() + weights.numpy().tobytes())
+        return hashed.hexdigest()
+
     def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
         """Train; also says how it went: losses and perplexities by epoch, the best epoch.
 
@@ -96,7 +106,7 @@ class NeuralTask:
         from clinveil.neural import seeded
 
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
-        identity = identity_of(self.encoded, self.vocabulary, self.recipe, self.seed)
+        identity = self.identity
         with seeded(self.seed, threads=self.threads):
             training = self._training()
             if self.state is not None and self.state.exists():

@@ -15,6 +15,7 @@ from clinveil.errors import InputError
 
 Ids = NDArray[np.int32]
 END = 0  # the number of `<eon>`, the end of a note, in every vocabulary
+LINE_END, UNKNOWN = 1, 2  # of words: `<eos>` and `<unk>`
 _SPECIAL = (EON, EOS, UNK)
 
 
@@ -47,6 +48,8 @@ class Vocabulary(Protocol):
 class WordVocabulary:
     """Whole words; a line ends with `<eos>`, a word that is not in it is `<unk>` (paper C).
 
+    A note that spells `<eos>` or `<eon>` does not end there: what is spelt is `<unk>`.
+
     Raises:
         InputError: a word twice, a special one, or one with white space in it.
     """
@@ -58,6 +61,7 @@ class WordVocabulary:
         self._numbers = {word: number for number, word in enumerate(self.words)}
         if len(self._numbers) != len(self.words) or any(word.split() != [word] for word in self.words):
             raise InputError("a vocabulary's words are distinct, and hold no white space")
+        self._numbers |= {EON: UNKNOWN, EOS: UNKNOWN}
 
     @property
     def size(self) -> int:
@@ -68,8 +72,8 @@ class WordVocabulary:
         """The numbers of a note: words, 1 at the end of each line, 0 at the end of the note."""
         get, numbers = self._numbers.get, []
         for line in text.split("\n"):
-            numbers += [get(word, 2) for word in line.split()]
-            numbers.append(1)
+            numbers += [get(word, UNKNOWN) for word in line.split()]
+            numbers.append(LINE_END)
         numbers.append(END)
         return np.array(numbers, dtype=np.int32)
 
@@ -77,7 +81,7 @@ class WordVocabulary:
         """Lines of words; empty lines are left out."""
         lines: list[list[str]] = [[]]
         for number in _before_end(ids):
-            if number == 1:
+            if number == LINE_END:
                 lines.append([])
             else:
                 lines[-1].append(self.words[number])

@@ -3,6 +3,7 @@
 from clinveil.corpus.medtext.note import DEIDENTIFIED, EON, EOS, UNK, medtext
 from clinveil.corpus.medtext.rare import Dictionary, dictionary, with_unknown
 from clinveil.corpus.medtext.split import SplitSizes, split_notes
+from clinveil.corpus.medtext.tokenizer import splitter
 
 __all__ = [
     "DEIDENTIFIED",
@@ -14,5 +15,6 @@ __all__ = [
     "dictionary",
     "medtext",
     "split_notes",
+    "splitter",
     "with_unknown",
 ]

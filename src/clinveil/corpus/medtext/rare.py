@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from clinveil.corpus.medtext.note import EOS, UNK
+from clinveil.corpus.medtext.note import EON, EOS, UNK
 
 MIN_COUNT = 3
 
@@ -29,7 +29,7 @@ class Dictionary:
     def unknown_share(self) -> float:
         """Share of running words that are not kept (Table 1: OOV)."""
         total = sum(self.counts.values())
-        return 1 - sum(self.counts[word] for word in self.words) / total if total else 0.0
+        return (total - sum(self.counts[word] for word in self.words)) / total if total else 0.0
 
 
 def dictionary(
@@ -49,7 +49,7 @@ def dictionary(
         for word in set(row):
             seen.setdefault(word, set()).add(patient)
     of = Counter({word: len(owners) for word, owners in seen.items()})
-    kept = tuple(w for w in counts if counts[w] >= min_count and of[w] >= min_patients and w not in (UNK, EOS))
+    kept = tuple(w for w in counts if counts[w] >= min_count and of[w] >= min_patients and w not in (UNK, EOS, EON))
     return Dictionary(kept, counts, of)
 
 

@@ -35,12 +35,15 @@ def split_notes(
 ) -> dict[str, list[int]]:
     """The rows of each part, in a random order; a patient's notes are all in one part unless `by_note`.
 
+    The same generator gives the same validation and test parts whatever the size of the training part, and a smaller
+    training part is a subset of a larger one.
+
     Args:
         patients: whose each note is. lengths: words of each note.
         by_note: paper C's split, in which a patient can be on both sides.
 
     Raises:
-        InputError: fewer notes than the parts need.
+        InputError: fewer notes or words than the parts need.
     """
     groups: dict[str, list[int]] = {}
     for row, patient in enumerate(patients):
@@ -51,23 +54,26 @@ def split_notes(
     for name, wanted in (("test", sizes.test), ("valid", sizes.valid)):
         while shuffled and len(parts[name]) < wanted:
             parts[name] += shuffled.pop()
-    while shuffled and not _enough(parts["train"], lengths, sizes):
-        parts["train"] += shuffled.pop()
-    _refuse_short(parts, sizes, len(patients))
-    return parts
+    words = 0
+    while shuffled and not _enough(len(parts["train"]), words, sizes):
+        group = shuffled.pop()
+        words += sum(lengths[row] for row in group)
+        parts["train"] += group
+    _refuse_short(parts, words, sizes, len(patients))
+    return {name: [rows[i] for i in rng.permutation(len(rows))] for name, rows in parts.items()}
 
 
-def _enough(rows: Sequence[int], lengths: Sequence[int], sizes: SplitSizes) -> bool:
-    if sizes.words is not None and sum(lengths[row] for row in rows) >= sizes.words:
-        return True
-    return sizes.train is not None and len(rows) >= sizes.train
+def _enough(notes: int, words: int, sizes: SplitSizes) -> bool:
+    wanted = (sizes.train is not None and notes >= sizes.train, sizes.words is not None and words >= sizes.words)
+    return any(wanted)
 
 
-def _refuse_short(parts: dict[str, list[int]], sizes: SplitSizes, n: int) -> None:
-    wanted = {"train": sizes.train or 1, "valid": sizes.valid, "test": sizes.test}
-    if short := [name for name in PARTS if len(parts[name]) < wanted[name]]:
-        need = sum(wanted.values())
-        remedy = "smaller --train, --valid and --test"
-        raise InputError(
-            f"{n} notes are too few: {need} are needed, none is left for {', '.join(short)}", remedy=remedy
-        )
+def _refuse_short(parts: dict[str, list[int]], words: int, sizes: SplitSizes, n: int) -> None:
+    enough_words = sizes.words is not None and words >= sizes.words
+    train = 1 if enough_words or sizes.train is None else sizes.train
+    wanted = {"train": train, "valid": sizes.valid, "test": sizes.test}
+    remedy = "smaller --train, --words, --valid or --test"
+    if any(len(parts[name]) < wanted[name] for name in PARTS):
+        raise InputError(f"{n} notes are too few: the parts need {sum(wanted.values())}", remedy=remedy)
+    if sizes.train is None and sizes.words is not None and not enough_words:
+        raise InputError(f"{words} words are left for training, not {sizes.words}", remedy=remedy)

@@ -1,0 +1,1 @@
+"""Audits of a language model, or of its synthetic notes alone: canaries and membership."""

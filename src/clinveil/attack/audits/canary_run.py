@@ -1,0 +1,121 @@
+"""An audit copy of a training run with canaries in it: how far the model, and its synthetic notes, give them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.attack.audits.text_model import model_of_text
+from clinveil.attack.canaries import (
+    Canary,
+    Family,
+    canary_findings,
+    exposures,
+    extracted,
+    invent,
+    name_family,
+    number_family,
+    phrase_family,
+    planted,
+)
+from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
+from clinveil.finding import Finding
+from clinveil.keys import Key
+from clinveil.lm.model import LanguageModel
+from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.train import make_vocabulary, train_model
+
+COMMON, NAMES = 200, 300
+
+
+@dataclass(frozen=True)
+class CanaryRun:
+    """What an audit copy is made of.
+
+    Attributes:
+        each: canaries of every family and number of repeats. repeats: how often they are planted.
+    """
+
+    settings: ModelSettings
+    seed: int
+    each: int = 5
+    repeats: tuple[int, ...] = (1, 2, 4, 8, 16)
+    threads: int = 1
+
+    def __call__(self, notes: PlainNotes, say: Callable[[str], None] = lambda line: None) -> list[Finding]:
+        """Plant, train, write as many tokens as there were, and measure on the model and on the text alone.
+
+        Args:
+            notes: the training notes, in MedText's form.
+
+        Returns:
+            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats.
+        """
+        rng = np.random.default_rng([self.seed, 0xCA])
+        canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
+        with_canaries = read_notes(planted(as_corpus(notes), canaries, rng), prepared=True)
+        model, tokens = self._train(with_canaries, canaries, say)
+        text = self._write(model, tokens)
+        released = PlainNotes(tuple(text), tuple(map(str, range(len(text)))), tuple(map(str, range(len(text)))))
+        taken = extracted(canaries, as_corpus(released))
+        own = {"model": model.kind, "from": "the model"}
+        found = canary_findings(canaries, exposures(canaries, score_of(model), rng), taken, rng, own)
+        n_grams = model_of_text(released, model.vocabulary)
+        bits = exposures(canaries, score_of(n_grams), rng)
+        by_text = canary_findings(canaries, bits, taken, rng, {"model": model.kind, "from": "released notes"})
+        return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
+
+    def _train(
+        self, notes: PlainNotes, canaries: Sequence[Canary], say: Callable[[str], None]
+    ) -> tuple[LanguageModel, int]:
+        every = [word for canary in canaries for word in canary.family.text(canary.secret).split()]
+        places = [word for canary in canaries for place in canary.family.places for word in place]
+        vocabulary = make_vocabulary(notes, self.settings, always=[*every, *places])
+        encoded = encode(notes.texts, vocabulary)
+        model, _ = train_model(notes, encoded, vocabulary, self.settings, seed=self.seed, threads=self.threads, say=say)
+        return model, encoded.ids.size
+
+    def _write(self, model: LanguageModel, tokens: int) -> list[str]:
+        """Synthetic notes of so many tokens, under a public key; an n-gram model writes none."""
+        made, text = 0, []
+        if model.kind == "ngram":
+            return [""]
+        for note in write_notes(model, Key.from_seed(self.seed), Drawing()):
+            text.append(model.vocabulary.decode(note.ids.tolist()))
+            made += note.ids.size
+            if made >= tokens:
+                return text
+        return text
+
+
+def families(notes: PlainNotes, rng: Generator) -> list[Family]:
+    """Phrases of common words of the notes, record numbers, and full names."""
+    from clinveil.corpus.medtext import dictionary
+    from clinveil.lexicons.census import all_given_names, surnames
+
+    counts = dictionary(notes.texts, notes.patients).counts
+    common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][:COMMON]
+    pools = [sorted(names) for names in (all_given_names(), surnames())]
+    given, family = ([pool[i].capitalize() for i in rng.permutation(len(pool))[:NAMES]] for pool in pools)
+    return [phrase_family(common), number_family(), name_family(given, family)]
+
+
+def as_corpus(notes: PlainNotes) -> MemoryCorpus:
+    """Notes as a corpus."""
+    return memory_corpus(list(zip(notes.note_ids, notes.patients, notes.texts, strict=True)))
+
+
+def score_of(model: LanguageModel) -> Callable[[Sequence[str]], NDArray[np.float64]]:
+    """Log-probability of a sentence on a line of its own, the end of the note not counted."""
+
+    def score(texts: Sequence[str]) -> NDArray[np.float64]:
+        logs = model.score([model.vocabulary.encode(f"\n{text}") for text in texts])
+        return np.array([one[:-1].sum() for one in logs])
+
+    return score

@@ -1,0 +1,70 @@
+"""Membership inference against a language model, or against synthetic notes through n-grams of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.attack.membership import Scored, blind_membership, membership
+from clinveil.errors import InputError
+from clinveil.finding import Finding
+from clinveil.lm.model import LanguageModel
+from clinveil.lm.ngram import Ngram
+from clinveil.lm.notes import PlainNotes, encode
+
+
+def infer_membership(
+    model: LanguageModel,
+    training: PlainNotes,
+    held_out: PlainNotes,
+    rng: Generator,
+    *,
+    reference: PlainNotes | None = None,
+    detail: Mapping[str, Any] | None = None,
+    most: int = 2_000,
+) -> list[Finding]:
+    """The blind attacker, then loss threshold and (with a reference) calibrated, by patient.
+
+    Args:
+        training, held_out: notes of the patients that the model saw, and of others like them, split at random before.
+        reference: notes of third patients; n-grams of them are the reference model.
+        most: notes of each side at most, a random sample of patients.
+
+    Raises:
+        InputError: a patient on two sides, or too few patients.
+    """
+    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    if set(training.patients) & set(held_out.patients):
+        raise InputError("a patient stands on both sides", remedy="split by patient before training")
+    texts = training.texts + held_out.texts
+    patients = training.patients + held_out.patients
+    members = np.arange(len(texts)) < len(training)
+    blind = blind_membership(texts, patients, members, rng)
+    encoded = encode(texts, model.vocabulary)
+    totals = _totals(model, encoded.ids, encoded.offsets)
+    other = None
+    if reference is not None:
+        of_others = Ngram(encode(reference.texts, model.vocabulary), model.vocabulary)
+        other = _totals(of_others, encoded.ids, encoded.offsets)
+    scored = Scored(patients, members, totals, encoded.lengths, other)
+    return [blind, *membership(scored, rng, blind=blind, detail={**(detail or {}), "model": model.kind})]
+
+
+def _totals(model: LanguageModel, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    notes = [ids[start:end] for start, end in pairwise(offsets)]
+    return np.array([logs.sum() for logs in model.score(notes)])
+
+
+def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:
+    """Whole patients in a random order until there are enough notes."""
+    if len(notes) <= most:
+        return notes
+    order = sorted(set(notes.patients))
+    rank = {order[row]: place for place, row in enumerate(rng.permutation(len(order)))}
+    rows = sorted(range(len(notes)), key=lambda row: (rank[notes.patients[row]], row))[:most]
+    return notes.rows(sorted(rows))

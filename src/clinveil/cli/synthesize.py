@@ -1,0 +1,60 @@
+"""`clinveil synthesize`: synthetic notes from a language model trained on real ones (paper C)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.options import JsonOut, Out, Vault, settings_command
+from clinveil.release.synthesis.settings import SynthesisSettings
+
+app = typer.Typer(add_completion=False)
+From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
+
+
+@settings_command(app, SynthesisSettings, name="synthesize", without=frozenset({"label", "keep"}))
+def synthesize(
+    settings: SynthesisSettings,
+    notes: Annotated[Path, typer.Argument(help="Real notes to train on; with --from, those that the model saw.")],
+    out: Out,
+    source: From = None,
+    vault: Vault = None,
+    json: JsonOut = None,
+) -> None:
+    """Train a language model on notes and write synthetic ones; copies, rare words and names are looked for first.
+
+    A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
+    """
+    from clinveil.cli.findings import say_findings
+    from clinveil.corpus.open import open_corpus
+    from clinveil.files import default_vault, locked, refuse_existing, refuse_nested
+    from clinveil.lm.notes import read_notes
+    from clinveil.release.synthesis.run import TEST_SEED, Synthesis
+
+    safe = vault or default_vault(out)
+    refuse_nested(OUT=out, the_vault=safe, NOTES=notes)
+    if source is not None and not source.is_relative_to(safe):
+        refuse_nested(OUT=out, **{"--from": source})
+    refuse_existing(out, force=settings.force)
+    if settings.neural or source is not None:
+        from clinveil.neural import need_torch
+
+        need_torch()
+    os.umask(0o077)
+    read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
+    with locked(safe.with_name(f".{safe.name}.lock")):
+        found = Synthesis(settings, read, out, safe, source, _quiet if settings.quiet else _say).run()
+    say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")
+    if settings.seed is not None:
+        _say(TEST_SEED)
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _quiet(line: str) -> None:
+    pass

@@ -1,0 +1,129 @@
+"""Writing MedText: parts as tables and in paper C's layout, the dictionary, the counts, a hash of every file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
+from clinveil.corpus.medtext.note import EOS
+from clinveil.corpus.medtext.rare import Dictionary, dictionary, with_unknown
+from clinveil.corpus.medtext.read import MedTextNotes
+from clinveil.corpus.medtext.split import PARTS, SplitSizes, split_notes
+from clinveil.corpus.medtext.table import CorpusCounts, PartCounts, vocabulary_size
+from clinveil.corpus.write import write_corpus
+from clinveil.files import sha256
+
+SCHEMA = "clinveil.medtext/1"
+SECRET = """SECRET: all of this folder. It must not leave.
+
+The parts are the notes, in another form; <unk> stands for rare words only, and nothing else was taken out. The
+dictionary is of the notes too. counts.json and hashes.json hold numbers only; whoever has the notes and the seed can
+make the hashes again, and see that these notes were used.
+"""
+_COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
+
+
+@dataclass(frozen=True)
+class MedTextPlan:
+    """How notes become MedText.
+
+    Attributes:
+        sizes: of each corpus, by its name; one without a name is written to the folder itself.
+        by_note: paper C's split. seed: of the split.
+        min_count, min_patients: words of fewer occurrences, over all parts of a corpus, or of fewer patients are rare.
+    """
+
+    sizes: Mapping[str, SplitSizes]
+    seed: int
+    by_note: bool = False
+    min_count: int = 3
+    min_patients: int = 1
+
+
+def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[CorpusCounts]:
+    """Write every corpus of a plan into a folder that exists; what it holds depends on notes and plan only.
+
+    Raises:
+        InputError: fewer notes or words than the parts need.
+    """
+    lengths = notes.lengths
+    counts = []
+    for name, sizes in plan.sizes.items():
+        rng = np.random.default_rng(plan.seed)  # anew, so that all corpora share validation and test notes
+        parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
+        place = folder / name
+        place.mkdir(mode=0o700, exist_ok=True)
+        counts.append(replace(_write_corpus(notes, parts, plan, place), name=f"MedText {name}".strip()))
+    return counts
+
+
+def _write_corpus(
+    notes: MedTextNotes, parts: Mapping[str, Sequence[int]], plan: MedTextPlan, folder: Path
+) -> CorpusCounts:
+    rows = [row for part in PARTS for row in parts[part]]
+    texts, patients = (notes.texts[row] for row in rows), [notes.patients[row] for row in rows]
+    words = dictionary(texts, patients, min_count=plan.min_count, min_patients=plan.min_patients)
+    kept = frozenset(words.words)
+    _write_lines(folder / "vocabulary.txt", _vocabulary((notes.texts[row] for row in rows), kept))
+    for part in PARTS:
+        write_corpus(_batches(notes, parts[part], kept), folder / f"{part}.parquet", _COLUMNS, ".parquet")
+        _write_lines(folder / f"{part}.txt", (f"{with_unknown(notes.texts[row], kept)}\n" for row in parts[part]))
+    return _counts(notes, parts, words)
+
+
+def _batches(notes: MedTextNotes, rows: Sequence[int], kept: frozenset[str]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), BATCH_ROWS):
+        own = rows[start : start + BATCH_ROWS]
+        texts = [with_unknown(notes.texts[row], kept) for row in own]
+        columns = ([notes.note_ids[row] for row in own], [notes.patients[row] for row in own], texts)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, ROLE_FIELDS, strict=True)]
+        yield pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS))
+
+
+def _vocabulary(texts: Iterable[str], kept: frozenset[str]) -> Iterator[str]:
+    """The dictionary of paper C's code: all words as the models see them, in the order of first appearance."""
+    seen: set[str] = set()
+    for text in texts:
+        for line in text.split("\n"):
+            for word in (*with_unknown(line, kept).split(" "), EOS):
+                if word not in seen:
+                    seen.add(word)
+                    yield word
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _counts(notes: MedTextNotes, parts: Mapping[str, Sequence[int]], words: Dictionary) -> CorpusCounts:
+    found = {}
+    for part in PARTS:
+        texts = [notes.texts[row] for row in parts[part]]
+        found[part] = PartCounts(
+            notes=len(texts),
+            patients=len({notes.patients[row] for row in parts[part]}),
+            lines=sum(text.count("\n") + 1 for text in texts),
+            words=sum(len(text.split()) for text in texts),
+        )
+    return CorpusCounts("", found, vocabulary_size(words), words.unknown_share)
+
+
+def write_records(folder: Path, corpora: Sequence[CorpusCounts], about: Mapping[str, Any]) -> None:
+    """Write `SECRET.txt`, `counts.json` and, last, `hashes.json`: SHA-256 of every other file of the folder."""
+    (folder / "SECRET.txt").write_text(SECRET, encoding="utf-8")
+    counts = {"schema": SCHEMA, **about, "corpora": [corpus.as_dict() for corpus in corpora]}
+    _write_json(folder / "counts.json", counts)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    _write_json(folder / "hashes.json", {path.relative_to(folder).as_posix(): sha256(path) for path in files})
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

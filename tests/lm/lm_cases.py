@@ -1,0 +1,85 @@
+"""Small notes, recipes and trainings that the tests of language models share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clinveil.lm.notes import encode
+from clinveil.lm.plan import columns_plan, rows_plan
+from clinveil.lm.recipe import Recipe
+from clinveil.lm.vocabulary import WordVocabulary
+
+WORDS = [f"w{i}" for i in range(20)]
+VOCABULARY = WordVocabulary(WORDS)
+LSTM = Recipe(
+    kind="lstm", layers=2, width=8, heads=1, dropout=0.3, tied=True, optimizer="sgd", rate=5.0, schedule="fixed",
+    backoff=4.0, gain=0.1, rate_floor=0.1, clip=0.25, window=5, lanes=3, epochs=2, plan="rows", precision="float32",
+)  # fmt: skip
+
+
+def changed(recipe=LSTM, **values):
+    return Recipe(**{**recipe.as_dict(), **values})
+
+
+GPT = changed(kind="gpt", heads=2, tied=False, optimizer="adamw", rate=1e-2, clip=1.0, window=6, dropout=0.1)
+
+
+def texts_of(n=12, seed=0, longest=30, words=WORDS):
+    """Notes of a few lines of random words."""
+    rng = np.random.default_rng(seed)
+    notes = []
+    for _ in range(n):
+        lines = [" ".join(rng.choice(words, rng.integers(1, max(2, longest // 3)))) for _ in range(rng.integers(1, 4))]
+        notes.append("\n".join(lines))
+    return notes
+
+
+def encoded_of(n=12, seed=0, longest=30):
+    return encode(texts_of(n, seed, longest), VOCABULARY)
+
+
+def plan_for(encoded, recipe, seed=0):
+    if recipe.plan == "stream":
+        return columns_plan(encoded.ids, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs)
+    return rows_plan(encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=seed)
+
+
+def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None, initial=None):
+    """A training on the CPU; use it inside `seeded`."""
+    import torch
+
+    from clinveil.lm.training import Training
+
+    encoded = encoded_of() if encoded is None else encoded
+    plan = plan_for(encoded, recipe) if plan is None else plan
+    device = torch.device("cpu")
+    return Training(VOCABULARY.size, recipe, plan, seed=seed, device=device, validate=validate, initial=initial)
+
+
+def trained(recipe=LSTM, **how):
+    """A network that was trained to the end."""
+    from clinveil.neural import seeded
+
+    with seeded(0):
+        training = training_of(recipe, **how)
+        training.advance()
+        return training.finish()
+
+
+def model_of(recipe=LSTM, *, sharpen=0.0, **how):
+    """A trained model; `sharpen` adds random numbers to its weights, so that it is far from uniform."""
+    import torch
+
+    from clinveil.lm.neural_model import NeuralModel
+
+    network = trained(recipe, **how)
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for weights in network.parameters():
+            weights.add_(torch.randn(weights.shape, generator=generator) * sharpen)
+    return NeuralModel(VOCABULARY, network)
+
+
+def same(one, other):
+    """Whether two state dictionaries are equal, bit for bit."""
+    return one.keys() == other.keys() and all(bool((one[name] == other[name]).all()) for name in one)

@@ -1,0 +1,173 @@
+"""Models that only count: equation 4 by hand, and the n-gram against a slow reference of its formula."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lm_cases import VOCABULARY, encoded_of, texts_of
+
+from clinveil.errors import InputError
+from clinveil.lm.model import Fit, fit_of
+from clinveil.lm.ngram import Ngram
+from clinveil.lm.notes import encode
+from clinveil.lm.unigram import Unigram, counts_of, train_unigram
+from clinveil.lm.vocabulary import END, WordVocabulary
+
+AB = WordVocabulary(["a", "b"])
+
+
+def test_equation_4_by_hand():
+    notes = encode(["a a", "a b\nz"], AB)  # <eon> 2, <eos> 3, <unk> 1, a 3, b 1: 10 tokens of 5 kinds
+    model = train_unigram(notes, AB, alpha=0.5)
+    assert counts_of(notes, AB).tolist() == [2, 3, 1, 3, 1]
+    expected = np.log(np.array([2.5, 3.5, 1.5, 3.5, 1.5]) / 12.5)
+    (found,) = model.score([np.array([0, 1, 2, 3, 4])])
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert np.exp(found).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_a_word_that_no_note_holds_has_a_probability():
+    vocabulary = WordVocabulary(["a", "never"])
+    model = train_unigram(encode(["a"], vocabulary), vocabulary)
+    assert model.score([np.array([4])])[0][0] == pytest.approx(np.log(1 / 8))
+
+
+def test_the_unigram_forgets_order_and_what_was_pushed():
+    model = train_unigram(encoded_of(), VOCABULARY)
+    stream = model.stream(2)
+    before = stream.probabilities().copy()
+    stream.push(np.array([3, 4]))
+    stream.reset(np.array([0]))
+    assert (stream.probabilities() == before).all()
+    assert before.shape == (2, VOCABULARY.size)
+    assert before.sum(axis=1) == pytest.approx(1, abs=1e-12)
+    ids = encoded_of().note(0)
+    assert sorted(model.score([ids])[0]) == sorted(model.score([ids[::-1]])[0])
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan")])
+def test_lidstones_constant_is_positive(alpha):
+    with pytest.raises(InputError, match="positive"):
+        Unigram(AB, np.ones(5, dtype=np.int64), alpha)
+
+
+def test_counts_fit_the_vocabulary():
+    with pytest.raises(InputError, match="differ in size"):
+        Unigram(AB, np.ones(4, dtype=np.int64))
+
+
+class Slow:
+    """The formula of `lm.ngram`, word for word, over dictionaries."""
+
+    def __init__(self, notes, size, order, discount):
+        self.order, self.discount, self.size = order, discount, size
+        self.unigram = Counter(token for note in notes for token in note)
+        self.total = sum(self.unigram.values())
+        self.after = {}
+        for note in notes:
+            row = (END, *note)
+            for end in range(1, len(row)):
+                for length in range(1, min(order - 1, end) + 1):
+                    self.after.setdefault(row[end - length : end], Counter())[row[end]] += 1
+
+    def chance(self, word, history):
+        if not history:
+            return (self.unigram[word] + 1) / (self.total + self.size)
+        below = self.chance(word, history[1:])
+        seen = self.after.get(history)
+        if seen is None:
+            return below
+        followed = sum(seen.values())
+        return max(seen[word] - self.discount, 0) / followed + self.discount * len(seen) / followed * below
+
+    def score(self, note):
+        row = (END, *note)
+        return np.log([self.chance(row[i], row[max(0, i - self.order + 1) : i]) for i in range(1, len(row))])
+
+
+@pytest.mark.parametrize(("order", "discount"), [(2, 0.5), (3, 0.75), (5, 0.75), (5, 0.1), (12, 0.9)])
+def test_ngram_against_the_slow_reference(order, discount):
+    notes, others = encoded_of(15, seed=1), encoded_of(15, seed=2)
+    rows = [notes.note(i).tolist() for i in range(len(notes))]
+    slow = Slow(rows, VOCABULARY.size, order, discount)
+    fast = Ngram(notes, VOCABULARY, order, discount)
+    every = [data.note(i) for data in (notes, others) for i in range(15)]
+    for found, note in zip(fast.score(every), every, strict=True):
+        assert found == pytest.approx(slow.score(note.tolist()), abs=1e-12)
+
+
+@given(st.lists(st.text("abcd \n", min_size=1, max_size=12), min_size=1, max_size=6), st.integers(2, 6))
+def test_ngram_against_the_slow_reference_on_any_notes(texts, order):
+    notes = encode(texts, WordVocabulary("abc"))
+    rows = [notes.note(i).tolist() for i in range(len(notes))]
+    slow = Slow(rows, 6, order, 0.75)
+    wanted = [*rows, [3, 4, 5, 2, 1, 0], [0], [5, 5, 5, 5]]
+    found = Ngram(notes, WordVocabulary("abc"), order).score([np.array(row, dtype=np.int32) for row in wanted])
+    for one, row in zip(found, wanted, strict=True):
+        assert one == pytest.approx(slow.score(row), abs=1e-12)
+
+
+def test_ngram_by_hand():
+    model = Ngram(encode(["a"], WordVocabulary(["a"])), WordVocabulary(["a"]), order=2, discount=0.5)
+    low = 2 / 7  # of a, <eos> and <eon> each: (1 + 1) / (3 + 4)
+    (found,) = model.score([np.array([3, 1, 0], dtype=np.int32)])
+    assert np.exp(found) == pytest.approx([0.5 + 0.5 * low] * 3, abs=1e-12)
+    (other,) = model.score([np.array([1, 3], dtype=np.int32)])  # neither pair was seen
+    assert np.exp(other) == pytest.approx([0.5 * low] * 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("prefix", [[], [3], [3, 4, 5], [22, 22, 22, 22, 22], [2], [1, 1]])
+def test_ngram_probabilities_of_the_whole_vocabulary_add_up_to_1(prefix):
+    model = Ngram(encoded_of(), VOCABULARY)
+    notes = [np.array([*prefix, word], dtype=np.int32) for word in range(VOCABULARY.size)]
+    assert sum(np.exp(logs[-1]) for logs in model.score(notes)) == pytest.approx(1, abs=1e-12)
+
+
+def test_the_ngram_remembers_the_notes_it_was_trained_on():
+    trained, others = encoded_of(30, seed=3), encoded_of(30, seed=4)
+    model = Ngram(trained, VOCABULARY)
+    assert fit_of(model, trained).perplexity < 3
+    assert fit_of(model, others).perplexity > 10
+
+
+def test_each_note_is_counted_and_scored_by_itself():
+    model = Ngram(encoded_of(), VOCABULARY)
+    notes = [encoded_of(seed=9).note(i) for i in range(12)]
+    together = model.score(notes)
+    for note, logs in zip(notes, together, strict=True):
+        assert model.score([note])[0].tolist() == logs.tolist()
+    assert model.score([]) == []
+
+
+def test_an_ngram_needs_an_order_and_a_discount():
+    for order, discount in ((1, 0.75), (5, 0.0), (5, 1.0), (5, float("nan"))):
+        with pytest.raises(InputError, match="order of 2"):
+            Ngram(encoded_of(), VOCABULARY, order, discount)
+    with pytest.raises(InputError, match="writes none"):
+        Ngram(encoded_of(), VOCABULARY).stream(1)
+
+
+def test_perplexity_and_bits_by_hand():
+    fit = Fit(np.log([0.5**4, 0.25]), np.array([3, 2]), np.array([10, 2]))  # 6 bits, 5 tokens, 12 characters
+    assert fit.perplexity == pytest.approx(2 ** (6 / 5))
+    assert fit.bits_per_character == pytest.approx(0.5)
+
+
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary():
+    model = Unigram(AB, np.zeros(5, dtype=np.int64))
+    notes = encode(["a b", "b"], AB)
+    fit = fit_of(model, notes)
+    assert fit.perplexity == pytest.approx(5)
+    assert fit.tokens.tolist() == [4, 3]
+    assert fit.bits_per_character == pytest.approx(7 * np.log2(5) / 6)  # "a b." and "b."
+
+
+def test_numbers_of_tokens_and_characters_are_those_of_the_notes():
+    texts = texts_of(5)
+    fit = fit_of(train_unigram(encode(texts, VOCABULARY), VOCABULARY), encode(texts, VOCABULARY))
+    assert fit.tokens.tolist() == [len(t.split()) + t.count("\n") + 2 for t in texts]
+    assert fit.characters.tolist() == [len(t) + 1 for t in texts]

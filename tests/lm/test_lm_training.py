@@ -1,0 +1,367 @@
+"""Training: the same bits again and after a stop, masks, schedules, and losses that are no number."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, plan_for, same, texts_of, trained, training_of
+
+from clinveil.errors import InputError
+from clinveil.lm.model import fit_of
+from clinveil.lm.notes import encode
+from clinveil.lm.train import NeuralTask, memory_needed, parameters, refuse_too_large
+from clinveil.lm.unigram import train_unigram
+
+torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+from clinveil.lm.lstm import Lstm  # noqa: E402
+from clinveil.lm.network import build  # noqa: E402
+from clinveil.lm.neural_model import NeuralModel  # noqa: E402
+from clinveil.lm.states import load_training, save_training, weights_of  # noqa: E402
+from clinveil.neural import seeded  # noqa: E402
+
+ADAM = changed(optimizer="adamw", rate=1e-2, tied=False)
+STREAM = changed(plan="stream", lanes=4)
+ANNEALED = changed(schedule="annealed", rate=10.0, epochs=5, gain=0.5)
+RECIPES = {
+    "lstm-sgd": LSTM,
+    "lstm-adamw": ADAM,
+    "lstm-stream": STREAM,
+    "gpt-adamw": GPT,
+    "gpt-sgd": changed(GPT, optimizer="sgd", rate=1.0, tied=True),
+    "annealed": ANNEALED,
+    "annealed-untied": changed(ANNEALED, tied=False, plan="stream"),
+}
+every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+
+
+def judge(network):
+    return fit_of(NeuralModel(VOCABULARY, network), encoded_of(4, seed=8)).perplexity
+
+
+def validating(recipe, **how):
+    return training_of(recipe, validate=judge if recipe.schedule == "annealed" else None, **how)
+
+
+@every_recipe
+def test_the_same_seed_gives_the_same_bits_and_another_one_does_not(recipe):
+    def one(seed):
+        with seeded(0):
+            training = validating(recipe, seed=seed)
+            training.advance()
+            return training.finish().state_dict(), training.progress
+
+    (weights, progress), (again, progress_again), (other, _) = one(1), one(1), one(2)
+    assert same(weights, again)
+    assert progress == progress_again
+    assert not same(weights, other)
+    assert all(bool(torch.isfinite(part).all()) for part in weights.values())
+
+
+@every_recipe
+def test_stopped_anywhere_and_taken_up_again_is_never_stopped(recipe, tmp_path):
+    with seeded(0):
+        whole = validating(recipe)
+        whole.advance()
+        per_epoch, steps = whole.plan.steps_per_epoch, whole.plan.steps
+        for stop in sorted({0, 1, per_epoch - 1, per_epoch, per_epoch + 1, steps - 1, steps}):
+            first = validating(recipe)
+            first.advance(stop)
+            save_training(first, tmp_path / f"{stop}.safetensors", "me")
+            torch.rand(5)  # the generator may stand anywhere
+            second = validating(recipe)
+            load_training(second, tmp_path / f"{stop}.safetensors", "me")
+            assert second.progress == first.progress
+            second.advance()
+            assert second.progress == whole.progress
+            assert same(second.network.state_dict(), whole.network.state_dict())
+            assert same(second.finish().state_dict(), finished(whole, recipe))
+
+
+def finished(training, recipe):
+    """The weights that `finish` would give, without changing the training."""
+    return training.best if recipe.schedule == "annealed" else training.network.state_dict()
+
+
+def test_stopped_at_every_step_is_never_stopped(tmp_path):
+    for recipe in (LSTM, ADAM, GPT):
+        with seeded(0):
+            whole, path = training_of(recipe), tmp_path / "state"
+            whole.advance()
+            for step in range(whole.plan.steps):
+                piece = training_of(recipe)
+                if step:
+                    load_training(piece, path, "me")
+                piece.advance(step + 1)
+                save_training(piece, path, "me")
+            assert piece.done
+            assert same(piece.network.state_dict(), whole.network.state_dict())
+            assert piece.progress == whole.progress
+
+
+def test_steps_made_at_once_or_one_by_one_are_the_same():
+    with seeded(0):
+        one, other = training_of(), training_of()
+        one.advance()
+        while not other.done:
+            other.advance(other.progress.step + 1)
+        other.advance(10_000)
+    assert same(one.network.state_dict(), other.network.state_dict())
+
+
+def test_the_state_of_another_training_is_refused(tmp_path):
+    with seeded(0):
+        training = training_of()
+        save_training(training, tmp_path / "state", "me")
+        with pytest.raises(InputError, match="another training"):
+            load_training(training_of(), tmp_path / "state", "you")
+
+
+@pytest.mark.parametrize("recipe", [LSTM, ADAM, GPT], ids=["sgd", "adamw", "gpt"])
+def test_a_masked_note_changes_nothing_before_its_first_step_and_something_in_it(recipe):
+    encoded = encoded_of(20)
+    plan = plan_for(encoded, changed(recipe, epochs=1))
+    rows = np.array([max(range(20), key=lambda row: plan.first_step_of(np.array([row])))])
+    first = plan.first_step_of(rows)
+    assert first > 1
+    with seeded(0):
+        full, less = (training_of(recipe, encoded=encoded, plan=p) for p in (plan, plan.without(rows)))
+        for until in range(1, first + 1):
+            full.advance(until)
+            less.advance(until)
+            assert same(full.network.state_dict(), less.network.state_dict())
+        full.advance(first + 1)
+        less.advance(first + 1)
+    assert not same(full.network.state_dict(), less.network.state_dict())
+
+
+def test_a_fully_masked_training_leaves_the_weights_where_they_were():
+    encoded = encoded_of(5)
+    plan = plan_for(encoded, LSTM).without(np.arange(5))
+    with seeded(0):
+        training = training_of(encoded=encoded, plan=plan)
+        before = weights_of(training.network)
+        training.advance()
+    assert same(before, weights_of(training.network))
+
+
+def test_the_loss_falls_and_the_order_of_words_is_learnt():
+    text = "\n".join(["w0 w1 w2 w3 w4"] * 4)
+    encoded = encode([text] * 8, VOCABULARY)
+    for recipe in (changed(width=16, epochs=30, dropout=0.0), changed(GPT, width=16, epochs=40, dropout=0.0)):
+        with seeded(0):
+            training = training_of(recipe, encoded=encoded)
+            training.advance()
+        found = fit_of(NeuralModel(VOCABULARY, training.finish()), encoded).perplexity
+        assert found < 2
+        assert found < fit_of(train_unigram(encoded, VOCABULARY), encoded).perplexity / 2
+        assert training.progress.losses[-1] < training.progress.losses[0]
+
+
+def test_the_loss_of_a_step_is_the_mean_over_its_tokens():
+    """Without dropout the first epoch of one step is the mean loss of the first weights."""
+    recipe = changed(dropout=0.0, window=40, lanes=4, epochs=1)
+    encoded = encoded_of(4)
+    with seeded(0):
+        training = training_of(recipe, encoded=encoded)
+        first = fit_of(NeuralModel(VOCABULARY, training.network), encoded)
+        training.advance()
+    assert training.plan.steps == 1
+    assert training.progress.losses == [pytest.approx(math.log(first.perplexity), abs=1e-5)]
+
+
+@pytest.mark.parametrize("recipe", [changed(ADAM, rate=1e30), changed(GPT, rate=1e30), changed(rate=1e38)])
+def test_a_loss_that_is_no_number_says_step_and_rate(recipe):
+    with seeded(0):
+        training = training_of(changed(recipe, schedule="fixed"))
+        with pytest.raises(InputError, match=r"no number at step \d+ of \d+, learning rate \S+e\+\d+ \(a smaller"):
+            training.advance()
+    assert 0 < training.progress.step < 20
+
+
+def rates(recipe, perplexities):
+    """The learning rate of each epoch where validation says these perplexities."""
+    said, seen = iter(perplexities), []
+    with seeded(0):
+        training = training_of(changed(recipe, epochs=len(perplexities)), validate=lambda network: next(said))
+        while not training.done:
+            seen.append(training.rate_at(training.progress.step))
+            training.advance(min(training.progress.step + training.plan.steps_per_epoch, training.plan.steps))
+    return seen, training
+
+
+def test_the_annealed_rule_by_hand():
+    """Paper C's code: a smaller rate unless perplexity is 0.1 below the best so far; never below 0.1."""
+    recipe = changed(STREAM, schedule="annealed", rate=20.0, backoff=4.0, gain=0.1, rate_floor=0.1)
+    perplexities = [100.0, 99.5, 99.45, 99.0, 105.0, 98.95, 98.5, 120.0, 119.0, 118.0]
+    seen, training = rates(recipe, perplexities)
+    # inf -> 100 gains; 0.5 gains; 0.05 does not; 0.45 gains; worse; 0.05; 0.45 gains; worse (0.3125 -> 0.1) and so on
+    assert seen == [20.0, 20.0, 20.0, 5.0, 5.0, 1.25, 0.3125, 0.3125, 0.1, 0.1]
+    assert training.progress.best == 98.5
+    assert training.progress.best_epoch == 7
+    assert training.progress.perplexities == perplexities
+    assert len(training.progress.losses) == 10
+
+
+def test_a_perplexity_that_is_no_number_lowers_the_rate_and_is_never_the_best():
+    recipe = changed(STREAM, schedule="annealed", rate=8.0, backoff=2.0)
+    seen, training = rates(recipe, [50.0, math.nan, math.inf, 40.0])
+    assert seen == [8.0, 8.0, 4.0, 2.0]
+    assert training.progress.best == 40.0
+
+
+def test_the_weights_of_the_best_epoch_are_kept():
+    recipe = changed(STREAM, schedule="annealed", epochs=3)
+    kept, said = [], iter([30.0, 20.0, 25.0])
+
+    def validate(network):
+        kept.append({name: part.clone() for name, part in network.state_dict().items()})
+        return next(said)
+
+    with seeded(0):
+        training = training_of(recipe, validate=validate)
+        training.advance()
+        assert same(training.network.state_dict(), kept[2])
+        assert same(training.finish().state_dict(), kept[1])
+        assert not training.network.training
+
+
+def test_an_annealed_schedule_needs_validation():
+    with seeded(0), pytest.raises(InputError, match="validation"):
+        training_of(ANNEALED)
+
+
+def test_the_fixed_schedule_rises_then_falls_to_a_tenth_whatever_validation_says():
+    recipe = changed(epochs=60)
+    with seeded(0):
+        training = training_of(recipe, validate=lambda network: 1e9)
+        steps = training.plan.steps
+        seen = [training.rate_at(step) for step in range(steps)]
+        training.advance(3 * training.plan.steps_per_epoch)
+        assert [training.rate_at(step) for step in range(steps)] == seen
+    warm = round(0.02 * steps)
+    assert warm > 3
+    assert np.diff(seen[:warm]) == pytest.approx(recipe.rate / warm)
+    assert max(seen) == pytest.approx(recipe.rate)
+    assert seen[warm - 1] == pytest.approx(recipe.rate)
+    assert np.diff(seen[warm:]) == pytest.approx(-0.9 * recipe.rate / (steps - warm))
+    assert 0.1 * recipe.rate < seen[-1] < 0.11 * recipe.rate
+    assert training.best is None
+
+
+@pytest.mark.parametrize("recipe", [LSTM, changed(GPT, epochs=4)], ids=["lstm", "gpt"])
+def test_bfloat16_is_near_float32_and_keeps_float32_weights(recipe):
+    with seeded(0):
+        full, low = training_of(recipe), training_of(changed(recipe, precision="bfloat16"))
+        full.advance()
+        low.advance()
+    assert all(part.dtype == torch.float32 for part in low.network.state_dict().values())
+    assert low.progress.losses == pytest.approx(full.progress.losses, rel=0.02)
+    assert low.progress.losses != full.progress.losses
+
+
+def test_bfloat16_goes_on_to_the_same_bits(tmp_path):
+    recipe = changed(precision="bfloat16")
+    with seeded(0):
+        whole, first, second = (training_of(recipe) for _ in range(3))
+        whole.advance()
+        first.advance(3)
+        save_training(first, tmp_path / "state", "me")
+        load_training(second, tmp_path / "state", "me")
+        second.advance()
+    assert same(whole.network.state_dict(), second.network.state_dict())
+
+
+def test_tied_vectors_are_one_and_stay_one():
+    for kind in (LSTM, GPT):
+        with seeded(0):
+            tied, untied = build(23, changed(kind, tied=True)), build(23, changed(kind, tied=False))
+        assert tied.input is tied.output
+        assert untied.input is not untied.output
+        difference = sum(p.numel() for p in untied.parameters()) - sum(p.numel() for p in tied.parameters())
+        assert difference == 23 * 8
+        network = trained(changed(kind, tied=True))
+        assert network.input is network.output
+
+
+def test_first_weights_can_be_given():
+    with seeded(0):
+        weights = {name: part + 1 for name, part in weights_of(build(VOCABULARY.size, LSTM)).items()}
+        training = training_of(initial=weights)
+        assert same(weights_of(training.network), weights)
+        training.advance(2)
+        assert not same(weights_of(training.network), weights)
+
+
+def test_what_was_there_before_comes_back():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trained()
+    assert (torch.rand(3) == expected).all()
+
+
+def task(tmp_path, **how):
+    given = {"encoded": encoded_of(), "vocabulary": VOCABULARY, "recipe": LSTM, "seed": 3, "state": tmp_path / "state"}
+    return NeuralTask(**{**given, **how})
+
+
+def test_a_task_that_was_cut_off_goes_on(tmp_path):
+    model, went = task(tmp_path, state=None).run()
+    said = []
+    begun = task(tmp_path)
+    with seeded(0):
+        training = training_of(plan=plan_for(encoded_of(), LSTM, seed=3), seed=3)
+        training.advance(5)
+        save_training(training, tmp_path / "state", begun.identity)
+    again, went_again = begun.run(said.append)
+    assert said[0].startswith("going on after step 5 of")
+    assert said[-1].startswith("pass 2 of 2: ")
+    assert went == went_again
+    assert same(model.network.state_dict(), again.network.state_dict())
+    assert task(tmp_path).run(said.append)[1] == went  # done already: nothing is trained
+
+
+def test_a_state_is_of_its_notes_validation_first_weights_recipe_and_seed_alone(tmp_path):
+    task(tmp_path).run()
+    with seeded(0):
+        initial = weights_of(build(VOCABULARY.size, LSTM))
+    others = [{"seed": 4}, {"encoded": encoded_of(seed=5)}, {"recipe": changed(rate=4.0)}]
+    others += [{"validation": encoded_of(3)}, {"initial": initial}]
+    for other in others:
+        with pytest.raises(InputError, match="another training"):
+            task(tmp_path, **other).run()
+
+
+def test_a_task_validates_each_epoch(tmp_path):
+    _, went = task(tmp_path, recipe=ANNEALED, validation=encoded_of(4, seed=8)).run()
+    assert len(went["perplexities"]) == len(went["losses"]) == 5
+    assert all(1 < found < 100 for found in went["perplexities"])
+
+
+def test_numbers_of_weights_are_about_right():
+    for recipe in (changed(width=64), changed(GPT, width=64, heads=4), changed(width=64, tied=False)):
+        with seeded(0):
+            network = build(500, recipe)
+        assert parameters(500, recipe) == pytest.approx(sum(p.numel() for p in network.parameters()), rel=0.03)
+    assert isinstance(network, Lstm)
+
+
+def test_what_does_not_fit_into_memory_is_refused_at_once():
+    huge = changed(width=100_000)
+    assert memory_needed(10**9, huge) > 10**14
+    with pytest.raises(InputError, match=r"needs about .* GiB .*--vocabulary bytes"):
+        refuse_too_large(10**9, huge, "cpu")
+    refuse_too_large(100, LSTM, "cpu")
+    refuse_too_large(10**9, huge, "cuda")
+    assert memory_needed(100, changed(optimizer="adamw")) > memory_needed(100, LSTM)
+
+
+def test_notes_of_one_token_and_one_lane_train():
+    encoded = encode(["", "w1"], VOCABULARY)
+    with seeded(0):
+        training = training_of(changed(lanes=1, epochs=1), encoded=encoded)
+        training.advance()
+    assert len(training.progress.losses) == 1
+    assert texts_of(2) == texts_of(2)
