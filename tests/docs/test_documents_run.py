@@ -40,6 +40,15 @@ def test_the_readmes_commands_run_in_order(tmp_path, monkeypatch, capsys):
         assert main(arguments) == 0, (arguments[0], capsys.readouterr().err)
 
 
+def test_the_commands_about_notes_run_in_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    typed = commands(ROOT / "docs" / "i-have-notes.md")
+    assert len(typed) >= 2
+    for program, *arguments in typed:
+        assert program == "clinveil"
+        assert main(arguments) == 0, (arguments[0], capsys.readouterr().err)
+
+
 def test_the_readmes_python_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (program,) = blocks(ROOT / "README.md", "python")

@@ -120,6 +120,7 @@ def _good() -> list[list[str]]:
         [*study, "-o", "study", "--max-documents", "150", "--workers", "1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
+        ["prepare", "medtext", notes, "-o", "medtext", "--train", "60", "--valid", "9", "--test", "9"],
     ]
 
 
@@ -131,6 +132,7 @@ def _bad() -> list[list[str]]:
     bad += [["evaluate", "nli", "vectors", "--train", name] for name in ("sentences-one.csv", "bytes.csv")]
     bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
     bad += [["prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
+    bad += [["prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
     return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
 
 
@@ -182,6 +184,8 @@ def test_no_canary_in(desk, what):
         "findings-nli.json",
         "findings-casing.json",
         "study/findings.json",
+        "medtext/counts.json",
+        "medtext/hashes.json",
     ],
 )
 def test_no_canary_in_what_others_may_see(desk, name):
@@ -199,6 +203,6 @@ def test_scratch_text_is_gone(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    for place in ("out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study"):
+    for place in ("out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study", "medtext"):
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:
             assert path.stat().st_mode & 0o077 == 0, path.name

@@ -60,7 +60,9 @@ def split_notes(
         words += sum(lengths[row] for row in group)
         parts["train"] += group
     _refuse_short(parts, words, sizes, len(patients))
-    return {name: [rows[i] for i in rng.permutation(len(rows))] for name, rows in parts.items()}
+    for name in reversed(PARTS):  # training last: its size must not change the order of the others
+        parts[name] = [parts[name][i] for i in rng.permutation(len(parts[name]))]
+    return parts
 
 
 def _enough(notes: int, words: int, sizes: SplitSizes) -> bool:

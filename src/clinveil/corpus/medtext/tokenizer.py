@@ -61,7 +61,7 @@ def sentences(paragraph: str) -> list[list[str]]:
 def _sentences(row: list[str]) -> Iterator[list[str]]:
     current: list[str] = []
     over = quoted = False  # the last token that is no closing mark was . ? or !; an odd number of " so far
-    for here, following in zip(row, [*row[1:], ""], strict=True):
+    for here, following in zip(row, [*row, ""][1:], strict=True):
         current.append(here)
         if here == '"':
             over, quoted = over and quoted, not quoted

@@ -1,0 +1,205 @@
+"""MedText's form of one note: every rule of paper C's code on cases solved by hand, and what no note may break."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext, splitter
+from clinveil.corpus.medtext.paragraphs import FULL_LINE, Paragraph, paragraphs
+from clinveil.corpus.medtext.tokenizer import sentences, tokens
+from clinveil.errors import MissingExtra
+from clinveil.spans import LABELS
+
+FULL = "this line of the note is as full as can be"  # 42 characters
+SHORT = FULL[:-1]
+
+
+def texts(note, tags="all"):
+    return [paragraph.text for paragraph in paragraphs(note, tags)]
+
+
+def test_a_line_is_full_from_42_characters():
+    assert len(FULL) == FULL_LINE == 42
+    assert texts(f"{FULL}\nNext") == [f"{FULL} Next"]
+    assert texts(f"{SHORT}\nNext") == [SHORT, "Next"]
+    assert texts(f"   {SHORT}   \nNext") == [SHORT, "Next"]  # blanks around it do not count
+
+
+def test_a_short_line_goes_on_in_lower_case_only():
+    assert texts("chest pain\nand fever") == ["chest pain and fever"]
+    assert texts("chest pain\nAnd fever") == ["chest pain", "And fever"]
+    assert texts("chest pain\n5 mg") == ["chest pain", "5 mg"]
+    assert texts("chest pain\n\nand fever") == ["chest pain", "and fever"]
+
+
+def test_one_empty_line_after_a_full_line_may_be_an_accident():
+    assert texts(f"{FULL}\n\nand so on") == [f"{FULL} and so on"]
+    assert texts(f"{FULL}\n\nAnd so on") == [FULL, "And so on"]
+    assert texts(f"{FULL}\n\n\nand so on") == [FULL, "and so on"]
+
+
+def test_a_line_that_ends_with_a_colon_ends_a_paragraph():
+    assert texts(f"{FULL}\nand allergies:\nnone known") == [f"{FULL} and allergies:", "none known"]
+
+
+@pytest.mark.parametrize("number", ["1", "9", "10", "99"])
+def test_a_list_entry_begins_a_paragraph(number):
+    found = list(paragraphs(f"{FULL}\n{number}. aspirin\ndaily"))
+    assert found == [Paragraph("", FULL, False), Paragraph(number, "aspirin daily", False)]
+
+
+@pytest.mark.parametrize("line", ["0. aspirin", "100. aspirin", "1.aspirin", "1) aspirin", "01. aspirin", "1."])
+def test_what_is_no_list_entry(line):
+    assert list(paragraphs(f"{FULL}\n{line}")) == [Paragraph("", f"{FULL} {line}", False)]
+
+
+def test_an_entry_of_one_line_is_never_cut():
+    assert medtext("1. Take it. Twice: daily.") == "1 . Take it . Twice : daily ."
+    long = f"2. {FULL}\nand more. Then stop.\n3. End."
+    assert medtext(long) == f"2 . {FULL} and more .\nThen stop .\n3 . End ."
+
+
+def test_an_entry_with_nothing_but_a_tag_or_dots():
+    assert medtext("1. [**Name**]") == f"1 . {DEIDENTIFIED}"
+    assert medtext("4. >..<") == "4 ."
+
+
+def test_a_discharge_date_has_a_line_of_its_own():
+    note = "Admission Date:  [**2118-6-2**]       Discharge Date:  [**2118-6-14**]"
+    assert medtext(note) == f"Admission Date :\n{DEIDENTIFIED}\nDischarge Date :\n{DEIDENTIFIED}"
+    assert texts(f"{FULL}\nDischarge Date: today") == [FULL, "Discharge Date: today"]
+
+
+PUBLISHED = ["[**Name**]", "[**2118-6-2**]", "[**Hospital1 (un) 18**]", "[**a/b\\c-d**]"]
+OTHER = ["[**Doe, J.**]", "[**#12**]", "[**O'Neil**]", "[**Known lastname &**]", "[****]"]
+
+
+@pytest.mark.parametrize("tag", PUBLISHED)
+@pytest.mark.parametrize("mode", ["all", "published"])
+def test_tags_that_both_modes_replace(tag, mode):
+    assert medtext(f"saw {tag} today", tags=mode) == f"saw {DEIDENTIFIED} today"
+
+
+@pytest.mark.parametrize("tag", [*OTHER, "___", *(f"[{label}]" for label in LABELS)])
+def test_tags_that_the_published_code_leaves(tag):
+    assert medtext(f"saw {tag} today") == f"saw {DEIDENTIFIED} today"
+    assert DEIDENTIFIED not in medtext(f"saw {tag} today", tags="published").split()
+
+
+def test_the_published_code_swallows_brackets_quote_and_colon():
+    note = "by ('[**Name**]): seen"
+    assert medtext(note, tags="published") == f"by {DEIDENTIFIED} : seen".replace(" : ", " ")
+    assert medtext(note) == f"by ( ' {DEIDENTIFIED} ) :\nseen"
+
+
+def test_tags_touch_words_and_lines():
+    assert medtext("Dr.[**Name**]'s note") == f"Dr. {DEIDENTIFIED} 's note"
+    assert medtext("at [**Hospital\n18**] today") == f"at {DEIDENTIFIED} today"
+    assert medtext("a line ____ of _____ marks") == "a line ____ of _____ marks"
+    assert medtext("a ___F with ___'s") == f"a {DEIDENTIFIED} F with {DEIDENTIFIED} 's"
+
+
+def test_a_tag_counts_as_twelve_characters():
+    assert texts("x" * 30 + "[**Name**]\nNext") == ["x" * 30 + f" {DEIDENTIFIED} Next".rstrip()]
+    assert texts("x" * 29 + "[**Name**]\nNext") == ["x" * 29 + f" {DEIDENTIFIED}", "Next"]
+
+
+def test_only_dots_between_angles_are_filler():
+    assert medtext("K >...< low") == "K low"
+    assert medtext("HR > 100 and BP < 90") == "HR > 100 and BP < 90"
+    assert medtext("[**A**] and [**B**]") == f"{DEIDENTIFIED} and {DEIDENTIFIED}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He is well. She is not.", ["He is well .", "She is not ."]),
+        ("He is well. she is not.", ["He is well . she is not ."]),
+        ("Really?! Yes... No.", ["Really ? !", "Yes ... No ."]),
+        ("BP: 120/80. Time: 10:30.", ["BP :", "120/80 .", "Time :", "10:30 ."]),
+        ('He said "stop." Then left.', ['He said " stop . "', "Then left ."]),
+        ('He fell. "I am fine." He left.', ["He fell .", '" I am fine . "', "He left ."]),
+        ("(See below.) Then go.", ["( See below . )", "Then go ."]),
+        ("Dr. Ann B. Smith vs. Mr. Jones", ["Dr. Ann B. Smith vs. Mr. Jones"]),
+        ("Approx. 5 ml. No. 7. Smoker? No. Never.", ["Approx. 5 ml .", "No. 7 .", "Smoker ?", "No .", "Never ."]),
+        ("Take p.o. Q.I.D. with food, e.g. milk.", ["Take p.o. Q.I.D. with food , e.g. milk ."]),
+        ("Given 2.5 mg. 3 doses.", ["Given 2.5 mg .", "3 doses ."]),
+        (f"Seen. {DEIDENTIFIED} agreed.", ["Seen .", f"{DEIDENTIFIED} agreed ."]),
+    ],
+)
+def test_sentence_borders(text, expected):
+    assert [" ".join(row) for row in sentences(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("don't CAN'T isn’t", "do n't CA N'T is n’t"),
+        ("patient's they've I'm she’ll he'd", "patient 's they 've I 'm she ’ll he 'd"),
+        ("1,200 3.5 120/80 3/4/2011 10:30 98.6F", "1,200 3.5 120/80 3/4/2011 10:30 98.6 F"),
+        ("x-ray q4h 50% w/o", "x - ray q4h 50 % w / o"),
+        ("a--b ==== *** #1", "a -- b ==== *** # 1"),
+        ("naïve Zoe\u0308 Қызыл 漢字 हिन्दी مُحَمَّد", "naïve Zoe\u0308 Қызыл 漢字 हिन्दी مُحَمَّد"),
+        ("5 µg ½ tab 37°C ≥3", "5 µg ½ tab 37 ° C ≥ 3"),
+        ("soft\u00adhyphen zero\u200dwidth", "soft\u00adhyphen zero\u200dwidth"),
+        (f"<unk> <eos> {DEIDENTIFIED}", f"< unk > < eos > {DEIDENTIFIED}"),
+    ],
+)
+def test_tokens(text, expected):
+    assert " ".join(tokens(text)) == expected
+
+
+@pytest.mark.parametrize("note", ["", " ", "\n\n", "\t\r\n", "\u2028\x85\xa0", ">..<"])
+def test_nothing_comes_of_nothing(note):
+    assert medtext(note) == ""
+
+
+def test_long_runs_take_their_time_and_no_more():
+    # Each of these took the square of its length where a rule looked back, or tried again from every place.
+    for note in (
+        ")" * 200_000,
+        "1" * 200_000,
+        "a" * 200_000,
+        "'\"" * 100_000,
+        "[**" * 60_000,
+        ">" * 200_000,
+        "_" * 10**5,
+    ):
+        assert "".join(medtext(note).split()) == note
+
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+NOTE = st.one_of(ANY, st.text(st.sampled_from("aB1. :\n\"')(?[*]_<>-'\u0308\u2028é"), max_size=200))
+
+
+@given(NOTE)
+def test_tokens_lose_white_space_only(text):
+    assert "".join(tokens(text)) == "".join(text.split())
+    assert [token for row in sentences(text) for token in row] == tokens(text)
+
+
+@given(NOTE, st.sampled_from(["all", "published"]))
+def test_the_form_holds_for_any_text(text, tags):
+    made = medtext(text, tags=tags)
+    assert UNK not in made.split()
+    for line in made.split("\n") if made else []:
+        assert line == " ".join(line.split())
+        assert line
+
+
+@given(st.text(st.sampled_from("aB1,. \n\"')(?-é"), max_size=200))
+def test_a_note_without_tags_loses_white_space_only(text):
+    assert "".join(medtext(text).split()) == "".join(text.split())
+
+
+def test_spacy_where_it_is_asked_for():
+    if importlib.util.find_spec("spacy") is None:
+        with pytest.raises(MissingExtra, match=r"clinveil\[spacy\]"):
+            splitter("spacy")
+        return
+    made = medtext("Dr. [**Name**] said: don't. He left.", split=splitter("spacy"))
+    assert made == f"Dr. {DEIDENTIFIED} said :\ndo n't .\nHe left ."
