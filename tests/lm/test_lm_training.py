@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, plan_for, same, texts_of, trained, training_of
+from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, plan_for, same, trained, training_of
 
 from clinveil.errors import InputError
 from clinveil.lm.model import fit_of
@@ -149,7 +149,7 @@ def test_a_fully_masked_training_leaves_the_weights_where_they_were():
 def test_the_loss_falls_and_the_order_of_words_is_learnt():
     text = "\n".join(["w0 w1 w2 w3 w4"] * 4)
     encoded = encode([text] * 8, VOCABULARY)
-    for recipe in (changed(width=16, epochs=30, dropout=0.0), changed(GPT, width=16, epochs=40, dropout=0.0)):
+    for recipe in (changed(width=16, epochs=20, dropout=0.0), changed(GPT, width=16, epochs=20, dropout=0.0)):
         with seeded(0):
             training = training_of(recipe, encoded=encoded)
             training.advance()
@@ -364,4 +364,4 @@ def test_notes_of_one_token_and_one_lane_train():
         training = training_of(changed(lanes=1, epochs=1), encoded=encoded)
         training.advance()
     assert len(training.progress.losses) == 1
-    assert texts_of(2) == texts_of(2)
+    assert training.progress.losses[0] == pytest.approx(math.log(VOCABULARY.size), rel=0.2)

@@ -16,7 +16,7 @@ from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import END, WordVocabulary, digest, vocabulary_of
 
 pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-from clinveil.lm.byte_pairs import SMALLEST, BytePairs, train_byte_pairs  # noqa: E402
+from clinveil.lm.byte_pairs import SMALLEST, BytePairs, train_byte_pairs
 
 TEXTS = ["Patient denies pain .\nNo fever now .", "Patient has pain .", "No pain now ."] * 2
 ODD = "naïve 🩺 👩‍⚕️ ﷽ e\u0301 Ω≈ç 日本語 \u200b|\u200d \ufffd \U0010ffff"
@@ -126,7 +126,9 @@ def test_byte_pairs_are_of_the_size_asked_for_where_the_text_has_pairs():
 
 
 def test_learnt_pairs_make_notes_shorter():
-    assert train_byte_pairs(TEXTS, 400).encode(TEXTS[0]).size < train_byte_pairs(TEXTS, SMALLEST).encode(TEXTS[0]).size / 2
+    assert (
+        train_byte_pairs(TEXTS, 400).encode(TEXTS[0]).size < train_byte_pairs(TEXTS, SMALLEST).encode(TEXTS[0]).size / 2
+    )
 
 
 PAIRS = train_byte_pairs(TEXTS, 320)
@@ -208,7 +210,7 @@ def test_vocabulary_of_settings_keeps_frequent_words_and_those_asked_for():
 def test_vocabulary_of_settings_can_be_byte_pairs():
     made = make_vocabulary(plain_notes(TEXTS), ModelSettings(vocabulary_size=300))
     assert made.kind == "bytes"
-    assert made.size == 300
+    assert digest(made) == digest(train_byte_pairs(TEXTS, 300))
 
 
 def test_no_repr_shows_a_word():

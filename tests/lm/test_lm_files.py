@@ -1,0 +1,318 @@
+"""Models and states of trainings in files: there and back, damaged, of others, private, and a full disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import pickletools
+import stat
+
+import numpy as np
+import pytest
+from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of, same, texts_of, training_of
+
+from clinveil.errors import InputError
+from clinveil.lm.ngram import Ngram
+from clinveil.lm.unigram import train_unigram
+from clinveil.lm.vocabulary import WordVocabulary, digest
+
+torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
+from clinveil.lm.byte_pairs import train_byte_pairs  # noqa: E402
+from clinveil.lm.checkpoint import load_model, save_model  # noqa: E402
+from clinveil.lm.network import build  # noqa: E402
+from clinveil.lm.neural_model import NeuralModel  # noqa: E402
+from clinveil.lm.states import read_tensors, save_training, set_weights, weights_of, write_tensors  # noqa: E402
+from clinveil.neural import seeded  # noqa: E402
+
+MODELS = {
+    "lstm": model_of(LSTM),
+    "lstm-untied": model_of(changed(tied=False)),
+    "gpt": model_of(GPT),
+    "gpt-tied": model_of(changed(GPT, tied=True)),
+    "unigram": train_unigram(encoded_of(), VOCABULARY, alpha=0.25),
+}
+NEURAL = [name for name in MODELS if name != "unigram"]
+NOTES = [encoded_of(seed=6).note(row) for row in range(5)]
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Save a model by name; the folder."""
+
+    def save(name):
+        folder = tmp_path / name
+        save_model(MODELS[name], folder, {"seed": 3, "losses": [1.5]})
+        return folder
+
+    return save
+
+
+@every_model
+def test_there_and_back(name, saved):
+    folder = saved(name)
+    model, about = load_model(folder)
+    assert about == {"seed": 3, "losses": [1.5]}
+    assert model.kind == name.partition("-")[0]
+    assert model.vocabulary.as_dict() == VOCABULARY.as_dict()
+    for one, other in zip(model.score(NOTES), MODELS[name].score(NOTES), strict=True):
+        assert (one == other).all()
+    if name in NEURAL:
+        assert same(model.network.state_dict(), MODELS[name].network.state_dict())
+        assert model.network.recipe == MODELS[name].network.recipe
+        assert (model.network.input is model.network.output) == model.network.recipe.tied
+
+
+@every_model
+def test_saved_twice_is_the_same_and_replaces_the_old_one(name, saved):
+    folder = saved(name)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert saved(name) == folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_byte_pairs_go_with_their_model(tmp_path):
+    vocabulary = train_byte_pairs(texts_of(4), 300)
+    with seeded(0):
+        model = NeuralModel(vocabulary, build(vocabulary.size, LSTM))
+    save_model(model, tmp_path / "m", {})
+    back, _ = load_model(tmp_path / "m")
+    assert digest(back.vocabulary) == digest(vocabulary)
+    note = vocabulary.encode("naïve 🩺")
+    assert (back.score([note])[0] == model.score([note])[0]).all()
+
+
+@every_model
+def test_only_the_owner_reads_and_nothing_is_pickled(name, saved):
+    before = os.umask(0o022)
+    try:
+        folder = saved(name)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    files = sorted(folder.iterdir())
+    weights = "counts.npy" if name == "unigram" else "model.safetensors"
+    assert [path.name for path in files] == sorted(["SECRET.txt", "model.json", "vocabulary.json", weights])
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+        data = path.read_bytes()
+        assert not data.startswith((b"\x80", b"PK"))
+        assert b"torch._utils" not in data
+    with pytest.raises(ValueError):  # no row of a pickle's instructions
+        list(pickletools.genops((folder / weights).read_bytes()))
+
+
+def test_an_ngram_is_not_kept(tmp_path):
+    with pytest.raises(InputError, match="not kept"):
+        save_model(Ngram(encoded_of(), VOCABULARY), tmp_path / "m", {})
+    assert not (tmp_path / "m").exists()
+
+
+def refused(folder, match):
+    """Loading fails with one clear line, which holds no word of the vocabulary."""
+    with pytest.raises(InputError, match=match) as caught:
+        load_model(folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 200
+    assert "w1" not in message
+    assert caught.value.__cause__ is None
+
+
+@every_model
+def test_a_missing_file_is_named(name, saved, tmp_path):
+    refused(tmp_path / "nowhere", r"nowhere: has no readable model\.json")
+    for path in sorted(saved(name).iterdir()):
+        if path.name == "SECRET.txt":
+            continue
+        kept = path.read_bytes()
+        path.unlink()
+        refused(path.parent, "no readable|no file of weights")
+        path.write_bytes(kept)
+    load_model(tmp_path / name)
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "half": lambda data: data[: len(data) // 2],
+    "zeros": lambda data: b"\x00" * len(data),
+    "ones": lambda data: b"\xff" * len(data),
+    "list": lambda data: b"[1, 2]",
+    "pickle": lambda data: pickle.dumps({"a": [1, 2]}),
+    "zip": lambda data: b"PK\x03\x04" + data,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("name", ["unigram", "lstm"])
+def test_a_damaged_file_is_refused_in_one_line(name, damage, saved):
+    for path in sorted(saved(name).iterdir()):
+        if path.name == "SECRET.txt":
+            continue
+        kept = path.read_bytes()
+        path.write_bytes(damage(kept))
+        refused(path.parent, "no readable|no file of weights|no vocabulary|no language model|counts")
+        path.write_bytes(kept)
+
+
+def test_a_pickle_in_place_of_counts_is_never_run(saved, tmp_path):
+    class Bad:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    folder = saved("unigram")
+    for write in (lambda: (folder / "counts.npy").write_bytes(pickle.dumps(Bad())), lambda: objects(folder, Bad())):
+        write()
+        refused(folder, "no readable counts")
+        assert not (tmp_path / "ran").exists()
+
+
+def objects(folder, value):
+    np.save(folder / "counts.npy", np.array([value], dtype=object), allow_pickle=True)
+
+
+@pytest.mark.parametrize("counts", [np.ones(23), np.full(23, -1), np.ones(5, dtype=np.int64), np.ones((23, 1), int)])
+def test_other_numbers_are_no_counts(counts, saved):
+    folder = saved("unigram")
+    np.save(folder / "counts.npy", counts)
+    refused(folder, "counts")
+
+
+def edited(folder, **values):
+    said = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({**said, **values}))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("lstm", {"recipe": None}),
+        ("lstm", {"recipe": {"kind": "lstm"}}),
+        ("lstm", {"recipe": {**LSTM.as_dict(), "width": "x"}}),
+        ("lstm", {"recipe": {**LSTM.as_dict(), "width": -1}}),
+        ("gpt", {"recipe": {**GPT.as_dict(), "heads": 0}}),
+        ("lstm", {"recipe": {**LSTM.as_dict(), "width": 16}}),
+        ("lstm", {"recipe": {**LSTM.as_dict(), "layers": 3}}),
+        ("lstm", {"recipe": GPT.as_dict()}),
+        ("lstm", {"about": [1]}),
+        ("lstm", {"schema": "clinveil.model/99"}),
+        ("unigram", {"alpha": None}),
+        ("unigram", {"alpha": -1}),
+        ("lstm", {"kind": "unigram"}),
+        ("unigram", {"kind": "lstm"}),
+    ],
+)
+def test_a_model_file_that_says_something_else_is_refused(name, values, saved):
+    folder = saved(name)
+    edited(folder, **values)
+    refused(folder, "recipe|weights|counts|Lidstone|no language model")
+
+
+@every_model
+def test_another_vocabulary_is_refused(name, saved):
+    folder = saved(name)
+    other = WordVocabulary([*VOCABULARY.words[4:], "new"])
+    (folder / "vocabulary.json").write_text(json.dumps(other.as_dict()))
+    refused(folder, "vocabulary is not the one")
+
+
+def test_weights_of_another_vocabulary_are_refused(saved):
+    """All of the same size: only the hash tells them apart."""
+    folder = saved("lstm")
+    other = WordVocabulary(VOCABULARY.words[3:][::-1])
+    (folder / "vocabulary.json").write_text(json.dumps(other.as_dict()))
+    edited(folder, vocabulary_sha256=digest(other))
+    refused(folder, "weights are of another vocabulary")
+
+
+def full_disk(monkeypatch):
+    """No byte more can be written: every way of writing fails as on a full disk."""
+    from pathlib import Path
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("clinveil.files.write_array", full)
+
+
+@pytest.mark.parametrize("name", ["lstm", "unigram"])
+def test_a_full_disk_leaves_the_old_model_whole(name, saved, monkeypatch):
+    folder = saved(name)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with monkeypatch.context() as patched:
+        full_disk(patched)
+        with pytest.raises(OSError, match="No space"):
+            save_model(MODELS[name], folder, {"other": 1})
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    load_model(folder)
+
+
+def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
+    path = tmp_path / "state.safetensors"
+    with seeded(0):
+        training = training_of(changed(optimizer="adamw", rate=1e-2))
+        training.advance(2)
+        save_training(training, path, "me")
+        before = path.read_bytes()
+        training.advance(4)
+        with monkeypatch.context() as patched:
+            full_disk(patched)
+            with pytest.raises(OSError, match="No space"):
+                save_training(training, path, "me")
+        assert path.read_bytes() == before
+        assert [one.name for one in tmp_path.iterdir()] == ["state.safetensors"]
+        save_training(training, path, "me")
+    assert path.read_bytes() != before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_tensors_there_and_back(tmp_path):
+    tensors = {"a": torch.arange(6).reshape(2, 3).t(), "b": torch.tensor(float("nan")), "c": torch.zeros(0, 4)}
+    write_tensors(tmp_path / "t", tensors, {"said": [1, "é"]})
+    back, about = read_tensors(tmp_path / "t")
+    assert about == {"said": [1, "é"]}
+    assert (back["a"] == tensors["a"]).all()
+    assert torch.isnan(back["b"])
+    assert back["c"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_tensors_are_refused(damage, tmp_path):
+    path = tmp_path / "state.safetensors"
+    write_tensors(path, {"a": torch.ones(50)}, {})
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match=r"state\.safetensors: is no file of weights"):
+        read_tensors(path)
+
+
+def test_safetensors_of_others_are_refused(tmp_path):
+    from safetensors.torch import save
+
+    (tmp_path / "a").write_bytes(save({"a": torch.ones(2)}))
+    (tmp_path / "b").write_bytes(save({"a": torch.ones(2)}, {"format": "pt"}))
+    for name in ("a", "b"):
+        with pytest.raises(InputError, match="no file of weights"):
+            read_tensors(tmp_path / name)
+
+
+def test_weights_are_put_back_only_where_they_fit():
+    with seeded(0):
+        one, other, wide = build(23, LSTM), build(23, LSTM), build(24, LSTM)
+    set_weights(other, weights_of(one))
+    assert same(one.state_dict(), other.state_dict())
+    for weights in (weights_of(wide), {}, {**weights_of(one), "more": torch.ones(1)}):
+        with pytest.raises(InputError, match="another model or vocabulary"):
+            set_weights(other, weights)
+
+
+def test_kept_weights_do_not_change_with_the_training():
+    with seeded(0):
+        training = training_of()
+        kept = weights_of(training.network)
+        copy = {name: part.clone() for name, part in kept.items()}
+        training.advance(2)
+    assert same(kept, copy)

@@ -1,0 +1,150 @@
+"""Scoring under networks: probabilities, the same as word by word, whatever stands beside a note."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of
+
+from clinveil.lm.model import fit_of
+from clinveil.lm.vocabulary import END
+
+torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+from clinveil.lm.scoring import LANES, PIECE  # noqa: E402
+
+SIZE = VOCABULARY.size
+MODELS = {
+    "lstm": model_of(LSTM, sharpen=0.5),
+    "lstm-untied": model_of(changed(layers=1, tied=False, dropout=0.0), sharpen=0.5),
+    "gpt": model_of(GPT, sharpen=0.4),
+    "gpt-tied": model_of(changed(GPT, tied=True, window=2, layers=1), sharpen=0.4),
+}
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def long_notes(lengths, seed=0):
+    """Notes of so many random tokens, an end the last."""
+    rng = np.random.default_rng(seed)
+    return [np.append(rng.integers(1, SIZE, n - 1), END).astype(np.int32) for n in lengths]
+
+
+def by_stream(model, note):
+    """Log-probabilities of a note, word by word, from a stream of one lane."""
+    stream, logs = model.stream(1), []
+    for token in note:
+        logs.append(np.log(stream.probabilities()[0, token]))
+        stream.push(np.array([token], dtype=np.int64))
+    return np.array(logs)
+
+
+@every_model
+def test_probabilities_of_the_whole_vocabulary_add_up_to_1(model):
+    for prefix in ([], [4], [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]):
+        notes = [np.array([*prefix, word], dtype=np.int32) for word in range(SIZE)]
+        chances = np.exp([logs[-1] for logs in model.score(notes)])
+        assert chances.sum() == pytest.approx(1, abs=1e-5)
+        assert chances.min() > 0
+        assert chances.max() > 1.5 / SIZE  # or the test would not tell a word from another
+
+
+@every_model
+def test_scores_are_those_of_the_stream(model):
+    """For the GPT: shorter than half a window, around one and two windows, and far longer."""
+    for note in long_notes([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 25, 40, PIECE + 7]):
+        (logs,) = model.score([note])
+        assert logs == pytest.approx(by_stream(model, note), abs=1e-5)
+
+
+@every_model
+def test_what_stands_beside_a_note_does_not_change_it(model):
+    notes = long_notes(np.random.default_rng(1).integers(1, 50, 2 * LANES + 5))
+    together = model.score(notes)
+    assert [logs.size for logs in together] == [note.size for note in notes]
+    for note, logs in zip(notes, together, strict=True):
+        assert logs == pytest.approx(model.score([note])[0], abs=1e-5)
+    backwards = model.score(notes[::-1])[::-1]
+    for one, other in zip(together, backwards, strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+
+
+@every_model
+def test_the_same_call_gives_the_same_bits(model):
+    notes = long_notes([30, 3, 17])
+    model.network.train()  # scoring turns dropout off itself
+    first = model.score(notes)
+    assert all((one == other).all() for one, other in zip(first, model.score(notes), strict=True))
+    assert first[0].dtype == np.float64
+
+
+@every_model
+def test_no_note_has_no_scores(model):
+    assert model.score([]) == []
+
+
+@every_model
+def test_a_score_sees_all_of_the_past_and_nothing_of_the_future(model):
+    note = long_notes([20])[0]
+    other = note.copy()
+    other[10] = note[10] % (SIZE - 1) + 1
+    one, two = model.score([note])[0], model.score([other])[0]
+    assert one[:10] == pytest.approx(two[:10], abs=1e-6)
+    assert abs(one[11] - two[11]) > 1e-4
+
+
+def test_a_lane_begun_anew_is_a_new_lane():
+    for model in MODELS.values():
+        stream = model.stream(3)
+        fresh = stream.probabilities()
+        assert fresh.sum(axis=1) == pytest.approx(1, abs=1e-12)
+        for token in (3, 7, 2, 9, 11, 4, 5):
+            stream.push(np.array([token, token, token + 1], dtype=np.int64))
+        before = stream.probabilities()
+        stream.reset(np.array([1]))
+        after = stream.probabilities()
+        assert after[1] == pytest.approx(fresh[1], abs=1e-7)
+        assert after[[0, 2]] == pytest.approx(before[[0, 2]], abs=1e-7)
+        stream.reset(np.array([], dtype=np.int64))
+        assert (stream.probabilities() == after).all()
+        stream.push(np.array([5, 5, 5], dtype=np.int64))
+        own = model.stream(1)
+        own.push(np.array([5], dtype=np.int64))
+        assert stream.probabilities()[1] == pytest.approx(own.probabilities()[0], abs=1e-6)
+
+
+def test_lanes_of_a_gpt_fill_their_windows_at_different_times():
+    """Lanes are reset at different places, so one is read anew while others go on."""
+    model = MODELS["gpt"]
+    notes = long_notes([29, 29, 29], seed=4)
+    stream, logs = model.stream(3), [[], [], []]
+    places = [0, 0, 0]
+    for step in range(40):
+        if step == 4:
+            stream.reset(np.array([1]))
+            places[1], logs[1] = 0, []
+        if step == 9:
+            stream.reset(np.array([2]))
+            places[2], logs[2] = 0, []
+        now = [int(note[place % 29]) for note, place in zip(notes, places, strict=True)]
+        chances = stream.probabilities()
+        for lane in range(3):
+            logs[lane].append(np.log(chances[lane, now[lane]]))
+        stream.push(np.array(now, dtype=np.int64))
+        places = [place + 1 for place in places]
+    for note, seen in zip(notes, logs, strict=True):
+        assert seen[:29] == pytest.approx(model.score([note])[0].tolist(), abs=1e-5)
+
+
+def test_a_gpt_forgets_what_is_more_than_a_window_back():
+    note, other = long_notes([30])[0], None
+    other = note.copy()
+    other[2] = note[2] % (SIZE - 1) + 1
+    one, two = (MODELS["gpt"].score([n])[0] for n in (note, other))
+    assert one[9:] == pytest.approx(two[9:], abs=1e-6)
+    assert abs(one[3] - two[3]) > 1e-4
+
+
+def test_perplexity_of_a_network_is_that_of_its_scores():
+    encoded = encoded_of(6)
+    model = MODELS["lstm"]
+    logs = np.concatenate(model.score([encoded.note(row) for row in range(6)]))
+    assert fit_of(model, encoded).perplexity == pytest.approx(np.exp(-logs.mean()))
