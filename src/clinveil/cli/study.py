@@ -9,6 +9,7 @@ from clinveil.cli.lazy import lazy_group
 STUDIES = {
     "jamia-2020": "Paper A: what obfuscation costs on word similarity and classification; its tables on your notes.",
     "jmir-2020": "Paper B: what word vectors trained on notes give away; its Tables 1 to 4 on your notes.",
+    "clinicalnlp-2019": "Paper C: synthetic notes by dropout, their privacy with its floors, audits and utility.",
 }
 
 

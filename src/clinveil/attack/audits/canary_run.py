@@ -27,6 +27,7 @@ from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.ready import ready
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import Drawing, write_notes
 from clinveil.lm.train import make_vocabulary, train_model
@@ -61,11 +62,14 @@ class CanaryRun:
         canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
         with_canaries = read_notes(planted(as_corpus(notes), canaries, rng), prepared=True)
         model, tokens = self._train(with_canaries, canaries, say)
-        text = self._write(model, tokens)
+        with ready(model, threads=self.threads):
+            text = self._write(model, tokens)
         released = PlainNotes(tuple(text), tuple(map(str, range(len(text)))), tuple(map(str, range(len(text)))))
         taken = extracted(canaries, as_corpus(released))
         own = {"model": model.kind, "from": "the model"}
-        found = canary_findings(canaries, exposures(canaries, score_of(model), rng), taken, rng, own)
+        with ready(model, threads=self.threads):
+            bits = exposures(canaries, score_of(model), rng)
+        found = canary_findings(canaries, bits, taken, rng, own)
         n_grams = model_of_text(released, model.vocabulary)
         bits = exposures(canaries, score_of(n_grams), rng)
         by_text = canary_findings(canaries, bits, taken, rng, {"model": model.kind, "from": "released notes"})

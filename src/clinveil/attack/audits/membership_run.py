@@ -16,6 +16,7 @@ from clinveil.finding import Finding
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.ready import ready
 
 
 def infer_membership(
@@ -57,7 +58,8 @@ def infer_membership(
 
 def _totals(model: LanguageModel, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
     notes = [ids[start:end] for start, end in pairwise(offsets)]
-    return np.array([logs.sum() for logs in model.score(notes)])
+    with ready(model):
+        return np.array([logs.sum() for logs in model.score(notes)])
 
 
 def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:

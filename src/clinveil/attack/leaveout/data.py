@@ -74,7 +74,7 @@ def load_data(folder: Path) -> AuditData:
         planted = tuple(tuple(p) for p in plain["planted"])
         vocabulary = vocabulary_of(plain["vocabulary"])
         return AuditData(_notes(folder, "training"), vocabulary, units, validation, planted)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
         raise InputError("holds no data of an audit", where=folder.name, remedy="run again with --force") from None
 
 

@@ -12,6 +12,7 @@ from clinveil.keys import Key
 from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.ready import ready
 from clinveil.lm.sampling import Drawing, write_notes
 from clinveil.lm.vocabulary import END, Vocabulary
 
@@ -29,11 +30,12 @@ def written(model: LanguageModel, tokens: int, seed: int) -> EncodedNotes:
     """Synthetic notes of so many tokens, under the key of a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     rows, made = [], 0
-    for note in write_notes(model, Key.from_seed(seed), Drawing()):
-        rows.append(np.concatenate([note.ids, end]))
-        made += note.ids.size
-        if made >= tokens:
-            break
+    with ready(model):
+        for note in write_notes(model, Key.from_seed(seed), Drawing()):
+            rows.append(np.concatenate([note.ids, end]))
+            made += note.ids.size
+            if made >= tokens:
+                break
     return of_rows(rows, model.vocabulary)
 
 

@@ -14,6 +14,7 @@ from clinveil.files import save_array
 from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes
+from clinveil.lm.ready import ready
 from clinveil.lm.recipe import Recipe
 from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store, name_of
@@ -66,7 +67,8 @@ class Member:
         """Train, score the units, and write what was asked for."""
         data = load_data(self.data)
         model, went = self._train(data, folder, store)
-        save_logs(folder / "logs.npy", units_logs(model, data))
+        with ready(model):
+            save_logs(folder / "logs.npy", units_logs(model, data))
         if self.keep:
             from clinveil.lm.checkpoint import save_model
 

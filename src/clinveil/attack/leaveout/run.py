@@ -50,23 +50,30 @@ class Audit:
 
 
 def audit_of(
-    folder: Path, settings: LeaveOutSettings, *, seed: int, words: int = 0, initial: Path | None = None, name: str = ""
+    folder: Path,
+    settings: LeaveOutSettings,
+    *,
+    seed: int,
+    words: int = 0,
+    initial: Path | None = None,
+    name: str = "",
+    keep: bool = False,
 ) -> Audit:
     """The models that an audit needs.
 
     Args:
         folder: of the data. words: tokens of synthetic notes a model, 0 for none. initial: first weights.
+        keep: keep the model of all units, as a checkpoint.
     """
-    recipe = settings.audit_recipe()
-    full = Member(
-        folder, settings.model, recipe, settings.mode, seed, write=words, initial=initial, device=settings.device
-    )
+    recipe, mode = settings.audit_recipe(), settings.mode
+    bare = Member(folder, settings.model, recipe, mode, seed, write=words, initial=initial, device=settings.device)
+    full = replace(bare, keep=keep)
     units = range(len(load_data(folder).units))
-    left_out = tuple(replace(full, left_out=unit, forks=full) for unit in units)
     if recipe is None:
-        return Audit(folder, full, None, (), tuple(replace(one, forks=None) for one in left_out), name)
-    again = replace(full, repeat=1, write=0)
-    reseeded = tuple(replace(full, seed=seed + 1_000 + i) for i in range(settings.reseeds))
+        return Audit(folder, full, None, (), tuple(replace(bare, left_out=unit) for unit in units), name)
+    left_out = tuple(replace(bare, left_out=unit, forks=full) for unit in units)
+    again = replace(bare, repeat=1, write=0)
+    reseeded = tuple(replace(bare, seed=seed + 1_000 + i) for i in range(settings.reseeds))
     return Audit(folder, full, again, reseeded, left_out, name)
 
 

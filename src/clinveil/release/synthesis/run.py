@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
@@ -21,6 +20,7 @@ from clinveil.keys import Key
 from clinveil.lm.checkpoint import load_model, save_model
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.ready import ready
 from clinveil.lm.sampling import Drawing
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.release.synthesis.floor import Floor
@@ -163,7 +163,7 @@ class Synthesis:
         how, counts = self.settings, Counts()
         drawing = Drawing(how.batch, how.longest, how.temperature, how.top_p)
         batches = draw_notes(model, key, drawing, floor, Wanted(how.count, sides.training.words), counts)
-        with _ready(model, double=how.exact, threads=how.workers):
+        with ready(model, double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if key.test_seed is not None else None)
         return counts, read_back(path)
 
@@ -184,22 +184,6 @@ class Synthesis:
         private_text(self.vault / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
         for line in _lines(counts, floor, looked):
             self.say(line)
-
-
-@contextmanager
-def _ready(model: LanguageModel, *, double: bool, threads: int) -> Iterator[None]:
-    """A network in double precision if asked for, on so many threads: small steps are slower on more."""
-    if model.kind not in ("lstm", "gpt"):
-        yield
-        return
-    from clinveil.lm.neural_model import NeuralModel
-    from clinveil.neural import seeded
-
-    assert isinstance(model, NeuralModel)
-    if double:
-        model.network.double()
-    with seeded(0, threads=threads):
-        yield
 
 
 def _empty(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -186,15 +186,17 @@ def _finding(
     per: float = 0,
     **more: Any,
 ) -> Finding:
-    """The pooled ratio of the synthetic notes and of the real ones; `per` marks a rate, which may pass 1, not a share."""
-    own, control = ({"n": int(rows[:, 1].sum()), **_measured(rows, rng, per)} for rows in map(_rows, pairs))
+    """The pooled ratio of the synthetic notes and of the real ones; `per` marks a rate, which may pass 1."""
+    sides = [_rows(rows) for rows in pairs]
+    own, control = (_measured(rows, rng, per) for rows in sides)
+    n, control_n = (int(rows[:, 1].sum()) for rows in sides)
     detail: dict[str, Any] = {"unit": unit, "notes": len(pairs[0]), "interval": "bootstrap over notes, 95 %", **more}
-    detail |= {"control_is": "real notes", "control_n": control["n"]}
+    detail |= {"per": per or 1, "control_is": "real notes", "control_n": control_n}
     detail |= {"control_low": control["low"], "control_high": control["high"]}
     if own["value"] is None:
         detail["why"] = f"no {unit} to count"
     span = (own["low"], own["high"])
-    return Finding(f"study.{name}", own["value"], own["n"], better, *span, chance, control["value"], SOURCE, detail)
+    return Finding(f"study.{name}", own["value"], n, better, *span, chance, control["value"], SOURCE, detail)
 
 
 def _measured(rows: _Rows, rng: Generator, per: float) -> dict[str, float | None]:
@@ -209,12 +211,12 @@ def _pronouns(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Iter
     own, control = ([row for row in map(pronouns, side) if len(row) > 1] for side in (notes, real))
     sides = (own, control)
     both = [[(int(len(set(row)) == 2), 1) for row in side] for side in sides]
-    switches = [[(sum(a != b for a, b in zip(row, row[1:], strict=False)), len(row)) for row in side] for side in sides]
+    switches = [[(sum(a != b for a, b in pairwise(row)), len(row)) for row in side] for side in sides]
     share, rate = _by_chance(own)
     chance = "pronouns dealt out anew over the synthetic notes"
     unit = "notes with at least two gendered pronouns"
     yield _finding("pronoun_switch", (both[0], both[1]), rng, unit, chance=share, chance_is=chance)
-    unit, per = "gendered pronouns of such notes, switches per 1,000", 1000.0
+    unit, per = "gendered pronouns of notes with at least two", 1000.0
     yield _finding("pronoun_switches", (switches[0], switches[1]), rng, unit, chance=rate, chance_is=chance, per=per)
 
 
@@ -261,22 +263,22 @@ def _note_length(notes: Sequence[str], real: Sequence[str], rng: Generator) -> F
 
 def _type_token_ratio(notes: Sequence[str], real: Sequence[str]) -> Finding:
     """As many tokens of either side, for the ratio falls with their number."""
-    own, control = ([token for note in side for token in note.split()] for side in (notes, real))
-    size = min(FIRST_TOKENS, len(own), len(control) or len(own))
+    sides = [[token for note in side for token in note.split()] for side in (notes, real)]
+    size = min([FIRST_TOKENS, *(len(side) for side in sides if side)])
+    value, control = (len(set(side[:size])) / size if side else None for side in sides)
     detail: dict[str, Any] = {"unit": "tokens", "control_is": "real notes", "first": FIRST_TOKENS}
     detail["interval"] = "none: a note drawn twice adds tokens but no types"
-    if not size:
-        return Finding("study.type_token_ratio", None, 0, source=SOURCE, detail=detail | {"why": "no tokens to count"})
-    value, of_real = (len(set(row[:size])) / size for row in (own, control))
-    return Finding(
-        "study.type_token_ratio", value, size, None, None, None, None, of_real if control else None, SOURCE, detail
-    )
+    if value is None:
+        size, detail["why"] = 0, "no tokens to count"
+    return Finding("study.type_token_ratio", value, size, control=control, source=SOURCE, detail=detail)
 
 
 def _unigram_divergence(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Finding:
     """From one half of the real notes, of the synthetic notes and, as a control, of the other half; as many tokens.
 
     The divergence of small samples is large, so the number over all notes has nothing to stand beside; see `whole`.
+    A value below the control says that the synthetic notes follow these very real notes, as those sampled from a model
+    of them do, and not that they are better than real; notes that the model never saw are the stricter `real`.
     """
     ids: dict[str, int] = {}
     own, control = ([_ids(note, ids) for note in side] for side in (notes, real))

@@ -1,0 +1,103 @@
+"""The audits beside the privacy score: copies, membership, canaries, the clinician's remarks, and a unigram's score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clinveil.attack.audits.canary_run import CanaryRun, as_corpus
+from clinveil.attack.audits.membership_run import infer_membership
+from clinveil.attack.audits.text_model import model_of_text
+from clinveil.attack.copies import copies
+from clinveil.attack.leaveout.closed_form import closed_form
+from clinveil.attack.leaveout.members import Member
+from clinveil.scale.tasks import Result, Store, name_of
+from clinveil.study.clinicalnlp_2019.corpora import REAL, Written
+from clinveil.study.clinicalnlp_2019.parts import Parts, part_of, vocabulary_of_parts
+from clinveil.study.clinicalnlp_2019.qualities import qualities
+from clinveil.study.clinicalnlp_2019.settings import StudySettings
+from clinveil.study.clinicalnlp_2019.utility import told
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Copy scan, membership from the text (and from the model), and section 4.2's counts of one corpus."""
+
+    corpus: Written
+    member: Member | None
+    seed: int
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"copies and membership of: {self.corpus.label}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Corpus and model."""
+        member = name_of(self.member) if self.member else ""
+        return {"corpus": name_of(self.corpus), "member": member, "seed": self.seed, "version": 1}
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """All findings; the real notes are the positive control: a generator that copies."""
+        parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
+        train, valid, test = (part_of(store, parts, name) for name in ("train", "valid", "test"))
+        own = self.corpus.load(store)
+        found = copies(as_corpus(own), as_corpus(train), as_corpus(test), rng)
+        text = model_of_text(own, vocabulary_of_parts(store, parts))
+        found += infer_membership(text, train, test, rng, reference=valid, detail={"from": "released notes"})
+        if self.member is not None:
+            from clinveil.lm.checkpoint import load_model
+
+            model = load_model(store.folder(self.member) / "model")[0]
+            found += infer_membership(model, train, test, rng, reference=valid, detail={"from": "the model"})[1:]
+        seen = test if self.corpus.label == REAL else own
+        found += qualities(seen.texts, train.texts, rng)
+        return told(found, corpus=self.corpus.label)
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """An audit copy with canaries, of one dropout."""
+
+    parts: Parts
+    label: str
+    dropout: float
+    settings: StudySettings
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"canaries: {self.label}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """Notes and model."""
+        own = {"parts": name_of(self.parts), "dropout": self.dropout, "size": self.settings.size}
+        return own | {"seed": self.settings.seed, "version": 1}
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Exposure and extraction."""
+        how = self.settings.leave_out(self.dropout, "exact")
+        run = CanaryRun(how, self.settings.seed, each=self.settings.scale.canaries)
+        return told(run(part_of(store, self.parts, "train")), corpus=self.label)
+
+
+@dataclass(frozen=True)
+class UnigramScore:
+    """S-PDTP of the unigram, in closed form, for every note."""
+
+    parts: Parts
+
+    title = "S-PDTP of the unigram"
+
+    def identity(self) -> Mapping[str, Any]:
+        """The notes."""
+        return {"parts": name_of(self.parts), "version": 1}
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """The score over all patients."""
+        rng = np.random.default_rng([self.parts.seed, 10])
+        return told(closed_form(part_of(store, self.parts, "train"), rng), corpus="unigram")

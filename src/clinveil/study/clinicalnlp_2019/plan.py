@@ -1,0 +1,115 @@
+"""All tasks of the study, in the order in which they need one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from clinveil.attack.leaveout.command import kept
+from clinveil.attack.leaveout.data import load_data
+from clinveil.attack.leaveout.prepare import prepare
+from clinveil.attack.leaveout.run import Audit, audit_of, perform_audits
+from clinveil.attack.leaveout.settings import LeaveOutSettings
+from clinveil.corpus.medtext import SplitSizes
+from clinveil.scale.local import Map
+from clinveil.scale.tasks import Store, Work, perform, perform_all
+from clinveil.study.clinicalnlp_2019.audits import Canaries, Looked, UnigramScore
+from clinveil.study.clinicalnlp_2019.corpora import REAL, UNIGRAM, Written
+from clinveil.study.clinicalnlp_2019.parts import Parts, Source, part_of, vocabulary_of_parts
+from clinveil.study.clinicalnlp_2019.settings import StudySettings
+from clinveil.study.clinicalnlp_2019.utility import Casing, Embedding, Inference, Predicted, Similar, digests
+
+Say = Callable[[str], None]
+PLANTED = "with planted names"
+
+
+@dataclass
+class Study:
+    """The study's tasks; filled as it goes.
+
+    Attributes:
+        audits: by dropout, `exact`; compat: the same by paper C's code; planted: of the least dropout, with names.
+        works: everything that returned findings.
+    """
+
+    settings: StudySettings
+    store: Store
+    over: Map
+    say: Say
+    parts: Parts
+    audits: dict[float, Audit] = field(default_factory=dict)
+    compat: dict[float, Audit] = field(default_factory=dict)
+    planted: Audit | None = None
+    corpora: list[Written] = field(default_factory=list)
+    works: list[Work] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Do all that is not done."""
+        perform(self.store, self.parts)
+        self._plan_audits()
+        every = [*self.audits.values(), *self.compat.values(), *([self.planted] if self.planted else [])]
+        how = self.settings
+        perform_audits(self.store, every, self.over, self.say, workers=how.workers, most_hours=how.max_hours)
+        self._plan_corpora()
+        self._stage("corpora", self.corpora)
+        embeddings = [Embedding(corpus, how.scale.dim, how.seed) for corpus in self.corpora]
+        first = [*self._audits_beside(), *embeddings]
+        self._stage("utility and audits", first)
+        last = self._with_vectors(embeddings)
+        self._stage("word vectors", last)
+        self.works = [*(work for work in first if not isinstance(work, Embedding)), *last]
+
+    def _stage(self, name: str, works: Sequence[Work]) -> None:
+        perform_all(self.store, works, self.over, lambda line: self.say(f"{name} {line}"))
+
+    def _plan_audits(self) -> None:
+        how, modes = self.settings, (("exact", self.audits), ("compat", self.compat))
+        for dropout in how.dropout:
+            for mode, audits in modes if how.compat else modes[:1]:
+                audits[dropout] = self._audit(how.leave_out(dropout, mode))  # type: ignore[arg-type]
+        self.planted = self._audit(how.leave_out(how.dropout[0], "exact", names=True), PLANTED)
+
+    def _audit(self, settings: LeaveOutSettings, name: str = "") -> Audit:
+        notes = part_of(self.store, self.parts, "train")
+        # Without names in it the vocabulary is that of all parts, as in paper C.
+        words = None if settings.plant_names else vocabulary_of_parts(self.store, self.parts)
+        data = prepare(notes, settings, np.random.default_rng([self.settings.seed, 2]), vocabulary=words)
+        folder = kept(self.store, data)
+        main = settings.mode == "exact" and not name
+        tokens = load_data(folder).encoded.ids.size if main else 0
+        audit = audit_of(folder, settings, seed=self.settings.seed, words=tokens, name=name, keep=main)
+        return audit if main else replace(audit, again=None, reseeded=())
+
+    def _plan_corpora(self) -> None:
+        own = [Written(label_of(dropout), self.parts, audit.full) for dropout, audit in self.audits.items()]
+        self.corpora = [Written(REAL, self.parts), *own, Written(UNIGRAM, self.parts)]
+
+    def _audits_beside(self) -> list[Work]:
+        how = self.settings
+        works: list[Work] = [Casing(corpus, how.size, how.seed) for corpus in self.corpora]
+        works += [Canaries(self.parts, label_of(dropout), dropout, how) for dropout in how.dropout]
+        works += [Looked(corpus, corpus.member, how.seed) for corpus in self.corpora]
+        works += [Predicted(corpus, corpus.member) for corpus in self.corpora]
+        return [*works, UnigramScore(self.parts)]
+
+    def _with_vectors(self, embeddings: Sequence[Embedding]) -> list[Work]:
+        how, works = self.settings, list[Work]()
+        if how.pairs:
+            hashed = digests(how.pairs)
+            works += [Similar(one, how.pairs, hashed, how.min_pair_count) for one in embeddings]
+        if how.nli is not None:
+            works += [Inference(one, how.nli, digests((how.nli,))[0], how.size) for one in embeddings]
+        return works
+
+
+def label_of(dropout: float) -> str:
+    """`lstm, dropout 0.5`."""
+    return f"lstm, dropout {dropout:g}" if dropout else "lstm, dropout 0.0"
+
+
+def parts_of(settings: StudySettings, source: Source) -> Parts:
+    """The first task."""
+    sizes = SplitSizes(valid=settings.valid, test=settings.test, words=settings.words)
+    return Parts(source, sizes, settings.split == "note", settings.min_count, settings.seed)

@@ -1,0 +1,140 @@
+"""What a finished study found, ready for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from clinveil.attack.leaveout.data import AuditData, load_data
+from clinveil.attack.leaveout.run import Audit, Measured, measure
+from clinveil.attack.pdtp import LeaveOut
+from clinveil.finding import Finding
+from clinveil.scale.tasks import Store
+from clinveil.stats import bootstrap_clusters, permutation_p
+from clinveil.study.clinicalnlp_2019.plan import PLANTED, Study, label_of
+
+FLIPS = 9_999
+
+
+@dataclass(frozen=True)
+class Results:
+    """All numbers.
+
+    Attributes:
+        counts: of Table 1, by corpus. findings: everything, each with `corpus` (and for privacy `from`, `mode`).
+        labels: the corpora, in order. rarity: section 4.4's counts, by corpus. tables: a row a unit, as CSV, by name.
+    """
+
+    settings: Any
+    counts: Mapping[str, Mapping[str, Any]]
+    findings: tuple[Finding, ...]
+    labels: tuple[str, ...]
+    rarity: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, str] = field(repr=False)
+
+    def of(self, measure: str, corpus: str, **detail: Any) -> Finding | None:
+        """The first finding of a measure and corpus with these details."""
+        for found in self.findings:
+            wanted = {"corpus": corpus, **detail}
+            if found.measure == measure and all(found.detail.get(k) == v for k, v in wanted.items()):
+                return found
+        return None
+
+
+def collect(study: Study) -> Results:
+    """Compare the models, and gather what the other tasks found."""
+    store, found = study.store, list[Finding]()
+    rarity: dict[str, dict[str, Any]] = {}
+    tables: dict[str, str] = {}
+    scores: dict[tuple[str, float], LeaveOut] = {}
+    for mode, audits in (("exact", study.audits), ("compat", study.compat)):
+        for dropout, audit in audits.items():
+            for text in (False, True) if mode == "exact" else (False,):
+                measured = _measured(store, audit, study.settings.seed, text)
+                found += [_labelled(f, label_of(dropout)) for f in measured.findings]
+                tables[f"units-{mode}-{dropout:g}{'-text' if text else ''}"] = measured.table
+                if not text:
+                    scores[mode, dropout] = measured.leave_out
+                    data = load_data(audit.data)
+                    rarity[f"{label_of(dropout)}, {mode}"] = rarities(data, measured.leave_out, mode == "compat")
+    found += _falls(study, scores)
+    if study.planted is not None:
+        measured = _measured(store, study.planted, study.settings.seed, text=False)
+        first = label_of(study.settings.dropout[0])
+        found += [_labelled(f, f"{first}, {PLANTED}") for f in measured.findings]
+        tables["units-planted"] = measured.table
+    for work in study.works:
+        found += [Finding.from_dict(row) for row in store.result(work)["findings"]]
+    labels = tuple(corpus.label for corpus in study.corpora)
+    counts = store.result(study.parts)["counts"]
+    return Results(study.settings, counts, tuple(found), labels, rarity, tables)
+
+
+def _measured(store: Store, audit: Audit, seed: int, text: bool) -> Measured:
+    n = len(audit.left_out)
+    return measure(store, audit, np.random.default_rng([seed, 3]), [f"unit {i}" for i in range(n)], text=text)
+
+
+def _labelled(finding: Finding, label: str) -> Finding:
+    return replace(finding, detail={**finding.detail, "corpus": label})
+
+
+def _falls(study: Study, scores: Mapping[tuple[str, float], LeaveOut]) -> list[Finding]:
+    """What each larger dropout takes from the score and from the excess, on the same patients."""
+    found = []
+    first = study.settings.dropout[0]
+    for (mode, dropout), one in scores.items():
+        if dropout == first:
+            continue
+        base = scores[mode, first]
+        pairs = (("score", base.scores, one.scores), ("excess", base.excess, one.excess))
+        for name, before, after in pairs:
+            detail = {"corpus": label_of(dropout), "mode": mode, "of": name, "against": label_of(first)}
+            found.append(_fall(before - after, detail, study.settings.seed))
+    return found
+
+
+def _fall(difference: np.ndarray[Any, Any], detail: dict[str, Any], seed: int) -> Finding:
+    rng = np.random.default_rng([seed, 4])
+    low, high = bootstrap_clusters(difference, lambda values: float(values.mean()), rng)
+    signs = rng.choice([-1.0, 1.0], size=(FLIPS, difference.size))
+    p = permutation_p(float(difference.mean()), (signs * difference).mean(axis=1))
+    more = {**detail, "unit": "audited patients", "interval": "bootstrap over patients, 95 %", "p": p, "scale": "nats"}
+    more["p_is"] = "signs flipped, one-sided"
+    value = float(difference.mean())
+    return Finding("attack.pdtp_fall", value, difference.size, "higher", low, high, 0.0, detail=more)
+
+
+def rarities(data: AuditData, compared: LeaveOut, compat: bool) -> dict[str, Any]:
+    """Section 4.4: of the words where the differences are largest, how many are rare, and how.
+
+    Returns:
+        units, positive; `only_here`: the word stands in no other unit's or note's text; `before_only_here`: the word
+        before it does not; `pair_only_here`: the two together do not; median occurrences, median place in the note.
+    """
+    ids, size = data.encoded.ids, data.vocabulary.size
+    counts = np.bincount(ids, minlength=size)
+    pairs = _pairs([data.encoded.note(row) for row in range(len(data.encoded))], size)
+    rows: list[tuple[bool, bool, bool, int, float]] = []
+    for unit, place in enumerate(compared.places + int(compat)):
+        notes = data.notes_of(unit)
+        own = np.concatenate(notes)
+        word, before = int(own[place]), int(own[place - 1]) if place else 0
+        rest = counts - np.bincount(own, minlength=size)
+        own_pairs = _pairs(notes, size)
+        pair = before * size + word
+        alone = int((pairs == pair).sum() - (own_pairs == pair).sum()) == 0
+        rows.append((rest[word] == 0, rest[before] == 0, alone, int(counts[word]), place / own.size))
+    columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)]
+    names = ("only_here", "before_only_here", "pair_only_here")
+    said: dict[str, Any] = {name: int(column.sum()) for name, column in zip(names, columns[:3], strict=True)}
+    said |= {"units": len(rows), "positive": int((compared.signed > 0).sum())}
+    return said | {"occurrences": float(np.median(columns[3])), "place": float(np.median(columns[4]))}
+
+
+def _pairs(notes: list[np.ndarray[Any, Any]], size: int) -> np.ndarray[Any, Any]:
+    """Each word with the one before it in its note, as one number."""
+    return np.concatenate([note[:-1].astype(np.int64) * size + note[1:] for note in notes])

@@ -1,0 +1,107 @@
+"""What the study of paper C can be told, and three sizes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import field_validator, model_validator
+
+from clinveil.attack.leaveout.settings import LeaveOutSettings
+from clinveil.settings import NotesSettings, RunSettings, flag
+from clinveil.utility.casing.settings import CasingSettings
+from clinveil.utility.nli.settings import NliSettings
+
+SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60},
+        "small": {"dropout": (0.0, 0.3, 0.5, 0.8), "units": 12, "words": 300_000, "valid": 100, "test": 150},
+        "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
+    }
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a size sets besides: the model, word vectors, inference and casing."""
+
+    model: Mapping[str, Any]
+    dim: int
+    nli: NliSettings
+    casing: CasingSettings
+    canaries: int
+    casing_lines: int
+
+
+SCALES: Mapping[str, Scale] = MappingProxyType(
+    {
+        "tiny": Scale(
+            {"size": "tiny", "epochs": 6},
+            100,
+            NliSettings(seeds=2),
+            CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=8),
+            3,
+            400,
+        ),
+        "small": Scale(
+            {"size": "small", "epochs": 10},
+            300,
+            NliSettings(seeds=5),
+            CasingSettings(size="small", batch=20, epochs=10, streams=8),
+            5,
+            2_000,
+        ),
+        "paper": Scale({"size": "paper", "schedule": "fixed"}, 300, NliSettings(), CasingSettings(streams=8), 5, 10**9),
+    }
+)
+
+
+class StudySettings(RunSettings, NotesSettings):
+    """Everything that `clinveil study clinicalnlp-2019` can be told."""
+
+    size: Literal["tiny", "small", "paper"] = flag("tiny", "Profile; paper has the paper's sizes and wants a GPU.")
+    dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
+    units: int = flag(8, "Patients left out, one after another (paper: 30 notes).", ge=2)
+    reseeds: int = flag(3, "Models with other seeds: the reseed floor.", ge=1)
+    compat: bool = flag(True, "Also the privacy score as paper C's code has it: notes taken out, text cut anew.")
+    words: int = flag(60_000, "Words of the training notes, about.", ge=1_000)
+    valid: int = flag(40, "Validation notes.", ge=2)
+    test: int = flag(60, "Test notes.", ge=2)
+    split: Literal["patient", "note"] = flag("patient", "By patient, or by note as in the paper.")
+    min_count: int = flag(3, "A word seen fewer times, over all parts, is <unk>.", ge=1)
+    pairs: tuple[Path, ...] = flag((), "Word-pair list (UMNSRS similarity, relatedness, …); repeatable.")
+    min_pair_count: int = flag(20, "Only pairs whose words stand so often in the real training notes.", ge=1)
+    nli: Path | None = flag(None, "Sentence pairs for inference: MedNLI, SICK or RQE.")
+    general: Path | None = flag(None, "General text, a sentence a line, for the second column of Table 1.")
+    device: str = flag("cpu", "cpu, cuda or cuda:1, for the language models.")
+    max_hours: float = flag(8.0, "Refuse what would take longer.", gt=0)
+    seed: int = flag(1, "Public seed of split, training and all draws.", ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _profile(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {**SIZES.get(values.get("size", "tiny"), {}), **values}
+
+    @field_validator("dropout")
+    @classmethod
+    def _ascending(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if not values or min(values) < 0 or max(values) >= 1:
+            raise ValueError("one or several numbers from 0 to below 1")
+        return tuple(sorted(set(values)))
+
+    @property
+    def scale(self) -> Scale:
+        """What the size sets besides."""
+        return SCALES[self.size]
+
+    def leave_out(self, dropout: float, mode: Literal["exact", "compat"], *, names: bool = False) -> LeaveOutSettings:
+        """The audit of one model."""
+        own = {**self.scale.model, "model": "lstm", "vocabulary": "words", "dropout": dropout, "mode": mode}
+        own |= {"units": self.units, "reseeds": self.reseeds, "plant_names": names, "device": self.device}
+        own |= {"prepared": True, "max_hours": self.max_hours, "schedule": "fixed"}
+        return LeaveOutSettings.model_validate(own)

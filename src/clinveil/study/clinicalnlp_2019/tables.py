@@ -1,0 +1,259 @@
+"""The study's tables: the paper's 1 and 2 with its numbers, the privacy score with its floors, audits, 4.2 and 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from clinveil.finding import Finding
+from clinveil.study.clinicalnlp_2019 import paper
+from clinveil.study.clinicalnlp_2019.claims import claims_table
+from clinveil.study.clinicalnlp_2019.plan import PLANTED, label_of
+from clinveil.study.clinicalnlp_2019.results import Results
+from clinveil.study.plain import NONE, Row, Table, interval, number
+
+
+def tables(results: Results) -> list[Table]:
+    """All tables, in the order of the page; none of them holds a word of a note."""
+    return [
+        table_1(results),
+        table_2(results),
+        paper_2("table-2-small", "Table 2 of the paper: MedText-2", paper.TABLE_2_SMALL),
+        paper_2("table-2-large", "Table 2 of the paper: MedText-103", paper.TABLE_2_LARGE),
+        claims_table(results),
+        privacy(results),
+        audits(results),
+        canaries(results),
+        observations(results),
+        analysis(results),
+    ]
+
+
+def shown(finding: Finding | None, digits: int = 3) -> str:
+    """A number with its interval, or a dash."""
+    return NONE if finding is None else interval(finding.value, finding.low, finding.high, digits)
+
+
+def _value(finding: Finding | None) -> float | None:
+    return None if finding is None else finding.value
+
+
+def _chance(finding: Finding | None) -> float | None:
+    return None if finding is None else finding.chance
+
+
+def _control(finding: Finding | None, digits: int = 3) -> str:
+    return NONE if finding is None else number(finding.control, digits)
+
+
+def table_1(results: Results) -> Table:
+    """Notes, words, vocabulary and unknown words, beside the paper's corpora."""
+    rows: list[Row] = []
+    for name, counts in results.counts.items():
+        cells = [_count(counts.get(f"{what}_{part}")) for what in ("notes", "words") for part in PARTS]
+        rows.append((f"here: {name}", *cells, _count(counts["vocabulary"]), f"{100 * counts['unknown']:.1f} %"))
+    rows += [(f"paper: {name}", *cells) for name, cells in paper.TABLE_1.items()]
+    heads = ("corpus", *(f"{what}, {part}" for what in ("notes", "words") for part in PARTS), "vocabulary", "unknown")
+    asks = "How large are the parts, and how many words are too rare to keep?"
+    return Table("table-1", "Table 1: the notes", asks, heads, tuple(rows), ("General text has the same rules.",))
+
+
+PARTS = ("train", "valid", "test")
+
+
+def _count(value: int | None) -> str:
+    return NONE if value is None else f"{value:,}"
+
+
+def table_2(results: Results) -> Table:
+    """The paper's columns, ours."""
+    rows = [(label, *_two(results, label)) for label in results.labels]
+    lists = sorted({str(f.detail["list"]) for f in results.findings if f.measure == "utility.similarity"})
+    heads = ("training notes", "perplexity, valid", "perplexity, test", "privacy (placebo, reseed floor)")
+    remarks = (
+        "Privacy is S-PDTP in nats, lower is better; it means nothing without the two floors behind it, and it is no "
+        "epsilon. The unigram's is exact, over all patients; its placebo is another patient left out.",
+        "Word pairs by protocol clinicalnlp; inference with the paper's model on the pairs given; letter case as F1.",
+    )
+    return Table(
+        "table-2",
+        "Table 2: privacy and utility here",
+        "What do synthetic notes keep, and what do they give away?",
+        (*heads, *lists, "inference", "letter case"),
+        tuple(rows),
+        remarks,
+    )
+
+
+def _two(results: Results, label: str) -> Iterator[str]:
+    for part in ("valid", "test"):
+        yield shown(results.of("utility.perplexity", label, of=part, by="the model"), 1)
+    yield _privacy_cell(results, label)
+    lists = sorted({str(f.detail["list"]) for f in results.findings if f.measure == "utility.similarity"})
+    for name in lists:
+        yield shown(results.of("utility.similarity", label, list=name))
+    yield shown(results.of("utility.nli", label, series="vectors"))
+    yield shown(results.of("utility.casing", label, series="model"))
+
+
+def _privacy_cell(results: Results, label: str) -> str:
+    if label == "unigram":
+        found = results.of("attack.pdtp", label)
+        return NONE if found is None else f"{shown(found, 2)} ({_control(found, 2)}, none)"
+    found = results.of("attack.pdtp", label, mode="exact", **{"from": "the model"})
+    floor = results.of("attack.pdtp_reseed_floor", label, mode="exact", **{"from": "the model"})
+    return NONE if found is None else f"{shown(found, 2)} ({_control(found, 2)}, {number(_value(floor), 2)})"
+
+
+def paper_2(ident: str, title: str, rows: Mapping[str, tuple[str, ...]]) -> Table:
+    """The paper's own rows."""
+    heads = ("training notes", "perplexity", "privacy", "similarity", "relatedness", "nli", "case")
+    cells = tuple((label, *(cell or NONE for cell in cells)) for label, cells in rows.items())
+    return Table(ident, title, "What did the paper find on MIMIC-III discharge summaries?", heads, cells)
+
+
+def privacy(results: Results) -> Table:
+    """Score, floors, excess, gap and sign for each dropout: by the model, by its notes alone, and by paper C's code."""
+    rows = [row for dropout in results.settings.dropout for row in _privacy_rows(results, label_of(dropout))]
+    heads = ("model", "seen through", "score", "placebo", "reseed floor", "excess", "P", "gap, nats a token", "P")
+    remarks = (
+        "Placebo: the same largest difference when another patient was left out. Reseed floor: between models of all "
+        "notes that differ in their seed alone. Excess: score less placebo, P by permuting who was left out.",
+        "compat: paper C's code, in which leaving out a note moves all others; no reseeds were trained for it.",
+    )
+    asks = "How much of the privacy score is about the patient who was left out?"
+    return Table("privacy", "The privacy score and its floors", asks, (*heads, "positive"), tuple(rows), remarks)
+
+
+def _privacy_rows(results: Results, label: str) -> Iterator[Row]:
+    for mode, by in (("exact", "the model"), ("exact", "released notes"), ("compat", "the model")):
+        own = {"mode": mode, "from": by}
+        score = results.of("attack.pdtp", label, **own)
+        if score is None:
+            continue
+        excess, gap = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("excess", "gap"))
+        floor, sign = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("reseed_floor", "sign"))
+        positive = NONE if sign is None else f"{sign.detail['positive']} of {sign.n}"
+        yield (
+            label,
+            by if mode == "exact" else f"{by}, compat",
+            shown(score, 2),
+            _control(score, 2),
+            number(_value(floor), 2),
+            shown(excess, 2),
+            _p(excess),
+            shown(gap),
+            _p(gap),
+            positive,
+        )
+
+
+def _plain(value: object) -> float | None:
+    return value if isinstance(value, float) else None
+
+
+def _p(finding: Finding | None) -> str:
+    p = None if finding is None else finding.detail.get("p")
+    return NONE if not isinstance(p, float) else f"{p:.4f}"
+
+
+def audits(results: Results) -> Table:
+    """Copies and membership of every corpus; real notes are what an identity generator would release."""
+    rows = [(label, *_audit(results, label)) for label in results.labels]
+    copied = ("released", "words in copies of 20 (held out)", "patients' words copied, in − out", "P")
+    heads = (*copied, "AUC, notes", "AUC, notes, calibrated", "AUC, model", "AUC, model, calibrated", "AUC, blind")
+    remarks = (
+        "The row of the real notes is a generator that copies its training notes: every attack must find it.",
+        "AUC 0.5 is chance. Blind: an attacker with a bag of words and no model; where its interval does not cover "
+        "0.5, the two sides differ by themselves. Calibrated: against n-grams of the validation patients.",
+    )
+    asks = "Can it be told from what is released whose notes it was made from?"
+    return Table("audits", "Copies and membership", asks, heads, tuple(rows), remarks)
+
+
+def _audit(results: Results, label: str) -> Iterator[str]:
+    text = results.of("attack.copies", label, span=20)
+    yield f"{number(_value(text), 4)} ({_control(text, 4)})"
+    people = results.of("attack.copies_of_patients", label, span=20)
+    detail = people.detail if people else {}
+    value, low, high = (_plain(detail.get(name)) for name in ("difference", "difference_low", "difference_high"))
+    yield interval(value, low, high, 4)
+    yield _p(people)
+    for by in ("released notes", "the model"):
+        for attacker in ("loss threshold", "calibrated"):
+            yield shown(results.of("attack.membership", label, attacker=attacker, **{"from": by}), 2)
+    yield shown(results.of("attack.membership_blind", label), 2)
+
+
+def canaries(results: Results) -> Table:
+    """Mean exposure by family and repeats, and how many were written out."""
+    rows: list[Row] = []
+    found = [f for f in results.findings if f.measure == "attack.canary_exposure"]
+    keys = dict.fromkeys(
+        (str(f.detail["corpus"]), str(f.detail["family"]), int(f.detail["repeats"] or 0)) for f in found
+    )
+    for label, family, repeats in keys:
+        own = {"family": family, "repeats": repeats}
+        model, text = (
+            results.of("attack.canary_exposure", label, **own, **{"from": by}) for by in ("the model", "released notes")
+        )
+        taken = results.of("attack.canary_extraction", label, **own)
+        rows.append((label, family, str(repeats), shown(model, 1), shown(text, 1), shown(taken, 2)))
+    heads = ("model", "family", "times planted", "exposure, model", "exposure, notes alone", "written out")
+    remarks = ("Exposure in bits: 1.4 is chance, 10.0 the most that 1,000 fresh draws can show.",)
+    asks = "How often must a secret stand in the notes before the model, or its notes alone, give it away?"
+    return Table("canaries", "Canaries", asks, heads, tuple(rows), remarks)
+
+
+OBSERVED = (
+    ("study.pronoun_switch", "notes with he and she", 3),
+    ("study.pronoun_switches", "switches per 1,000 pronouns", 0),
+    ("study.repeated_entries", "list entries repeated", 3),
+    ("study.section_order", "headings in usual order", 3),
+    ("study.note_length", "tokens a note", 0),
+    ("study.type_token_ratio", "type-token ratio", 3),
+    ("study.unigram_divergence", "unigram divergence, bits", 3),
+)
+
+
+def observations(results: Results) -> Table:
+    """Section 4.2: what the paper's clinician saw, counted."""
+    rows = [(label, *(shown(results.of(m, label), d) for m, _, d in OBSERVED)) for label in results.labels]
+    first = results.labels[0]
+    chance = [results.of(m, first) for m, _, _ in OBSERVED]
+    rows.append(("by chance", *(number(_chance(f), d) for f, (_, _, d) in zip(chance, OBSERVED, strict=True))))
+    remarks = (
+        "The row of the real notes is of the held-out test patients. The paper says: sections are mostly in the right "
+        "order, he turns to she, lists repeat their entries.",
+    )
+    asks = "Do synthetic notes look like real ones where the paper's clinician looked?"
+    heads = ("notes", *(name for _, name, _ in OBSERVED))
+    return Table("observations", "Section 4.2: the clinician's remarks, counted", asks, heads, tuple(rows), remarks)
+
+
+def analysis(results: Results) -> Table:
+    """Section 4.4: where the largest differences are, and what a planted name does."""
+    rows = [(label, *_rarity(results, label)) for label in results.rarity]
+    first = f"{label_of(results.settings.dropout[0])}, {PLANTED}"
+    rise, on_name = (results.of(f"attack.pdtp_{name}", first) for name in ("planted", "on_name"))
+    remarks = [
+        f"The paper found the higher probability in the model of all notes in {paper.SIGNS['MedText-2']} notes "
+        f"(MedText-2) and {paper.SIGNS['MedText-103']} (MedText-103). Under mere noise it would be half of them."
+    ]
+    if rise is not None:
+        remarks.append(
+            f"Planted names: the score of patients with a planted full name is {number(rise.value, 2)} nats "
+            f"higher than of those without (P {_p(rise)}, {rise.detail['planted']} of {rise.n}); the largest "
+            f"difference fell on the name in {shown(on_name, 2)} of them (chance {number(_chance(on_name), 4)})."
+        )
+    heads = ("model", "positive", "word only here", "word before only here", "pair only here", "occurrences", "place")
+    asks = "On which words do the largest differences fall?"
+    tail = ("Only here: in no other audited patient's or other patient's notes. Occurrences and place are medians.",)
+    return Table("analysis", "Section 4.4: the analysis", asks, heads, tuple(rows), (*remarks, *tail))
+
+
+def _rarity(results: Results, label: str) -> Row:
+    said = results.rarity[label]
+    counts = (
+        f"{said[name]} of {said['units']}" for name in ("positive", "only_here", "before_only_here", "pair_only_here")
+    )
+    return (*counts, f"{said['occurrences']:.0f}", f"{said['place']:.2f}")
