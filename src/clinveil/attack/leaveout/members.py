@@ -31,6 +31,7 @@ class Member:
         kind: `unigram`, `ngram`, `lstm`, `gpt`. recipe: of a network. mode: `exact` or `compat`.
         left_out: which unit, or None. repeat: 1 for the same training once more.
         forks: the model of all units, to share the steps before the unit's first one with; or None.
+        shares: leave the states behind that such models go on from.
         keep: keep the weights, as a checkpoint in the task's folder.
         write: also write synthetic notes of so many words, and score the units by n-grams of them (`text-logs.npy`).
         initial: a file of first weights, or None.
@@ -44,6 +45,7 @@ class Member:
     left_out: int | None = None
     repeat: int = 0
     forks: Member | None = None
+    shares: bool = False
     keep: bool = False
     write: int = 0
     initial: Path | None = None
@@ -76,7 +78,9 @@ class Member:
         if self.write:
             from clinveil.attack.leaveout.from_text import logs_from_text
 
-            save_logs(folder / "text-logs.npy", logs_from_text(model, data, self.write, self.seed, folder))
+            with ready(model):
+                found = logs_from_text(model, data, self.write, self.seed, folder)
+            save_logs(folder / "text-logs.npy", found)
         return went
 
     def _train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, dict[str, Any]]:

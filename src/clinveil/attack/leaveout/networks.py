@@ -34,7 +34,7 @@ def train_member(member: Member, data: AuditData, folder: Path, store: Store) ->
             fork = store.folder(member.forks) / "forks" / f"{_first_step(member, data, training.plan)}.safetensors"
             if fork.exists():
                 load_training(training, fork, identity)
-        if member.left_out is None and not member.repeat and isinstance(training.plan, Rows):
+        if member.shares and isinstance(training.plan, Rows):
             _leave_forks(training, data, folder, identity)
         training.advance()
         model = NeuralModel(data.vocabulary, training.finish())

@@ -67,7 +67,7 @@ def audit_of(
     """
     recipe, mode = settings.audit_recipe(), settings.mode
     bare = Member(folder, settings.model, recipe, mode, seed, write=words, initial=initial, device=settings.device)
-    full = replace(bare, keep=keep)
+    full = replace(bare, keep=keep, shares=True)
     units = range(len(load_data(folder).units))
     if recipe is None:
         return Audit(folder, full, None, (), tuple(replace(bare, left_out=unit) for unit in units), name)

@@ -1,0 +1,376 @@
+"""Audits by leaving out: against slow references, zero against itself, shared beginnings, and taken up again."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from leaveout_cases import notes_of, settings_of
+
+from clinveil.attack.leaveout import command
+from clinveil.attack.leaveout.closed_form import closed_form
+from clinveil.attack.leaveout.cost import refuse_too_long
+from clinveil.attack.leaveout.members import Member, load_logs, without
+from clinveil.attack.leaveout.prepare import prepare
+from clinveil.attack.leaveout.run import audit_of, measure, perform_audits
+from clinveil.attack.pdtp import leave_out, unigram_pdtp
+from clinveil.errors import InputError, UsageError
+from clinveil.lm.ngram import Ngram
+from clinveil.scale.local import serial
+from clinveil.scale.tasks import Store, perform
+
+SEED = 5
+
+
+def quiet(line):
+    pass
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def laid(tmp_path):
+    """Prepare an audit of settings: its store, audit and data."""
+
+    def lay(notes=None, **how):
+        settings = settings_of(**how)
+        data = prepare(notes or notes_of(), settings, np.random.default_rng(SEED))
+        store = Store(tmp_path)
+        folder = command.kept(store, data)
+        return store, audit_of(folder, settings, seed=SEED), data
+
+    return lay
+
+
+def run(store, audit):
+    perform_audits(store, [audit], serial, quiet, workers=1, most_hours=1.0)
+
+
+def scores(store, audit, data):
+    read = [load_logs(store, member, data) for member in (audit.full, *audit.left_out)]
+    return leave_out(read[0], read[1:])
+
+
+def slow_unigram(data, unit):
+    """Equation 4 with and without a unit, token by token; ends of lines and notes are tokens."""
+    every = data.encoded.ids.tolist()
+    left = [token for note in data.notes_of(unit) for token in note.tolist()]
+    size, best = data.vocabulary.size, 0.0
+    for token in set(left):
+        with_unit = math.log((every.count(token) + 1) / (len(every) + size))
+        gone = math.log((every.count(token) - left.count(token) + 1) / (len(every) - len(left) + size))
+        best = max(best, abs(with_unit - gone))
+    return best
+
+
+def test_the_unigrams_members_against_a_slow_reference_and_the_closed_form(laid):
+    store, audit, data = laid(model="unigram", units=5)
+    assert audit.again is None
+    assert audit.reseeded == ()
+    run(store, audit)
+    found = scores(store, audit, data).scores
+    assert found == pytest.approx([slow_unigram(data, unit) for unit in range(5)], abs=1e-12)
+    counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
+    units = [np.unique(np.concatenate(data.notes_of(unit)), return_counts=True) for unit in range(5)]
+    assert found == pytest.approx(unigram_pdtp(counts, units), abs=1e-12)
+    assert found.min() > 0.5  # each patient has a word that no other has
+
+
+def test_the_closed_form_of_notes_against_a_slow_reference():
+    notes = notes_of()
+    words = " ".join(notes.texts).split()
+    expected = []
+    for patient in dict.fromkeys(notes.patients):
+        left = " ".join(t for t, p in zip(notes.texts, notes.patients, strict=True) if p == patient).split()
+        size, best = len(set(words)), 0.0
+        for word in set(left):
+            with_unit = math.log((words.count(word) + 1) / (len(words) + size))
+            gone = math.log((words.count(word) - left.count(word) + 1) / (len(words) - len(left) + size))
+            best = max(best, abs(with_unit - gone))
+        expected.append(best)
+    (found,) = closed_form(notes, rng())
+    assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found.detail["largest"] == pytest.approx(max(expected), abs=1e-12)
+    assert (found.n, found.detail["unit"], found.detail["words"]) == (8, "patients", len(set(words)))
+    assert found.low < found.value < found.high
+    assert 0 < found.control < found.value
+    by_note = closed_form(notes, rng(), by_note=True)[0]
+    assert (by_note.n, by_note.detail["unit"]) == (16, "notes")
+
+
+def test_the_ngrams_members_are_counted_without_the_unit(laid):
+    store, audit, data = laid(model="ngram")
+    run(store, audit)
+    for unit in range(3):
+        model = Ngram(without(data.encoded, data.units[unit].tolist()), data.vocabulary)
+        logs = load_logs(store, audit.left_out[unit], data)
+        for j in range(3):
+            expected = np.concatenate(model.score(data.notes_of(j)))
+            assert logs[j] == pytest.approx(expected, abs=1e-12)
+    measured = scores(store, audit, data)
+    assert (measured.scores > measured.placebos).all()
+    assert (measured.signed > 0).all()
+
+
+torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+from clinveil.lm.checkpoint import load_model  # noqa: E402
+
+NETWORKS = {
+    "lstm": {},
+    "lstm-adamw": {"optimizer": "adamw", "rate": 0.01, "tied": False},
+    "gpt": {"model": "gpt", "size": "tiny", "heads": 1, "window": 6},
+}
+networks = pytest.mark.parametrize("how", NETWORKS.values(), ids=NETWORKS)
+
+
+@networks
+def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
+    store, audit, data = laid(**how)
+    for member in (audit.full, audit.again, *audit.left_out):
+        perform(store, member)
+    full, again = (load_logs(store, member, data) for member in (audit.full, audit.again))
+    assert all((one == other).all() for one, other in zip(full, again, strict=True))
+    assert not leave_out(full, [again] * 3).largest.any()
+    assert scores(store, audit, data).scores.min() > 0
+
+
+@networks
+def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
+    store, audit, data = laid(lanes=1, **{"epochs": 1, **how})  # one lane: units begin late
+    perform(store, audit.full)
+    states = sorted((store.folder(audit.full) / "forks").glob("*.safetensors"))
+    assert len(states) >= 2
+    for member in audit.left_out:
+        perform(store, member)
+        shared = load_logs(store, member, data)
+        own = store.folder(member).rename(store.root / f"kept-{member.left_out}")
+        assert store.folder(member.bare()) == store.folder(member)  # sharing does not change a task's name
+        perform(store, member.bare())
+        scratch = load_logs(store, member, data)
+        assert all((one == other).all() for one, other in zip(shared, scratch, strict=True))
+        assert (own / "done").exists()
+
+
+def test_a_shared_beginning_is_used(laid, monkeypatch):
+    """The model without a unit makes only the steps from the unit's first one on."""
+    from clinveil.lm.training import Training
+
+    store, audit, _ = laid(lanes=1)
+    perform(store, audit.full)
+    made, step = [], Training._step
+    monkeypatch.setattr(Training, "_step", lambda self, batch: (made.append(1), step(self, batch))[1])
+    for member in audit.left_out:
+        perform(store, member)
+    shared = len(made)
+    perform(store, audit.again)
+    assert shared < 3 * (len(made) - shared)
+
+
+def test_only_the_model_of_all_units_leaves_states_behind(laid):
+    store, audit, _ = laid(lanes=1)
+    for member in audit.members:
+        perform(store, member)
+    left = [member for member in audit.members if (store.folder(member) / "forks").exists()]
+    assert left == [audit.full]
+
+
+def test_a_state_of_other_weights_is_not_shared(laid):
+    """With another seed the beginnings differ, and so would the states."""
+    store, audit, _ = laid(lanes=1)
+    perform(store, audit.full)
+    other = replace(audit.left_out[-1], seed=SEED + 1)
+    with pytest.raises(InputError, match="another training"):
+        perform_with_any_step(store, other, audit)
+
+
+def perform_with_any_step(store, member, audit):
+    """Give the member the states of another seed at the steps where it looks for them."""
+    from clinveil.attack.leaveout.data import load_data
+    from clinveil.lm.plan import rows_plan
+
+    data, recipe = load_data(member.data), member.recipe
+    plan = rows_plan(data.encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=member.seed)
+    folder = store.folder(audit.full) / "forks"
+    first = plan.first_step_of(data.units[member.left_out])
+    next(folder.glob("*.safetensors")).replace(folder / f"{first}.safetensors")
+    perform(store, member)
+
+
+def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
+    """In exact mode the plan is one for all; in compat mode the text is cut anew."""
+    from clinveil.attack.leaveout.networks import _plan
+
+    _, audit, data = laid()
+    full, less = (_plan(member, data) for member in (audit.full, audit.left_out[0]))
+    assert (full.notes == less.notes).all()
+    assert np.flatnonzero(less.masked).tolist() == data.units[0].tolist()
+    _, audit, data = laid(mode="compat")
+    full, less = (_plan(member, data) for member in (audit.full, audit.left_out[0]))
+    kept = without(data.encoded, data.units[0].tolist()).ids
+    rows = kept.size // 3
+    assert less.text.shape == (rows, 3)
+    assert less.text.T.ravel().tolist() == kept[: rows * 3].tolist()
+    assert full.text.shape[0] > rows
+
+
+def test_tasks_of_an_audit_are_told_apart(laid):
+    store, audit, _ = laid(units=4, reseeds=2)
+    names = {store.folder(member).name for member in audit.members}
+    assert len(names) == len(audit.members) == 1 + 1 + 2 + 4
+    assert store.folder(replace(audit.full, device="cuda")).name not in names
+    assert store.folder(replace(audit.full, mode="compat")).name not in names
+    assert {member.title for member in audit.left_out} == {f"lstm without unit {unit}" for unit in (1, 2, 3, 4)}
+
+
+def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
+    store, audit, _ = laid()
+    trained, train = [], Member._train
+
+    def counted(self, data, folder, store):
+        trained.append(store.folder(self).name)
+        if len(trained) == 4:
+            raise KeyboardInterrupt
+        return train(self, data, folder, store)
+
+    monkeypatch.setattr(Member, "_train", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run(store, audit)
+    done = [member for member in audit.members if store.done(member)]
+    assert len(done) == 3
+    before = {member: (store.folder(member) / "logs.npy").stat().st_mtime_ns for member in done}
+    run(store, audit)
+    assert len(trained) == len(audit.members) + 1
+    assert len(set(trained)) == len(audit.members)
+    assert trained.count(trained[3]) == 2
+    assert {member: (store.folder(member) / "logs.npy").stat().st_mtime_ns for member in done} == before
+    run(store, audit)
+    assert len(trained) == len(audit.members) + 1
+
+
+def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid):
+    store, audit, _ = laid()
+    said = []
+    with pytest.raises(UsageError, match=r"hours, more than --max-hours 1e-09 \(fewer --units"):
+        perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
+    assert said[0].startswith("6 models of ")
+    assert not any(store.done(member) for member in audit.members)
+    run(store, audit)
+    perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
+    assert len(said) == 1
+
+
+def test_hours_by_hand():
+    refuse_too_long(2.0, 2.0)
+    with pytest.raises(UsageError, match=r"about 3\.0 hours, more than --max-hours 2 .*--max-hours 4"):
+        refuse_too_long(3.0, 2.0)
+
+
+def test_logs_are_cut_into_units(laid):
+    store, audit, data = laid(model="unigram")
+    perform(store, audit.full)
+    logs = load_logs(store, audit.full, data)
+    assert [one.size for one in logs] == [sum(note.size for note in data.notes_of(unit)) for unit in range(3)]
+    counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
+    chance = np.log((counts + 1) / (counts.sum() + counts.size))
+    for unit in range(3):
+        assert logs[unit] == pytest.approx(chance[np.concatenate(data.notes_of(unit))], abs=1e-12)
+
+
+def measured_by_name(measured):
+    return {finding.measure: finding for finding in measured.findings}
+
+
+def test_findings_of_a_network_stand_beside_their_floors(laid):
+    store, audit, data = laid(units=4, plant_names=True)
+    run(store, audit)
+    measured = measure(store, audit, rng(), [f"unit {i}" for i in range(4)])
+    found = measured_by_name(measured)
+    assert found["attack.pdtp_rerun"].value == 0.0
+    assert found["attack.pdtp_rerun"].detail["bit_identical"] is True
+    full, (other,) = (
+        load_logs(store, audit.full, data),
+        [load_logs(store, one, data) for one in audit.reseeded],
+    )
+    floor = np.mean([np.abs(one - two).max() for one, two in zip(full, other, strict=True)])
+    assert found["attack.pdtp_reseed_floor"].value == pytest.approx(floor)
+    assert found["attack.pdtp"].value == pytest.approx(scores(store, audit, data).scores.mean())
+    assert found["attack.pdtp"].control == pytest.approx(measured.leave_out.placebos.mean())
+    planted = np.array([bool(span) for span in data.planted])
+    own = scores(store, audit, data).scores
+    rise = found["attack.pdtp_planted"]
+    assert rise.value == pytest.approx(own[planted].mean() - own[~planted].mean())
+    assert 0 < rise.detail["p"] <= 1
+    assert found["attack.pdtp_on_name"].n == 2
+
+
+def test_the_table_has_a_row_a_unit_and_no_word(laid):
+    store, audit, data = laid(model="ngram", units=4, plant_names=True)
+    run(store, audit)
+    measured = measure(store, audit, rng(), [""] * 4)
+    rows = list(csv.DictReader(measured.table.splitlines()))
+    assert len(rows) == 4
+    counts = np.bincount(data.encoded.ids)
+    for unit, row in enumerate(rows):
+        ids = np.concatenate(data.notes_of(unit))
+        place = int(row["place"])
+        assert int(row["tokens"]) == ids.size
+        assert int(row["occurrences_of_token"]) == counts[ids[place]]
+        span = data.planted[unit]
+        assert row["planted"] == str(bool(span))
+        assert row["on_name"] == str(bool(span) and span[0] <= place < span[1])
+    assert {row.pop("reseed") for row in rows} == {"nan"}  # counting models have no seed
+    cells = {cell for row in rows for cell in row.values()} - {"+", "-", "True", "False"}
+    assert all(math.isfinite(float(cell)) for cell in cells)
+    hits = measured_by_name(measured)["attack.pdtp_on_name"]
+    assert hits.value == np.mean([row["on_name"] == "True" for row in rows if row["planted"] == "True"])
+
+
+def test_compat_scores_from_the_second_token_on(laid):
+    store, audit, data = laid(mode="compat", units=3)
+    run(store, audit)
+    measured = measure(store, audit, rng(), [""] * 3)
+    reads = [load_logs(store, member, data) for member in audit.members]
+    cut = [[logs[1:] for logs in read] for read in reads]
+    assert measured.leave_out.scores == pytest.approx(leave_out(cut[0], cut[-3:]).scores)
+    for unit, row in enumerate(csv.DictReader(measured.table.splitlines())):
+        difference = np.abs(reads[0][unit] - reads[-3 + unit][unit])
+        difference[0] = -1
+        assert int(row["place"]) == difference.argmax()
+
+
+def test_a_kept_model_is_the_one_that_was_scored(laid):
+    store, audit, data = laid()
+    member = replace(audit.full, keep=True)
+    perform(store, member)
+    model, about = load_model(store.folder(member) / "model")
+    assert about["seed"] == SEED
+    logs = load_logs(store, member, data)
+    notes = [note for unit in range(3) for note in data.notes_of(unit)]
+    assert np.concatenate(model.score(notes)) == pytest.approx(np.concatenate(logs), abs=1e-6)
+
+
+def test_a_whole_audit_by_text_too(tmp_path):
+    settings = settings_of(model="unigram", from_text=True, mode="exact")
+    said = []
+    found = command.audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
+    assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == ["the model", "released notes"]
+    assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-random-model.csv", "units-random-text.csv"}
+    again = command.audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
+    assert [f.value for f in again] == [f.value for f in found]
+    assert not any("own" in line for line in said)
+
+
+def test_an_audit_with_public_notes_measures_both_beginnings(tmp_path):
+    settings, public = settings_of(units=2, reseeds=0, epochs=1), notes_of(4, 1, seed=9)
+    found = command.audit_notes(
+        notes_of(), settings, SEED, Store(tmp_path), tmp_path, quiet, public=public, over=serial
+    )
+    assert [f.detail["first_weights"] for f in found if f.measure == "attack.pdtp"] == ["random", "pretrained"]
+    values = [f.value for f in found if f.measure == "attack.pdtp"]
+    assert values[0] != values[1]
+    assert all(f.value == 0 for f in found if f.measure == "attack.pdtp_rerun")

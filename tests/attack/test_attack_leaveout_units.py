@@ -1,0 +1,237 @@
+"""Who is left out, what is planted, and what an audit's data keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from leaveout_cases import WORDS, notes_of, settings_of
+
+from clinveil.attack.leaveout.data import AuditData, keep_aside, load_data, pick_units
+from clinveil.attack.leaveout.members import without
+from clinveil.attack.leaveout.planted import BEGINNING, invented_names, plant
+from clinveil.attack.leaveout.prepare import prepare
+from clinveil.errors import InputError
+from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.train import make_vocabulary
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def length(notes, rows):
+    return sum(len(notes.texts[row]) for row in rows)
+
+
+@given(st.integers(3, 20), st.integers(1, 3), st.integers(0, 50), st.data())
+def test_units_are_whole_patients_one_of_each_stratum(patients, each, seed, data):
+    notes = notes_of(patients, each)
+    n = data.draw(st.integers(2, patients - 1))
+    units = pick_units(notes, n, rng(seed))
+    owners = [{notes.patients[row] for row in rows} for rows in units]
+    assert all(len(owner) == 1 for owner in owners)
+    assert len(set.union(*owners)) == n
+    for rows, owner in zip(units, owners, strict=True):
+        assert rows == [row for row, patient in enumerate(notes.patients) if patient in owner]
+    order = sorted({length(notes, rows_of(notes, p)) for p in set(notes.patients)})
+    strata = np.array_split(np.array(order), n) if len(order) == patients else None
+    if strata is not None:
+        assert all(length(notes, rows) in stratum for rows, stratum in zip(units, strata, strict=True))
+
+
+def rows_of(notes, patient):
+    return [row for row, owner in enumerate(notes.patients) if owner == patient]
+
+
+def test_units_can_be_notes():
+    notes = notes_of(5, 2)
+    units = pick_units(notes, 9, rng(), by_note=True)
+    assert all(len(rows) == 1 for rows in units)
+    assert len({rows[0] for rows in units}) == 9
+
+
+def test_all_units_come_up_in_some_draw():
+    notes = notes_of(6, 1)
+    seen = {rows[0] for seed in range(40) for rows in pick_units(notes, 2, rng(seed))}
+    assert seen == set(range(6))
+
+
+def test_too_few_units_are_refused():
+    for by_note, n in ((False, 4), (True, 8)):
+        with pytest.raises(InputError, match=f"too few to leave {n} out"):
+            pick_units(notes_of(4, 2), n, rng(), by_note=by_note)
+
+
+def test_validation_notes_are_of_patients_who_are_not_audited():
+    notes = notes_of(20, 2)
+    units = pick_units(notes, 5, rng())
+    aside = keep_aside(notes, units, rng())
+    patients = {notes.patients[row] for row in aside}
+    assert len(patients) == 2
+    assert sorted(aside) == sorted(row for patient in patients for row in rows_of(notes, patient))
+    assert not patients & {notes.patients[row] for rows in units for row in rows}
+    with pytest.raises(InputError, match="no patient is left"):
+        keep_aside(notes, [list(range(40))], rng())
+
+
+def test_notes_without_some_keep_their_order():
+    notes = notes_of(3, 2)
+    encoded = encode(notes.texts, make_vocabulary(notes, settings_of()))
+    left = without(encoded, [1, 4])
+    assert len(left) == 4
+    expected = [encoded.note(row).tolist() for row in (0, 2, 3, 5)]
+    assert [left.note(row).tolist() for row in range(4)] == expected
+    assert left.characters.tolist() == encoded.characters[[0, 2, 3, 5]].tolist()
+
+
+def test_invented_names_stand_in_no_note_and_are_not_used_twice():
+    names = invented_names(["mary SMITH and James", "Jones"], 50, rng())
+    words = [word for name in names for word in name]
+    assert len(set(words[::2])) == len(set(words[1::2])) == 50
+    assert not {word.lower() for word in words} & {"mary", "smith", "james", "jones"}
+    assert all(word.isalpha() and word[0].isupper() for word in words)
+    with pytest.raises(InputError, match="not enough names"):
+        invented_names([], 10**7, rng())
+
+
+def test_planting_adds_one_line_to_the_first_note_of_half_the_units():
+    notes = notes_of(10, 2)
+    units = pick_units(notes, 6, rng())
+    planted_notes, planted = plant(notes, units, rng())
+    assert sum(one is not None for one in planted) == 3
+    assert planted_notes.note_ids == notes.note_ids
+    changed = set()
+    for rows, one in zip(units, planted, strict=True):
+        if one is not None:
+            row = rows[0]
+            changed.add(row)
+            line = f"{BEGINNING} {' '.join(one.name)} ."
+            lines = planted_notes.texts[row].split("\n")
+            assert lines.count(line) == 1
+            lines.remove(line)
+            assert "\n".join(lines) == notes.texts[row]
+    same = [row for row in range(20) if planted_notes.texts[row] == notes.texts[row]]
+    assert sorted(changed) == sorted(set(range(20)) - set(same))
+    assert all(name not in repr(planted) for one in planted if one for name in one.name)
+
+
+@pytest.mark.parametrize("vocabulary", ["words", "bytes"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_place_of_a_planted_name_covers_the_name_and_nothing_else(vocabulary, seed):
+    if vocabulary == "bytes":
+        pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
+    notes = notes_of(12, 2, seed)
+    settings = settings_of(units=8, plant_names=True, vocabulary=vocabulary, vocabulary_size=300, min_count=3)
+    data = prepare(notes, settings, rng(seed))
+    _, planted = plant(notes, pick_units(notes, 8, generator := rng(seed)), generator)
+    assert sum(bool(span) for span in data.planted) == 4
+    for unit, span in enumerate(data.planted):
+        one = planted[unit]
+        assert bool(span) == (one is not None)
+        if one is not None:
+            first, last = span
+            ids = np.concatenate(data.notes_of(unit)).tolist()
+            assert data.vocabulary.decode(ids[first:last]) == " ".join(one.name)
+            assert data.vocabulary.decode(ids[:first]).endswith(BEGINNING)
+            assert data.vocabulary.decode(ids[last:]).startswith(".")
+            if vocabulary == "words":
+                assert last - first == 2
+
+
+def test_prepared_data_hold_all_notes_and_the_units_rows():
+    notes, settings = notes_of(), settings_of()
+    data = prepare(notes, settings, rng(3))
+    units = pick_units(notes, 3, rng(3))
+    assert len(data.encoded) == len(notes)
+    assert [rows.tolist() for rows in data.units] == units
+    assert data.validation is None
+    for row, text in enumerate(notes.texts):
+        assert data.vocabulary.decode(data.encoded.note(row).tolist()) == text
+
+
+def test_an_annealed_audit_keeps_validation_notes_out_and_its_rows_fit():
+    notes = notes_of(12)
+    settings = settings_of(mode="compat", schedule="annealed", units=4)
+    data = prepare(notes, settings, rng(3))
+    units = pick_units(notes, 4, rng(3))
+    assert data.validation is not None
+    assert len(data.encoded) + len(data.validation) == len(notes)
+    for rows, own in zip(units, data.units, strict=True):
+        decoded = [data.vocabulary.decode(data.encoded.note(int(row)).tolist()) for row in own]
+        assert decoded == [notes.texts[row] for row in rows]
+
+
+def test_public_notes_bring_their_words_and_no_notes():
+    public = PlainNotes(("elsewhere words",), ("x",), ("p0",))
+    data = prepare(notes_of(), settings_of(), rng(), also=public)
+    assert len(data.encoded) == 16
+    assert 2 not in data.vocabulary.encode("elsewhere words")
+    assert 2 in prepare(notes_of(), settings_of(), rng()).vocabulary.encode("elsewhere words")
+
+
+def test_data_there_and_back(tmp_path):
+    settings = settings_of(mode="compat", schedule="annealed", plant_names=True)
+    data = prepare(notes_of(), settings, rng())
+    data.save(tmp_path / "d")
+    back = load_data(tmp_path / "d")
+    assert back.digest == data.digest
+    assert (back.encoded.ids == data.encoded.ids).all()
+    assert (back.validation.ids == data.validation.ids).all()
+    assert back.planted == data.planted
+    assert [rows.tolist() for rows in back.units] == [rows.tolist() for rows in data.units]
+    assert not any(word in repr(data) for word in WORDS)
+
+
+def test_digests_tell_data_apart():
+    one = prepare(notes_of(), settings_of(), rng(0))
+    assert one.digest == prepare(notes_of(), settings_of(), rng(0)).digest
+    others = [prepare(notes_of(seed=1), settings_of(), rng(0)), prepare(notes_of(), settings_of(units=4), rng(0))]
+    others += [AuditData(one.encoded, one.vocabulary, one.units, one.encoded)]
+    cut = encode([text.replace("\n", " ") for text in notes_of().texts], one.vocabulary)
+    others += [AuditData(cut, one.vocabulary, one.units)]
+    assert len({data.digest for data in [one, *others]}) == 5
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", '{"units": 3, "planted": [], "vocabulary": {}}', "null"])
+def test_damaged_data_are_refused(damage, tmp_path):
+    prepare(notes_of(), settings_of(), rng()).save(tmp_path / "d")
+    (tmp_path / "d" / "data.json").write_text(damage)
+    with pytest.raises(InputError, match=r"no data of an audit|no vocabulary"):
+        load_data(tmp_path / "d")
+
+
+def test_missing_data_are_refused(tmp_path):
+    with pytest.raises(InputError, match="nowhere: holds no data of an audit"):
+        load_data(tmp_path / "nowhere")
+    prepare(notes_of(), settings_of(), rng()).save(tmp_path / "d")
+    (tmp_path / "d" / "training-ids.npy").unlink()
+    with pytest.raises(InputError, match="no data of an audit"):
+        load_data(tmp_path / "d")
+    (tmp_path / "d" / "training-ids.npy").write_bytes(b"")
+    with pytest.raises(InputError, match="no data of an audit"):
+        load_data(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"mode": "compat", "model": "gpt"},
+        {"mode": "unigram", "plant_names": True},
+        {"init_vectors": "v", "vocabulary": "bytes"},
+        {"model": "ngram", "pretrain": "p"},
+        {"units": 1},
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(how):
+    with pytest.raises(ValueError, match="1 validation error"):
+        settings_of(**how)
+
+
+def test_the_mode_decides_over_plan_and_schedule():
+    assert (settings_of(schedule="annealed", plan="stream").audit_recipe().schedule) == "fixed"
+    assert settings_of(plan="stream").audit_recipe().plan == "rows"
+    assert settings_of(mode="compat", schedule="annealed").audit_recipe().plan == "stream"
+    assert settings_of(mode="compat", schedule="annealed").audit_recipe().schedule == "annealed"
+    assert settings_of(model="unigram").audit_recipe() is None
