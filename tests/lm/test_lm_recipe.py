@@ -1,0 +1,112 @@
+"""Recipes from settings, reading notes, and a model made ready."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lm_cases import LSTM, encoded_of, model_of
+
+from clinveil.corpus.open import open_corpus
+from clinveil.errors import InputError, UsageError
+from clinveil.lm.notes import read_notes
+from clinveil.lm.ready import ready
+from clinveil.lm.recipe import PROFILES, ModelSettings, Recipe
+from clinveil.settings import NotesSettings
+
+
+@pytest.mark.parametrize(("model", "size"), PROFILES)
+def test_every_profile_is_a_recipe(model, size):
+    recipe = ModelSettings(model=model, size=size).recipe()
+    assert recipe.kind == model
+    assert Recipe.from_dict(recipe.as_dict()) == recipe
+
+
+def test_the_papers_lstm():
+    """Paper C, section 4.1, and code: 2 layers of 650, dropout 0.5, SGD from 20, clip 0.25, 35 steps, 20 columns."""
+    recipe = ModelSettings(size="paper").recipe()
+    assert (recipe.layers, recipe.width, recipe.dropout, recipe.tied) == (2, 650, 0.5, True)
+    assert (recipe.optimizer, recipe.rate, recipe.clip) == ("sgd", 20.0, 0.25)
+    assert (recipe.window, recipe.lanes, recipe.epochs) == (35, 20, 20)
+    assert (recipe.schedule, recipe.backoff, recipe.gain, recipe.rate_floor) == ("annealed", 4.0, 0.1, 0.1)
+    assert recipe.plan == "stream"
+    assert ModelSettings(size="paper").word_vocabulary
+
+
+def test_what_is_given_goes_over_the_profile():
+    recipe = ModelSettings(width=32, layers=1, rate=3.0, tied=False, dropout=0.0, plan="stream", epochs=7).recipe()
+    assert (recipe.width, recipe.layers, recipe.rate, recipe.tied) == (32, 1, 3.0, False)
+    assert (recipe.dropout, recipe.plan, recipe.epochs) == (0.0, "stream", 7)
+    assert recipe.window == PROFILES["lstm", "small"]["window"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"width": 100}, {"window": 7}, {"plan": "stream"}, {"heads": 5}],
+)
+def test_parts_of_a_gpt_must_fit(given):
+    with pytest.raises(UsageError, match=r"--width must|--plan stream"):
+        ModelSettings(model="gpt", **given).recipe()
+
+
+def test_counting_models_have_no_recipe():
+    for model in ("unigram", "ngram"):
+        settings = ModelSettings(model=model)
+        assert not settings.neural
+        assert settings.word_vocabulary
+        with pytest.raises(UsageError, match="has no recipe"):
+            settings.recipe()
+    with pytest.raises(ValueError, match="paper C's LSTM"):
+        ModelSettings(model="gpt", size="paper")
+
+
+@pytest.mark.parametrize("data", [{}, {**LSTM.as_dict(), "more": 1}])
+def test_other_data_is_no_recipe(data):
+    with pytest.raises(InputError, match="no recipe"):
+        Recipe.from_dict(data)
+
+
+def corpus_of(tmp_path, rows, header="note_id,patient_id,text"):
+    path = tmp_path / "notes.csv"
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return open_corpus(path, NotesSettings())
+
+
+def test_notes_are_read_in_medtexts_form_and_empty_ones_left_out(tmp_path):
+    rows = ['1,a,"No pain. Fever: none."', '2,a,""', '3,b,"   "', '4,b,"Second  note."']
+    notes = read_notes(corpus_of(tmp_path, rows))
+    assert notes.texts == ("No pain .\nFever :\nnone .", "Second note .")
+    assert notes.note_ids == ("1", "4")
+    assert notes.patients == ("a", "b")
+    assert notes.words == 10
+    assert notes.rows([1, 0]).note_ids == ("4", "1")
+
+
+def test_prepared_notes_keep_their_tokens(tmp_path):
+    notes = read_notes(corpus_of(tmp_path, ['1,a,"a.b  c\n\n d\u2028e"']), prepared=True)
+    assert notes.texts == ("a.b c\nd\ne",)
+
+
+def test_notes_without_a_patient_are_their_own_patients(tmp_path):
+    notes = read_notes(corpus_of(tmp_path, ["1,One .", "2,Two ."], "note_id,text"))
+    assert notes.patients == notes.note_ids == ("1", "2")
+
+
+def test_no_note_with_a_word_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no note holds a word"):
+        read_notes(corpus_of(tmp_path, ['1,a," "']))
+
+
+def test_a_model_made_ready_is_doubled_and_the_generator_comes_back():
+    torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+    model, note = model_of(LSTM), encoded_of().note(0)
+    before = model.score([note])[0]
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with ready(model, double=True):
+        torch.rand(7)
+        doubled = model.score([note])[0]
+    assert (torch.rand(2) == expected).all()
+    assert model.network.input.dtype == torch.float64
+    assert doubled == pytest.approx(before, abs=1e-5)
+    assert np.isfinite(doubled).all()
