@@ -36,35 +36,36 @@ class Lstm(Network):
 
 
 class LstmPusher:
-    """Notes being written: the state of each lane."""
+    """Notes being written: the state of each lane. One step at a time, without what `nn.LSTM` prepares at each call."""
 
     def __init__(self, network: Lstm, lanes: int) -> None:
-        self._network = network
-        self._state = network.start(lanes)
-        self._last = torch.full((lanes,), END, device=network.input.device)
-        self._above = self._step()
+        self._network, get = network, network.lstm.get_parameter
+        layers = range(network.recipe.layers)
+        self._weights = [torch.cat([get(f"weight_ih_l{i}"), get(f"weight_hh_l{i}")], dim=1).t() for i in layers]
+        self._biases = [get(f"bias_ih_l{i}") + get(f"bias_hh_l{i}") for i in layers]
+        self._begun = self._step(torch.tensor([END], device=network.input.device), network.start(1))
+        self._state: list[Tensor] = [part.repeat(1, lanes, 1) for part in self._begun]
 
-    def _step(self) -> Tensor:
-        above, self._state = self._network(self._last.unsqueeze(0), self._state)
-        return above[0]
+    def _step(self, ids: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        below, hidden, cells = nn.functional.embedding(ids, self._network.input), [], []
+        for layer, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
+            gates = torch.addmm(bias, torch.cat([below, state[0][layer]], dim=1), weight)
+            take, keep, new, give = gates.chunk(4, dim=1)
+            cell = torch.sigmoid(keep) * state[1][layer] + torch.sigmoid(take) * torch.tanh(new)
+            below = torch.sigmoid(give) * torch.tanh(cell)
+            hidden.append(below)
+            cells.append(cell)
+        return torch.stack(hidden), torch.stack(cells)
 
     def scores(self) -> Tensor:
         """(lanes, size)."""
-        return self._network.scores(self._above)
+        return self._network.scores(self._state[0][-1])
 
     def push(self, ids: Tensor) -> None:
         """One step of the network."""
-        self._last = ids
-        self._above = self._step()
+        self._state = list(self._step(ids, self._state))
 
     def reset(self, lanes: Sequence[int]) -> None:
-        """Zeros, and the end of a note, in these lanes."""
-        if not lanes:
-            return
-        kept, above = self._state, self._above
-        rows = torch.tensor(lanes, device=self._last.device)
-        state = self._network.start(len(lanes))
-        end = torch.full((1, len(lanes)), END, device=self._last.device)
-        fresh, state = self._network(end, state)
-        self._above = above.index_copy(0, rows, fresh[0])
-        self._state = tuple(old.index_copy(1, rows, new) for old, new in zip(kept, state, strict=True))
+        """The state after the end of a note, in these lanes."""
+        for part, begun in zip(self._state, self._begun, strict=True):
+            part[:, list(lanes)] = begun

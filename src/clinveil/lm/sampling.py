@@ -49,6 +49,11 @@ class Written:
     truncated: bool
 
 
+def lanes_for(notes: int, most: int = 64) -> int:
+    """How many lanes suit about so many notes: what is under way when the last one is done is thrown away."""
+    return max(1, min(most, notes // 4))
+
+
 def write_notes(model: LanguageModel, key: Key, drawing: Drawing, *, first: int = 0) -> Iterator[Written]:
     """Endless notes, in the order of their numbers from `first` on."""
     desk = _Desk(model.stream(drawing.lanes), key, drawing, first)
@@ -112,10 +117,12 @@ class _Desk:
 def drawn(probabilities: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """(lanes,) one number a row, by inverting the cumulated probabilities (not normalised) at uniform numbers."""
     sums = np.cumsum(probabilities, axis=1)
-    places = (sums <= (uniform * sums[:, -1])[:, None]).sum(axis=1)
+    above = sums > (uniform * sums[:, -1])[:, None]
+    places = above.argmax(axis=1)
     # Rounding can put the number on the very end: the last word that has any probability is meant.
-    last = probabilities.shape[1] - 1 - (probabilities[:, ::-1] > 0).argmax(axis=1)
-    return np.minimum(places, last).astype(np.int64)
+    for row in np.flatnonzero(~above[np.arange(places.size), places]):
+        places[row] = np.flatnonzero(probabilities[row])[-1]
+    return places.astype(np.int64)
 
 
 def _shaped(probabilities: NDArray[np.float64], how: Drawing) -> NDArray[np.float64]:

@@ -26,10 +26,10 @@ from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
 from clinveil.lm.ready import ready
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import Drawing, lanes_for, write_notes
 from clinveil.lm.train import make_vocabulary, train_model
 
 COMMON, NAMES = 200, 300
@@ -56,20 +56,23 @@ class CanaryRun:
             notes: the training notes, in MedText's form.
 
         Returns:
-            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats.
+            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; of an n-gram model, which
+            writes no notes, the exposure under the model alone.
         """
         rng = np.random.default_rng([self.seed, 0xCA])
         canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
         with_canaries = read_notes(planted(as_corpus(notes), canaries, rng), prepared=True)
-        model, tokens = self._train(with_canaries, canaries, say)
-        with ready(model, threads=self.threads):
-            text = self._write(model, tokens)
-        released = PlainNotes(tuple(text), tuple(map(str, range(len(text)))), tuple(map(str, range(len(text)))))
-        taken = extracted(canaries, as_corpus(released))
+        model, encoded = self._train(with_canaries, canaries, say)
         own = {"model": model.kind, "from": "the model"}
         with ready(model, threads=self.threads):
+            text = [] if model.kind == "ngram" else self._write(model, encoded)
             bits = exposures(canaries, score_of(model), rng)
+        numbers = tuple(map(str, range(len(text))))
+        released = PlainNotes(tuple(text), numbers, numbers)
+        taken = extracted(canaries, as_corpus(released))
         found = canary_findings(canaries, bits, taken, rng, own)
+        if not text:
+            return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
         bits = exposures(canaries, score_of(n_grams), rng)
         by_text = canary_findings(canaries, bits, taken, rng, {"model": model.kind, "from": "released notes"})
@@ -77,23 +80,22 @@ class CanaryRun:
 
     def _train(
         self, notes: PlainNotes, canaries: Sequence[Canary], say: Callable[[str], None]
-    ) -> tuple[LanguageModel, int]:
+    ) -> tuple[LanguageModel, EncodedNotes]:
         every = [word for canary in canaries for word in canary.family.text(canary.secret).split()]
         places = [word for canary in canaries for place in canary.family.places for word in place]
         vocabulary = make_vocabulary(notes, self.settings, always=[*every, *places])
         encoded = encode(notes.texts, vocabulary)
         model, _ = train_model(notes, encoded, vocabulary, self.settings, seed=self.seed, threads=self.threads, say=say)
-        return model, encoded.ids.size
+        return model, encoded
 
-    def _write(self, model: LanguageModel, tokens: int) -> list[str]:
-        """Synthetic notes of so many tokens, under a public key; an n-gram model writes none."""
+    def _write(self, model: LanguageModel, encoded: EncodedNotes) -> list[str]:
+        """Synthetic notes of so many tokens, under a public key."""
         made, text = 0, []
-        if model.kind == "ngram":
-            return [""]
-        for note in write_notes(model, Key.from_seed(self.seed), Drawing()):
+        drawing = Drawing(lanes_for(len(encoded)), int(encoded.lengths.max()))
+        for note in write_notes(model, Key.from_seed(self.seed), drawing):
             text.append(model.vocabulary.decode(note.ids.tolist()))
-            made += note.ids.size
-            if made >= tokens:
+            made += note.ids.size + 1  # its end: notes without a word come to an end too
+            if made >= encoded.ids.size:
                 return text
         return text
 

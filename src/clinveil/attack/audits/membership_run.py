@@ -27,6 +27,7 @@ def infer_membership(
     *,
     reference: PlainNotes | None = None,
     detail: Mapping[str, Any] | None = None,
+    blind: Finding | None = None,
     most: int = 2_000,
 ) -> list[Finding]:
     """The blind attacker, then loss threshold and (with a reference) calibrated, by patient.
@@ -34,18 +35,19 @@ def infer_membership(
     Args:
         training, held_out: notes of the patients that the model saw, and of others like them, split at random before.
         reference: notes of third patients; n-grams of them are the reference model.
+        blind: what the blind attacker found on the same notes, not to measure it twice.
         most: notes of each side at most, a random sample of patients.
 
     Raises:
-        InputError: a patient on two sides, or too few patients.
+        InputError: a patient on two sides (sampled or not), or too few patients.
     """
+    _refuse_shared(training, held_out, reference)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
-    if set(training.patients) & set(held_out.patients):
-        raise InputError("a patient stands on both sides", remedy="split by patient before training")
     texts = training.texts + held_out.texts
     patients = training.patients + held_out.patients
     members = np.arange(len(texts)) < len(training)
-    blind = blind_membership(texts, patients, members, rng)
+    if blind is None:
+        blind = blind_membership(texts, patients, members, rng)
     encoded = encode(texts, model.vocabulary)
     totals = _totals(model, encoded.ids, encoded.offsets)
     other = None
@@ -54,6 +56,15 @@ def infer_membership(
         other = _totals(of_others, encoded.ids, encoded.offsets)
     scored = Scored(patients, members, totals, encoded.lengths, other)
     return [blind, *membership(scored, rng, blind=blind, detail={**(detail or {}), "model": model.kind})]
+
+
+def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
+    seen, kept = set(training.patients), set(held_out.patients)
+    if both := len(seen & kept):
+        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
+    if reference is not None and (both := len((seen | kept) & set(reference.patients))):
+        remedy = "notes of third patients"
+        raise InputError(f"{both} patients of the reference stand on one of the sides too", remedy=remedy)
 
 
 def _totals(model: LanguageModel, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:

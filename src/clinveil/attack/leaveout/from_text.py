@@ -13,7 +13,7 @@ from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import Drawing, lanes_for, write_notes
 from clinveil.lm.vocabulary import END, Vocabulary
 
 
@@ -21,19 +21,20 @@ def logs_from_text(model: LanguageModel, data: AuditData, words: int, seed: int,
     """Write notes under the model, count their n-grams, score the units with those; the text stays in the folder."""
     from clinveil.attack.leaveout.members import units_logs
 
-    notes = written(model, words, seed)
+    lengths = data.encoded.lengths
+    notes = written(model, words, seed, Drawing(lanes_for(len(lengths)), int(lengths.max())))
     save_array(folder / "text-ids.npy", notes.ids)
     return units_logs(Ngram(notes, data.vocabulary), data)
 
 
-def written(model: LanguageModel, tokens: int, seed: int) -> EncodedNotes:
+def written(model: LanguageModel, tokens: int, seed: int, drawing: Drawing) -> EncodedNotes:
     """Synthetic notes of so many tokens, under the key of a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     rows, made = [], 0
     with ready(model):
-        for note in write_notes(model, Key.from_seed(seed), Drawing()):
+        for note in write_notes(model, Key.from_seed(seed), drawing):
             rows.append(np.concatenate([note.ids, end]))
-            made += note.ids.size
+            made += rows[-1].size  # with its end: notes without a word come to an end too
             if made >= tokens:
                 break
     return of_rows(rows, model.vocabulary)

@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.errors import GateError, UsageError
+from clinveil.errors import GateError, InputError, UsageError
 from clinveil.files import private_folder, private_text, remove, whole
+from clinveil.files import sha256 as file_sha256
 from clinveil.finding import Finding, document
 from clinveil.keys import Key
 from clinveil.lm.checkpoint import load_model, save_model
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing
+from clinveil.lm.sampling import Drawing, lanes_for
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.gates import NOT_TRIED, Looked, look
@@ -54,7 +55,6 @@ class Synthesis:
     vault: Path
     source: Path | None
     say: Say
-    said: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> list[Finding]:
         """Train (or go on, or take the model given), write, look, and let the notes out.
@@ -78,7 +78,7 @@ class Synthesis:
                 feed=self.settings.patients,
             )
             found += [_truncated(counts), *looked.findings]
-            self._keep(looked, found, counts, floor, key, seed)
+            self._keep(model.kind, looked, found, counts, floor, key, seed)
             refuse_failed(looked)
         remove(self.vault / STATE)
         return found
@@ -118,6 +118,8 @@ class Synthesis:
         """A hash of the notes and of all settings that change what comes out."""
         free = {"workers", "quiet", "force", "batch", "device", "patients"}
         hashed = sha256(self.settings.model_dump_json(exclude=free).encode())
+        if self.source is not None:
+            hashed.update(folder_digest(self.source).encode())
         for row in zip(self.notes.note_ids, self.notes.patients, self.notes.texts, strict=True):
             hashed.update(repr(row).encode("utf-8", "surrogatepass"))
         return hashed.hexdigest()
@@ -127,13 +129,7 @@ class Synthesis:
         place = self.source or self.vault / "model"
         if self.source is not None or (place / "model.json").exists():
             model, about = load_model(place, device=self.settings.device)
-            split = about.get("split", {})
-            if "seed" not in split:
-                raise UsageError(
-                    "does not say whom it was trained on", where=place.name, remedy="a model of synthesize"
-                )
-            self.said["model"] = "trained before"
-            return model, split_sides(self.notes, float(split["share"]), int(split["seed"]))
+            return model, _split_as_before(self.notes, about.get("split"), place.name)
         sides = split_sides(self.notes, self.settings.held_out, seed)
         self.say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
         vocabulary = make_vocabulary(sides.training, self.settings)
@@ -148,32 +144,39 @@ class Synthesis:
             state=self.vault / STATE,
             say=self.say,
         )
-        save_model(model, place, {"split": {"seed": seed, "share": self.settings.held_out}, "training": went})
+        split = {"seed": seed, "share": self.settings.held_out, "notes_sha256": sides.digest}
+        save_model(model, place, {"split": split, "training": went})
         return model, sides
 
     def _fit(self, model: LanguageModel, sides: Sides) -> list[Finding]:
         """Perplexity of the notes kept aside."""
         from clinveil.utility.perplexity import perplexity_findings
 
-        return perplexity_findings(model, fit_of(model, encode(sides.held_out.texts, model.vocabulary)), "held out")
+        with ready(model, threads=self.settings.workers):
+            fit = fit_of(model, encode(sides.held_out.texts, model.vocabulary))
+        return perplexity_findings(model, fit, "held out")
 
     def _write(
         self, model: LanguageModel, key: Key, floor: Floor, sides: Sides, part: Path
     ) -> tuple[Counts, PlainNotes]:
         how, counts = self.settings, Counts()
-        drawing = Drawing(how.batch, how.longest, how.temperature, how.top_p)
+        lanes = lanes_for(how.count or len(sides.training), how.batch)
+        drawing = Drawing(lanes, how.longest, how.temperature, how.top_p)
         batches = draw_notes(model, key, drawing, floor, Wanted(how.count, sides.training.words), counts)
         with ready(model, double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if key.test_seed is not None else None)
         return counts, read_back(path)
 
-    def _keep(self, looked: Looked, found: list[Finding], counts: Counts, floor: Floor, key: Key, seed: int) -> None:
+    def _keep(
+        self, kind: str, looked: Looked, found: list[Finding], counts: Counts, floor: Floor, key: Key, seed: int
+    ) -> None:
         manifest = {
             "schema": "clinveil.synthesis/1",
             "secret": True,
             "version": version("clinveil"),
             **({"warning": TEST_SEED} if key.test_seed is not None else {}),
             "settings": self.settings.model_dump(mode="json", exclude={"workers", "quiet", "force", "patients"}),
+            "model": {"kind": kind, "trained": "before" if self.source else "in this run"},
             "key_commitment": key.commitment,
             "training_seed": seed,
             "notes": vars(counts) | {"words_below_floor": floor.replaced},
@@ -184,6 +187,23 @@ class Synthesis:
         private_text(self.vault / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
         for line in _lines(counts, floor, looked):
             self.say(line)
+
+
+def _split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
+    """The split that a model was trained with; other notes would make the floor and all gates look at others."""
+    if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
+        raise UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
+    sides = split_sides(notes, float(split["share"]), int(split["seed"]))
+    if sides.digest != split["notes_sha256"]:
+        remedy = "the notes of that run, read the same way; or train anew, without --from"
+        raise InputError("was trained on other notes than these", where=name, remedy=remedy)
+    return sides
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 of the files of a folder and their names; "" where there is none."""
+    files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+    return " ".join(f"{file.name} {file_sha256(file)}" for file in files)
 
 
 def _empty(folder: Path) -> bool:

@@ -45,16 +45,18 @@ class Looked:
         """All findings; the real notes are the positive control: a generator that copies."""
         parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
         train, valid, test = (part_of(store, parts, name) for name in ("train", "valid", "test"))
-        own = self.corpus.load(store)
-        found = copies(as_corpus(own), as_corpus(train), as_corpus(test), rng)
-        text = model_of_text(own, vocabulary_of_parts(store, parts))
+        notes = self.corpus.load(store)
+        found = copies(as_corpus(notes), as_corpus(train), as_corpus(test), rng)
+        text = model_of_text(notes, vocabulary_of_parts(store, parts))
         found += infer_membership(text, train, test, rng, reference=valid, detail={"from": "released notes"})
         if self.member is not None:
             from clinveil.lm.checkpoint import load_model
 
             model = load_model(store.folder(self.member) / "model")[0]
-            found += infer_membership(model, train, test, rng, reference=valid, detail={"from": "the model"})[1:]
-        seen = test if self.corpus.label == REAL else own
+            blind = next(f for f in found if f.measure == "attack.membership_blind")
+            by = {"from": "the model"}
+            found += infer_membership(model, train, test, rng, reference=valid, detail=by, blind=blind)[1:]
+        seen = test if self.corpus.label == REAL else notes
         found += qualities(seen.texts, train.texts, rng)
         return told(found, corpus=self.corpus.label)
 

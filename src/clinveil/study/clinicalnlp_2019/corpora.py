@@ -12,7 +12,8 @@ import numpy as np
 from clinveil.attack.leaveout.data import load_data
 from clinveil.attack.leaveout.from_text import written
 from clinveil.attack.leaveout.members import Member
-from clinveil.lm.notes import EncodedNotes, PlainNotes, encode
+from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.sampling import Drawing, lanes_for
 from clinveil.lm.unigram import train_unigram
 from clinveil.lm.vocabulary import END, Vocabulary
 from clinveil.scale.tasks import Result, Store, name_of
@@ -59,7 +60,8 @@ class Written:
             return decoded(ids, vocabulary)
         words = vocabulary_of_parts(store, self.parts)
         encoded = encode(part_of(store, self.parts, "train").texts, words)
-        notes: EncodedNotes = written(train_unigram(encoded, words), encoded.ids.size, self.parts.seed)
+        how = Drawing(lanes_for(len(encoded)), int(encoded.lengths.max()))
+        notes = written(train_unigram(encoded, words), encoded.ids.size, self.parts.seed, how)
         return decoded(notes.ids, words)
 
     def load(self, store: Store) -> PlainNotes:

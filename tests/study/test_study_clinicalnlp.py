@@ -1,0 +1,208 @@
+"""The whole study of paper C on few invented patients: tables, page, floors, and a second run that trains nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clinveil.attack.pdtp import leave_out
+from clinveil.corpus.demo import write_demo
+from clinveil.errors import InputError, UsageError
+from clinveil.finding import read_findings
+from clinveil.study.clinicalnlp_2019 import claims, paper
+from clinveil.study.clinicalnlp_2019.results import _fall
+from clinveil.study.clinicalnlp_2019.run import run_study
+from clinveil.study.clinicalnlp_2019.settings import StudySettings
+from clinveil.study.clinicalnlp_2019.tables import tables
+from clinveil.study.plain import markdown
+
+pytest.importorskip("torch")
+TINY = {"size": "tiny", "words": 5_000, "valid": 10, "test": 30, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
+PATIENTS = 40
+
+
+def settings(**more):
+    return StudySettings(**{**TINY, **more})
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A demo corpus, and word and sentence pairs of words that stand in it."""
+    out = tmp_path_factory.mktemp("study-c")
+    write_demo(out / "demo", PATIENTS, 3)
+    pairs = [("pain", "chest"), ("patient", "history"), ("left", "right"), ("blood", "pressure")]
+    rows = "".join(f"{one},{other},{score}\n" for score, (one, other) in enumerate(pairs))
+    (out / "pairs.csv").write_text("term1,term2,score\n" + rows, encoding="utf-8")
+    return out
+
+
+@pytest.fixture(scope="module")
+def finished(demo):
+    """A study done in this process: its folder, results, and what it said."""
+    said = []
+    out = demo / "finished"
+    how = settings(pairs=(demo / "pairs.csv",), min_pair_count=1)
+    results = run_study(demo / "demo" / "notes.parquet", out, how, said.append)
+    return out, results, said
+
+
+def test_the_hours_are_said_before_the_models(finished):
+    _, _, said = finished
+    assert re.fullmatch(r"\d+ models of [\d,]+ tokens a second and [\d,]+ s each: about [\d.]+ hours", said[0])
+    # two dropouts: of all (2), again (2), reseeded (2), without (4); compat: 2 + 4; planted: 1 + 2
+    assert said[0].startswith("19 models")
+
+
+def test_it_leaves_tables_findings_a_page_and_a_row_a_unit_all_private(finished):
+    out, results, _ = finished
+    for name in ("tables.md", "findings.json", "study.html", "units-exact-0.csv", "units-planted.csv", "SECRET.txt"):
+        assert stat.S_IMODE((out / name).stat().st_mode) == 0o600, name
+    assert len(read_findings(out / "findings.json")) == len(results.findings)
+    page = (out / "study.html").read_text(encoding="utf-8")
+    assert "<script" not in page and not re.search(r"(?:href|src|url)\s*[=(]\s*[\"']?https?:", page)
+
+
+def test_a_second_run_trains_nothing_and_finds_the_same(finished, demo):
+    out, results, _ = finished
+    said = []
+    how = settings(pairs=(demo / "pairs.csv",), min_pair_count=1)
+    again = run_study(demo / "demo" / "notes.parquet", out, how, said.append)
+    assert said == []
+    assert [f.as_dict() for f in again.findings] == [f.as_dict() for f in results.findings]
+
+
+def test_every_privacy_score_has_its_floors(finished):
+    _, results, _ = finished
+    scores = [f for f in results.findings if f.measure == "attack.pdtp"]
+    assert len(scores) == 2 * 2 + 2 + 1 + 1  # model and text by dropout, compat, planted, unigram
+    assert all(f.control is not None for f in scores)
+    for dropout in ("0.0", "0.5"):
+        for by in ("the model", "released notes"):
+            floor = results.of("attack.pdtp_reseed_floor", f"lstm, dropout {dropout}", mode="exact", **{"from": by})
+            assert floor is not None and floor.value > 0
+
+
+def test_the_same_training_twice_scores_nothing(finished):
+    _, results, _ = finished
+    again = [f for f in results.findings if f.measure == "attack.pdtp_rerun"]
+    assert len(again) == 2 and all(f.value == 0.0 and f.detail["bit_identical"] for f in again)
+
+
+def test_the_tables_hold_no_word_of_a_note(finished):
+    out, results, _ = finished
+    text = markdown(tables(results))
+    notes = json.loads(next((out / "tasks").glob("*/train.json")).read_text(encoding="utf-8"))[0]
+    ours = set(re.findall(r"[A-Za-z]{6,}", markdown(tables(results)).lower()))
+    allowed = set(re.findall(r"[A-Za-z]{6,}", " ".join(Path(m.__file__).read_text() for m in _sources()).lower()))
+    seen = {word.lower() for note in notes for word in note.split()} & ours - allowed
+    assert not seen, f"{len(seen)} words"
+    assert "Figure 1" not in text and "Figure 1" in (out / "tables.md").read_text(encoding="utf-8")
+
+
+def _sources():
+    from clinveil.study.clinicalnlp_2019 import plan
+    from clinveil.study.clinicalnlp_2019 import tables as of
+
+    return claims, paper, of, plan
+
+
+def test_real_notes_are_the_positive_control_of_every_attack(finished):
+    _, results, _ = finished
+    copied = results.of("attack.copies", "real notes", span=20)
+    assert copied.value > 0.95 > copied.control
+    auc = results.of("attack.membership", "real notes", attacker="loss threshold", **{"from": "released notes"})
+    assert auc.value > 0.95
+    synthetic = results.of("attack.copies", "unigram", span=20)
+    assert synthetic.value == 0.0
+
+
+def test_word_pairs_come_for_every_corpus(finished):
+    _, results, _ = finished
+    assert all(results.of("utility.similarity", label) is not None for label in results.labels)
+    assert results.labels == ("real notes", "lstm, dropout 0.0", "lstm, dropout 0.5", "unigram")
+
+
+def test_the_row_of_a_unit_holds_numbers_only(finished):
+    out, _, _ = finished
+    rows = list(csv.DictReader(io.StringIO((out / "units-exact-0.csv").read_text(encoding="utf-8"))))
+    assert len(rows) == 2
+    for row in rows:
+        plain = [value for name, value in row.items() if name not in ("sign", "planted", "on_name")]
+        assert all(np.isfinite(float(value)) for value in plain)
+        assert abs(float(row["score"]) - float(row["placebo"]) - float(row["excess"])) < 2e-4
+
+
+def test_another_study_is_not_overwritten(finished, demo):
+    (demo / "other").mkdir()
+    (demo / "other" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="no study's"):
+        run_study(demo / "demo" / "notes.parquet", demo / "other", settings())
+    assert (demo / "other" / "mine.txt").read_text() == "mine"
+
+
+def test_too_few_notes_say_what_to_give(demo):
+    with pytest.raises(InputError, match="too few"):
+        run_study(demo / "demo" / "notes.parquet", demo / "few", settings(valid=10_000))
+
+
+def test_too_many_hours_are_refused_before_any_training(demo):
+    with pytest.raises(UsageError, match="hours, more than"):
+        run_study(demo / "demo" / "notes.parquet", demo / "long", settings(max_hours=1e-9))
+    assert not list((demo / "long" / "tasks").glob("*/logs.npy"))
+
+
+@pytest.mark.parametrize("values", [(), (1.0,), (-0.1,)])
+def test_dropouts_that_make_no_sense_are_refused(values):
+    with pytest.raises(ValueError, match="below 1"):
+        settings(dropout=values)
+
+
+def test_sizes_are_profiles_that_flags_win_over():
+    assert settings().units == 2 and StudySettings(size="paper").units == 30
+    assert StudySettings(size="paper").leave_out(0.3, "exact").audit_recipe().width == 650
+    assert StudySettings().leave_out(0.0, "compat").audit_recipe().plan == "stream"
+
+
+def test_the_fall_of_a_score_is_paired():
+    found = _fall(np.array([1.0, 1.2, 0.8, 1.1, 0.9, 1.0, 1.3, 0.7]), {"corpus": "x"}, 1)
+    assert abs(found.value - 1.0) < 1e-12 and found.low > 0.8 and found.detail["p"] < 0.01
+    none = _fall(np.array([1.0, -1.0, 0.5, -0.5]), {"corpus": "x"}, 1)
+    assert none.low < 0 < none.high and none.detail["p"] > 0.3
+
+
+def test_a_verdict_needs_intervals_that_do_not_meet(finished):
+    _, results, _ = finished
+    low, high = results.of("attack.copies", "unigram", span=20), results.of("attack.copies", "real notes", span=20)
+    assert claims._below(low, high) == claims.HOLDS and claims._below(high, low) == claims.NOT
+    assert claims._below(low, low) == claims.OPEN and claims._below(low, None) == "not measured"
+
+
+def test_the_papers_table_is_whole():
+    assert paper.TABLE_2_SMALL["lstm, dropout 0.5"] == ("12.5", "9.6", ".259", ".160", ".692", ".895")
+    assert len(paper.TABLE_2_SMALL) == 7 and len(paper.TABLE_2_LARGE) == 5
+    assert all(len(row) == 6 for row in (*paper.TABLE_2_SMALL.values(), *paper.TABLE_2_LARGE.values()))
+
+
+def test_rarities_by_hand():
+    from clinveil.attack.leaveout.data import AuditData
+    from clinveil.lm.notes import encode
+    from clinveil.lm.vocabulary import WordVocabulary
+    from clinveil.study.clinicalnlp_2019.results import rarities
+
+    words = WordVocabulary(["a", "b", "c", "d"])
+    data = AuditData(encode(["a b c", "a b", "a d"], words), words, (np.array([0]), np.array([1])))
+    full = [np.zeros(5), np.zeros(4)]
+    # unit 1: the third word, c, which stands nowhere else; unit 2: its second, b, whose pair with a is in note 1 too
+    peak = [np.array([0, 0, -2.0, 0, 0]), np.array([0, -1.0, 0, 0])]
+    compared = leave_out(full, [[peak[0], np.zeros(4)], [np.zeros(5), peak[1]]])
+    said = rarities(data, compared, compat=False)
+    assert (said["units"], said["positive"]) == (2, 2)
+    assert (said["only_here"], said["before_only_here"], said["pair_only_here"]) == (1, 0, 1)
+    assert said["occurrences"] == 1.5
