@@ -119,13 +119,14 @@ def test_swapping_the_genders_changes_no_switch(rows: list[list[str]]) -> None:
         ("1 . A .\n2 . B .\n1 . A .\n2 . C .", [["a", "b"], ["a", "c"]]),  # and so does a new 1
         ("1 . A .\n1 . B .\n1 . A .", [["a", "b", "a"]]),  # but not where every number is 1
         ("1 . Zocor b.i.d. , 2 .\nLasix , 3 .\nZocor b.i.d.", [["zocor b.i.d", "lasix", "zocor b.i.d"]]),
-        ("1 . A .\nalert and oriented x 1 , 2 .\n2 . B .", [["a", "b"]]),  # a number after a number is no entry
+        ("1 . A .\nalert and oriented x 1 , 2 .\nHe slept .\n2 . B .", [["a", "b"]]),  # no entry: a number before it
         (", 1 .\n, 2 .\nRest .\n, 3 .\nWalk .", [["rest", "walk"]]),  # an entry without text
         (", 1 .\nHypertension :\nstable .\n, 2 .\nGout :\nstable .", [["hypertension", "gout"]]),
         ("1 . Gout .\nToday :\nstable .\n2 . Gout .", []),  # a heading between: two lists of one entry
         ("Problems :\ngout\nasthma\ngout\nHe is well .\nfever", [["gout", "asthma", "gout"]]),
         ("Sex :\nF\nService :\nSURGERY", []),  # one line below a heading is no list
         ("gout\nasthma", []),  # and none without a heading is
+        ("Problems :\n" + " ".join("abcdefgh") + "\ngout", [["a b c d e f g h", "gout"]]),  # eight tokens are short
         ("Problems :\n" + " ".join("abcdefghi") + "\ngout\ngout", []),
         ("0 . no\n123 . no\n5.5 mg .", []),
     ],
@@ -285,6 +286,12 @@ def test_divergence_of_notes_that_are_like_the_real_and_that_are_not() -> None:
     assert other["study.unigram_divergence"].value == pytest.approx(1)
     assert other["study.unigram_divergence"].detail["whole"] == pytest.approx(1)
     assert measured(real, real)["study.unigram_divergence"].detail["whole"] == 0
+    few = measured(like[:10], real)["study.unigram_divergence"]  # as few words of the real ones: the control rises too
+    assert few.n == 400
+    assert few.value == pytest.approx(few.control, rel=0.2)
+    assert few.control is not None
+    assert control is not None
+    assert few.control > 3 * control
 
 
 # The whole
