@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
+WATCH_SECONDS = 2.0
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -40,7 +44,37 @@ def processes(workers: int, *, ahead: int | None = None) -> Map:
     if workers == 1:
         return serial
     context = multiprocessing.get_context("spawn")
-    return _pooled(lambda: ProcessPoolExecutor(workers, mp_context=context), workers, ahead)
+
+    def pool() -> AbstractContextManager[Executor]:
+        return _stoppable(
+            ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+        )
+
+    return _pooled(pool, workers, ahead)
+
+
+@contextmanager
+def _stoppable(executor: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
+    """The pool; where the block is left by an exception, such as Ctrl-C, its processes do not finish their tasks."""
+    before = set(multiprocessing.active_children())
+    with executor:
+        try:
+            yield executor
+        except BaseException:
+            for child in set(multiprocessing.active_children()) - before:
+                child.terminate()
+            raise
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: end where the parent is gone (killed), rather than work on for nobody."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int, ahead: int | None = None) -> Map:
