@@ -40,9 +40,10 @@ def test_the_readmes_commands_run_in_order(tmp_path, monkeypatch, capsys):
         assert main(arguments) == 0, (arguments[0], capsys.readouterr().err)
 
 
-def test_the_commands_about_notes_run_in_order(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("document", ["i-have-notes.md", "synthetic-notes.md"])
+def test_the_commands_about_notes_run_in_order(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    typed = commands(ROOT / "docs" / "i-have-notes.md")
+    typed = commands(ROOT / "docs" / document)
     assert len(typed) >= 2
     for program, *arguments in typed:
         assert program == "clinveil"
