@@ -202,7 +202,7 @@ def test_rarities_by_hand():
     # unit 1: the third word, c, which stands nowhere else; unit 2: its second, b, whose pair with a is in note 1 too
     peak = [np.array([0, 0, -2.0, 0, 0]), np.array([0, -1.0, 0, 0])]
     compared = leave_out(full, [[peak[0], np.zeros(4)], [np.zeros(5), peak[1]]])
-    said = rarities(data, compared, compat=False)
+    said = rarities(data, compared)
     assert (said["units"], said["positive"]) == (2, 2)
     assert (said["only_here"], said["before_only_here"], said["pair_only_here"]) == (1, 0, 1)
     assert said["occurrences"] == 1.5

@@ -12,6 +12,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.corpus.demo import write_demo
 from clinveil.errors import UsageError
+from clinveil.scale.tasks import Store
 from clinveil.settings import NotesSettings, load_settings
 from clinveil.study.chart import Point, lines
 from clinveil.study.jamia_2020 import paper
@@ -24,7 +25,6 @@ from clinveil.study.jamia_2020.similar import Lists
 from clinveil.study.jamia_2020.tables import points, tables
 from clinveil.study.jamia_2020.treat import Setting
 from clinveil.study.plain import Table, interval, markdown, number
-from clinveil.scale.tasks import Store
 from clinveil.tokens import words
 
 pytestmark = pytest.mark.xdist_group("study-jamia-2020")  # one worker does the study once

@@ -222,10 +222,12 @@ def _difference(
     def gap(rows: NDArray[np.int64]) -> float:
         return ratio(rows[rows[:, 2] == 1]) - ratio(rows[rows[:, 2] == 0])
 
-    draws = np.array([_gap(both, rng.permutation(member)) for _ in range(PERMUTATIONS)])
+    dealt = np.array([rng.permutation(member) @ both for _ in range(PERMUTATIONS)])
+    draws = _shares(dealt) - _shares(both.sum(axis=0) - dealt)
     low, high = bootstrap_clusters(marked, gap, rng)
     return gap(marked), (low, high), permutation_p(gap(marked), draws)
 
 
-def _gap(both: NDArray[np.int64], member: NDArray[np.bool_]) -> float:
-    return ratio(both[member]) - ratio(both[~member])
+def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n,) first column over the second; NaN where there is nothing, as `ratio`."""
+    return np.divide(counts[:, 0], counts[:, 1], out=np.full(len(counts), np.nan), where=counts[:, 1] > 0)

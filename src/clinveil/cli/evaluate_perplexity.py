@@ -42,13 +42,14 @@ def perplexity(
     from clinveil.lm.checkpoint import load_model
     from clinveil.lm.model import fit_of
     from clinveil.lm.notes import encode, read_notes
+    from clinveil.lm.ready import ready
     from clinveil.lm.train import make_vocabulary, train_model
     from clinveil.lm.unigram import train_unigram
     from clinveil.utility.perplexity import perplexity_findings
 
     if (train is None) == (source is None):
         raise UsageError("there is no model, or there are two", remedy="--train NOTES or --from MODEL, one of them")
-    if source is not None or settings.neural:
+    if source is None and settings.neural:
         from clinveil.neural import need_torch
 
         need_torch()
@@ -65,7 +66,8 @@ def perplexity(
         say = _quiet if settings.quiet else _say
         model, _ = train_model(seen, encoded, vocabulary, settings, seed=seed, threads=settings.workers, say=say)
         control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
-    fit = fit_of(model, encode(test.texts, model.vocabulary))
+    with ready(model, threads=settings.workers):
+        fit = fit_of(model, encode(test.texts, model.vocabulary))
     found = perplexity_findings(model, fit, "test", np.random.default_rng(seed), control=control)
     title = f"{model.kind} on {notes.name} (seed {seed}; lower is better)"
     say_findings("evaluate perplexity", found, seed=seed, json_out=json, title=title)

@@ -35,11 +35,10 @@ def synthesize(
     from clinveil.release.synthesis.run import TEST_SEED, Synthesis
 
     safe = vault or default_vault(out)
-    refuse_nested(OUT=out, the_vault=safe, NOTES=notes)
-    if source is not None and not source.is_relative_to(safe):
-        refuse_nested(OUT=out, **{"--from": source})
+    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
+        refuse_nested(OUT=out, the_vault=safe, **{role: place})
     refuse_existing(out, force=settings.force)
-    if settings.neural or source is not None:
+    if settings.neural and source is None:
         from clinveil.neural import need_torch
 
         need_torch()

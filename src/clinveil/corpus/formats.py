@@ -14,6 +14,7 @@ from clinveil.corpus.parquet import ParquetSink, ParquetSource
 from clinveil.corpus.text_folder import TextFolderSink, TextFolderSource
 from clinveil.errors import InputError, UsageError
 
+OWN = "notes.parquet"  # in a folder that we made (generate, synthesize)
 _PACKED = ("", ".gz", ".zst")
 SUFFIXES = (
     ".parquet",
@@ -61,9 +62,14 @@ def suffix_of(path: Path) -> str:
 
 
 def open_source(path: Path, encoding: str) -> tuple[Source, str]:
-    """The source at a path and its suffix. Raises InputError if there is none, or if it is empty or damaged."""
+    """The source at a path and its suffix; of a folder without .txt that we made, its `notes.parquet`.
+
+    Raises InputError if there is none, or if it is empty or damaged.
+    """
     if not path.exists():
         raise InputError("no such file or folder", where=path.name, remedy="check the path")
+    if path.is_dir() and (path / OWN).is_file() and not any(path.rglob("*.txt")):
+        return ParquetSource(path / OWN), ".parquet"
     if path.is_dir():
         return TextFolderSource(path, encoding), ""
     suffix = suffix_of(path)

@@ -67,8 +67,12 @@ class Fit:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2)."""
-        return float(np.exp(-self.totals.sum() / self.tokens.sum()))
+        """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2).
+
+        Infinite where it is more than a float can hold.
+        """
+        with np.errstate(over="ignore"):
+            return float(np.exp(-self.totals.sum() / self.tokens.sum()))
 
     @property
     def bits_per_character(self) -> float:

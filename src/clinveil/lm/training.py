@@ -23,6 +23,7 @@ Weights = dict[str, Tensor]
 WARM_UP, LAST_SHARE = 0.02, 0.1  # fixed schedule: share of the steps, and of the rate at the end
 DECAY, BETAS = 0.01, (0.9, 0.95)
 CHECK_EVERY = 20  # steps between looks at the loss: a look makes a GPU wait
+DIVERGED = 700.0  # nats a token: the perplexity of more is no number
 
 
 @dataclass
@@ -88,7 +89,8 @@ class Training:
         """Make steps, up to `until` of them in all (default: to the end).
 
         Raises:
-            InputError: the loss is no number; says the step and the learning rate. Weights and state are then useless.
+            InputError: the loss is no number or absurd, or a weight is none; says the step and the learning rate.
+                Weights and state are then useless.
         """
         last = self.plan.steps if until is None else min(until, self.plan.steps)
         while self.progress.step < last:
@@ -135,19 +137,28 @@ class Training:
         if self.progress.step % CHECK_EVERY == 0 or self.device.type == "cpu":
             value = float(loss.detach())
             if not math.isfinite(value):
-                at = f"step {self.progress.step + 1:,} of {self.plan.steps:,}"
-                rate = self.rate_at(self.progress.step)
-                raise InputError(f"the loss is no number at {at}, learning rate {rate:g}", remedy="a smaller --rate")
+                raise self._diverged("the loss is no number", self.progress.step)
+            if value > DIVERGED:
+                raise self._diverged(f"the loss is {value:.3g} nats a token", self.progress.step)
             self.progress.loss_sum += value * normaliser
             self.progress.loss_tokens += tokens
 
+    def _diverged(self, what: str, step: int) -> InputError:
+        at = f"step {step + 1:,} of {self.plan.steps:,}, learning rate {self.rate_at(step):g}"
+        return InputError(f"{what} at {at}", remedy="a smaller --rate")
+
     def _end_epoch(self) -> None:
         now = self.progress
+        # The loss of a step is that of the weights before it: the last ones were not looked at.
+        if not all(bool(torch.isfinite(weights).all()) for weights in self.network.parameters()):
+            raise self._diverged("a weight is no number", now.step - 1)
         now.losses.append(now.loss_sum / max(now.loss_tokens, 1.0))
         now.loss_sum = now.loss_tokens = 0.0
         if self.validate is None:
             return
         found = self.validate(self.network)
+        if not math.isfinite(found):
+            raise self._diverged("the validation perplexity is no number", now.step - 1)
         now.perplexities.append(found)
         if self.recipe.schedule == "annealed":
             self._anneal(found)

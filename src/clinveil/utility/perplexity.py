@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator, default_rng
 
+from clinveil.errors import InputError
 from clinveil.finding import Finding
 from clinveil.lm.model import Fit, LanguageModel
 from clinveil.stats import bootstrap_clusters
@@ -19,7 +20,12 @@ def perplexity_findings(
 
     Args:
         of: which notes, for people ("valid", "held out"). control: how a unigram of the same training fits them.
+
+    Raises:
+        InputError: the perplexity is no number.
     """
+    if not np.isfinite(fit.perplexity):
+        raise InputError("the model's perplexity is no number", remedy="train it again, with a smaller --rate")
     rng = default_rng(0) if rng is None else rng
     rows = np.stack([fit.totals, fit.tokens, fit.characters], axis=1)
     detail: dict[str, str | int] = {

@@ -17,9 +17,7 @@ PERMUTATIONS = 9_999
 SOURCE = "paper C, section 4.4, asks whether names raise it; the experiment is ours"
 
 
-def name_findings(
-    data: AuditData, compared: LeaveOut, rng: Generator, detail: Mapping[str, Any], first: int = 0
-) -> list[Finding]:
+def name_findings(data: AuditData, compared: LeaveOut, rng: Generator, detail: Mapping[str, Any]) -> list[Finding]:
     """`attack.pdtp_planted`, the mean score of units with a name less that of those without, P by permuting which have
     one; `attack.pdtp_on_name`, the share of units whose largest difference is on the name. None without planted names.
     """
@@ -32,16 +30,16 @@ def name_findings(
     more = {**detail, "unit": "audited units", "planted": int(planted.sum()), "p": permutation_p(gap, null)}
     more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean()), "scale": "nats"}
     rise = Finding("attack.pdtp_planted", gap, planted.size, "lower", chance=0.0, source=SOURCE, detail=more)
-    return [rise, _on_name(data, compared, detail, first)]
+    return [rise, _on_name(data, compared, detail)]
 
 
 def _gap(scores: np.ndarray[Any, Any], planted: np.ndarray[Any, Any]) -> float:
     return float(scores[planted].mean() - scores[~planted].mean())
 
 
-def _on_name(data: AuditData, compared: LeaveOut, detail: Mapping[str, Any], first: int) -> Finding:
+def _on_name(data: AuditData, compared: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     rows = [unit for unit, span in enumerate(data.planted) if span]
-    hits = sum(data.planted[u][0] <= int(compared.places[u]) + first < data.planted[u][1] for u in rows)
+    hits = sum(data.planted[u][0] <= int(compared.places[u]) < data.planted[u][1] for u in rows)
     low, high = clopper_pearson(hits, len(rows))
     shares = [(s[1] - s[0]) / int(data.encoded.lengths[data.units[u]].sum()) for u in rows if (s := data.planted[u])]
     more = {**detail, "unit": "units with a planted name", "hits": hits, "interval": "Clopper-Pearson, 95 %"}

@@ -131,10 +131,10 @@ def measure(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
     """
     data = load_data(audit.data)
     name = "text-logs.npy" if text else "logs.npy"
-    first = 1 if audit.full.mode == "compat" else 0  # paper C's code scores from the second token on
 
     def read(member: Member) -> list[Logs]:
-        return [logs[first:] for logs in load_logs(store, member, data, name)]
+        logs = load_logs(store, member, data, name)
+        return _without_first(logs, data) if audit.full.mode == "compat" else logs
 
     full = read(audit.full)
     compared = pdtp.leave_out(full, [read(m) for m in audit.left_out], [read(m) for m in audit.reseeded])
@@ -148,8 +148,17 @@ def measure(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
         found.append(_floor(compared, detail))
     if audit.again is not None and not text:
         found.append(_rerun(full, read(audit.again), detail))
-    found += name_findings(data, compared, rng, detail, first)
-    return Measured(found, compared, _table(data, compared, first))
+    found += name_findings(data, compared, rng, detail)
+    return Measured(found, compared, _table(data, compared))
+
+
+def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
+    """The first token of each note counts as no difference: paper C's code scores from the second one on."""
+    rows = []
+    for unit, own in zip(data.units, logs, strict=True):
+        starts = np.cumsum([0, *data.encoded.lengths[unit][:-1]])
+        rows.append(np.where(np.isin(np.arange(own.size), starts), 0.0, own))
+    return rows
 
 
 def _floor(compared: pdtp.LeaveOut, detail: Mapping[str, Any]) -> Finding:
@@ -170,7 +179,7 @@ def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any
     return Finding("attack.pdtp_rerun", largest, n, "lower", chance=0.0, source=pdtp.SOURCE, detail=more)
 
 
-def _table(data: AuditData, compared: pdtp.LeaveOut, first: int) -> str:
+def _table(data: AuditData, compared: pdtp.LeaveOut) -> str:
     """A row a unit: score and floors, where its largest difference is, how often that token stands in the notes."""
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     out = io.StringIO()
@@ -179,7 +188,7 @@ def _table(data: AuditData, compared: pdtp.LeaveOut, first: int) -> str:
     writer.writerow([*heads, "occurrences_of_token", "planted", "on_name"])
     for unit, rows in enumerate(data.units):
         tokens = np.concatenate(data.notes_of(unit))
-        place = int(compared.places[unit]) + first
+        place = int(compared.places[unit])
         span = data.planted[unit] if data.planted else ()
         numbers = [compared.scores[unit], compared.placebos[unit], compared.excess[unit]]
         numbers += [compared.reseeded[:, unit].mean() if len(compared.reseeded) else np.nan, compared.gaps[unit, unit]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary
+from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
 from clinveil.lm.notes import PlainNotes
 
 ALWAYS = frozenset({UNK, DEIDENTIFIED})
@@ -38,6 +38,10 @@ class Floor:
             self.replaced += sum(word not in self.allowed for word in row)
             lines.append(" ".join(word if word in self.allowed else UNK for word in row))
         return "\n".join(lines)
+
+    def plain(self, notes: PlainNotes) -> PlainNotes:
+        """Real notes as `apply` would write them; nothing is counted."""
+        return PlainNotes(tuple(with_unknown(t, self.allowed) for t in notes.texts), notes.note_ids, notes.patients)
 
     def below(self, texts: Iterable[str]) -> int:
         """Words that stand below the floor all the same: what reading the release back must not find."""

@@ -21,6 +21,7 @@ from clinveil.tokens import words
 
 SPANS = (10, 20, 50)
 SLACK = 0.001  # share of the words
+RARE = 0.01  # P of a difference that is not chance
 NOT_TRIED = (
     "membership inference, canaries and S-PDTP: clinveil attack membership, canaries and leaveout",
     "copies with a word changed here and there; facts about a patient told in other words",
@@ -44,8 +45,11 @@ def look(
         expected: how many notes were drawn. span: words in a row that count as a copy. feed: known patients, or None.
     """
     spans = tuple(sorted({*SPANS, span}))
-    found = copies(as_corpus(written), as_corpus(sides.training), as_corpus(sides.held_out), rng, spans=spans)
-    gates = [_accounted(written, expected), _floor(floor.below(written.texts)), _copied(found, span)]
+    # Below the floor on all sides: or each rare word, <unk> in the copy alone, would cut a copy to pieces.
+    seen, other = (as_corpus(floor.plain(side)) for side in (sides.training, sides.held_out))
+    found = copies(as_corpus(written), seen, other, rng, spans=spans)
+    gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
+    gates += [_copied(found, span), _copied_patients(found, span)]
     if feed is not None:
         finding = known_names(written, feed, rng)
         found.append(finding)
@@ -98,6 +102,22 @@ def _copied(found: Sequence[Finding], span: int) -> Gate:
         unit="share of words",
         meaning=f"Against as many words of training notes as were held out: {matched:.4f}; held out: {held_out:.4f}.",
         remedy="More --dropout, fewer --epochs, a smaller model; near-duplicate notes of many patients also do this.",
+    )
+
+
+def _copied_patients(found: Sequence[Finding], span: int) -> Gate:
+    """Beside `_copied`, whose control grows with the stock phrases: this one knows no sizes of the sets."""
+    finding = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == span)
+    more, p = float(finding.detail["difference"] or 0.0), float(finding.detail["p"] or 0.0)
+    return Gate(
+        "no patient copied for being trained on",
+        f"Do more words of training patients than of others stand in the notes in runs of {span} or more?",
+        passed=more <= SLACK or p >= RARE,
+        value=round(more, 6),
+        threshold=SLACK,
+        unit="share of words, difference",
+        meaning=f"Fails above the threshold where chance is no explanation (P {p:.4f}, against {RARE}).",
+        remedy="More --dropout, fewer --epochs, a smaller model.",
     )
 
 

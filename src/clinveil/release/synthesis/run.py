@@ -96,6 +96,9 @@ class Synthesis:
             raise UsageError("is the vault of a finished run", where=self.vault.name, remedy="another OUT, or --force")
         before = json.loads((self.vault / RUN).read_text(encoding="utf-8"))
         if before["asked"] != asked:
+            if not any((self.vault / made).exists() for made in ("model", STATE, MANIFEST)):
+                remove(self.vault)  # it failed before it had made anything
+                return self._new(asked)
             remedy = "give the same settings and notes to go on, or --force to start over"
             raise UsageError("an unfinished run with other settings or notes", where=self.vault.name, remedy=remedy)
         return self._key(), int(before["training_seed"])

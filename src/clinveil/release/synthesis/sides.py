@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 from clinveil.errors import InputError
 from clinveil.lm.notes import PlainNotes
@@ -17,6 +17,14 @@ class Sides:
 
     training: PlainNotes = field(repr=False)
     held_out: PlainNotes = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the training notes and whose they are, in any order: what a model remembers of them."""
+        hashed = sha256()
+        for row in sorted(zip(self.training.patients, self.training.texts, strict=True)):
+            hashed.update(repr(row).encode("utf-8", "surrogatepass"))
+        return hashed.hexdigest()
 
 
 def split_sides(notes: PlainNotes, share: float, seed: int) -> Sides:

@@ -59,7 +59,7 @@ def collect(study: Study) -> Results:
                 if not text:
                     scores[mode, dropout] = measured.leave_out
                     data = load_data(audit.data)
-                    rarity[f"{label_of(dropout)}, {mode}"] = rarities(data, measured.leave_out, mode == "compat")
+                    rarity[f"{label_of(dropout)}, {mode}"] = rarities(data, measured.leave_out)
     found += _falls(study, scores)
     if study.planted is not None:
         measured = _measured(store, study.planted, study.settings.seed, text=False)
@@ -108,7 +108,7 @@ def _fall(difference: np.ndarray[Any, Any], detail: dict[str, Any], seed: int) -
     return Finding("attack.pdtp_fall", value, difference.size, "higher", low, high, 0.0, detail=more)
 
 
-def rarities(data: AuditData, compared: LeaveOut, compat: bool) -> dict[str, Any]:
+def rarities(data: AuditData, compared: LeaveOut) -> dict[str, Any]:
     """Section 4.4: of the words where the differences are largest, how many are rare, and how.
 
     Returns:
@@ -119,7 +119,7 @@ def rarities(data: AuditData, compared: LeaveOut, compat: bool) -> dict[str, Any
     counts = np.bincount(ids, minlength=size)
     pairs = _pairs([data.encoded.note(row) for row in range(len(data.encoded))], size)
     rows: list[tuple[bool, bool, bool, int, float]] = []
-    for unit, place in enumerate(compared.places + int(compat)):
+    for unit, place in enumerate(compared.places):
         notes = data.notes_of(unit)
         own = np.concatenate(notes)
         word, before = int(own[place]), int(own[place - 1]) if place else 0

@@ -39,7 +39,7 @@ class Scale:
 SCALES: Mapping[str, Scale] = MappingProxyType(
     {
         "tiny": Scale(
-            {"size": "tiny", "epochs": 6},
+            {"size": "tiny", "epochs": 5},
             100,
             NliSettings(seeds=2),
             CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=8),

@@ -1,0 +1,175 @@
+"""Invented notes of few words, runs of `synthesize` on them, and models that do what none should."""
+
+from __future__ import annotations
+
+import stat
+
+import numpy as np
+
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.open import open_corpus
+from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.vocabulary import END, WordVocabulary
+from clinveil.release.synthesis.run import Synthesis
+from clinveil.release.synthesis.settings import SynthesisSettings
+
+COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
+PATIENTS = 40
+
+
+def rows_of(patients=PATIENTS, seed=0, each=2, sentences=4, words=COMMON):
+    """(note_id, patient_id, text) of notes of random common words, and a word and a number of the patient's own."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for patient in range(patients):
+        for note in range(each):
+            said = [" ".join(rng.choice(words, rng.integers(3, 9))).capitalize() + "." for _ in range(sentences)]
+            own = f"Seen rare{chr(97 + patient % 26)}{chr(97 + patient // 26)} number {70_000 + patient}."
+            rows.append((f"n{patient}-{note}", f"p{patient}", " ".join([*said, own])))
+    return rows
+
+
+def write_csv(path, rows):
+    """The rows as CSV with the columns that we guess."""
+    lines = ["note_id,patient_id,text", *(f'{note},{patient},"{text}"' for note, patient, text in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def notes_of(rows):
+    return read_notes(memory_corpus(rows))
+
+
+FAST = {"size": "tiny", "vocabulary": "words", "epochs": 2, "width": 16, "lanes": 8, "window": 10, "seed": 3}
+FAST_FLAGS = [part for name, value in FAST.items() for part in (f"--{name}", str(value))]
+FAST_FLAGS += ["--count", "25", "--longest", "60"]
+
+
+def settings_of(**changed):
+    return SynthesisSettings.model_validate({**FAST, "count": 25, "longest": 60, **changed})
+
+
+def nothing(line):
+    """Say it to nobody."""
+
+
+def synthesis(folder, *, notes=None, out="out.csv", vault="vault", source=None, say=nothing, of=Synthesis, **changed):
+    """A run in a folder."""
+    notes = notes_of(rows_of()) if notes is None else notes
+    return of(settings_of(**changed), notes, folder / out, folder / vault, source, say)
+
+
+def texts_in(path):
+    """The notes of a file or folder that was written."""
+    return [text for batch in open_corpus(path).batches() for text in batch["text"].to_pylist()]
+
+
+def bytes_of(folder):
+    """Every file below a folder, by name."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def open_to_others(path):
+    """What others can read, write or enter, the path itself included."""
+    return [p.name for p in [path, *path.rglob("*")] if stat.S_IMODE(p.stat().st_mode) & 0o077]
+
+
+class Copying:
+    """Knows the training notes by heart and writes nothing else: the worst that a language model can do."""
+
+    kind = "lstm-by-heart"
+
+    def __init__(self, notes: PlainNotes, *, share=1e-9):
+        words = dict.fromkeys(word for text in notes.texts for word in text.split())
+        self.vocabulary = WordVocabulary([word for word in words if word != "<unk>"])
+        encoded = encode(notes.texts, self.vocabulary)
+        self.notes = [encoded.note(row).astype(np.int64) for row in range(len(encoded))]
+        self._share = share
+
+    def stream(self, lanes):
+        return _Copies(self, lanes)
+
+    def next_of(self, rows, place):
+        """(size,) of the next token, given the notes that begin like this one."""
+        size = self.vocabulary.size
+        even = np.full(size, 1 / size)
+        if not rows:
+            return even
+        counts = np.bincount([self.notes[row][place] for row in rows], minlength=size)
+        return (1 - self._share) * counts / len(rows) + self._share * even
+
+    def score(self, notes):
+        found = []
+        for note in notes:
+            rows, logs = list(range(len(self.notes))), []
+            for place, token in enumerate(note):
+                logs.append(np.log(self.next_of(rows, place)[token]))
+                rows = [row for row in rows if self.notes[row][place] == token]
+                rows = [row for row in rows if len(self.notes[row]) > place + 1]
+            found.append(np.array(logs))
+        return found
+
+
+class _Copies:
+    def __init__(self, model, lanes):
+        self._model, self._lanes = model, lanes
+        self.reset(np.arange(lanes))
+
+    def reset(self, lanes):
+        if not hasattr(self, "_rows"):
+            self._rows, self._place = [[] for _ in lanes], [0] * len(lanes)
+        for lane in lanes:
+            self._rows[lane], self._place[lane] = list(range(len(self._model.notes))), 0
+
+    def probabilities(self):
+        return np.array([self._model.next_of(*pair) for pair in zip(self._rows, self._place, strict=True)])
+
+    def push(self, ids):
+        for lane, token in enumerate(ids):
+            place, notes = self._place[lane], self._model.notes
+            rows = [row for row in self._rows[lane] if notes[row][place] == token]
+            self._rows[lane] = [row for row in rows if len(notes[row]) > place + 1]
+            self._place[lane] += 1
+
+
+class Always:
+    """Writes one token for ever, or ends at once."""
+
+    kind = "always"
+
+    def __init__(self, notes: PlainNotes, token=END):
+        self.vocabulary = WordVocabulary(dict.fromkeys(w for t in notes.texts for w in t.split() if w != "<unk>"))
+        self._row = np.zeros(self.vocabulary.size)
+        self._row[token] = 1.0
+
+    def score(self, notes):
+        return [np.log(np.maximum(self._row[note], 1e-9)) for note in notes]
+
+    def stream(self, lanes):
+        return self._Stream(np.tile(self._row, (lanes, 1)))
+
+    class _Stream:
+        def __init__(self, rows):
+            self._rows = rows
+
+        def probabilities(self):
+            return self._rows
+
+        def push(self, ids):
+            """Nothing changes."""
+
+        def reset(self, lanes):
+            """Nothing changes."""
+
+
+def with_model(make):
+    """A run whose model is `make(training notes)`, not a trained one."""
+
+    class Run(Synthesis):
+        def _model(self, seed):
+            from clinveil.release.synthesis.sides import split_sides
+
+            sides = split_sides(self.notes, self.settings.held_out, seed)
+            return make(sides.training), sides
+
+    return Run

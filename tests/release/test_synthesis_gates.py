@@ -1,0 +1,224 @@
+"""What must hold before synthetic notes leave: each gate on notes that pass it and on notes that do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthesis_cases import Always, Copying, notes_of, rows_of, synthesis, texts_in, with_model
+
+from clinveil.corpus.people import Patient, write_patients
+from clinveil.errors import GateError, InputError
+from clinveil.lm.notes import PlainNotes
+from clinveil.release.synthesis.floor import Floor
+from clinveil.release.synthesis.gates import _accounted, look
+from clinveil.release.synthesis.run import refuse_failed
+from clinveil.release.synthesis.sides import FEWEST, Sides, split_sides
+
+NOTES = notes_of(rows_of())
+SIDES = split_sides(NOTES, 0.2, 1)
+GATES = ["accounted", "floor", "long copies", "patient copied"]
+KNOWN = [("Adam", "Stone"), ("Berta", "River"), ("Clara", "Field"), ("David", "Brook"), ("Edith", "Marsh")]
+
+
+def plain(texts, patients=None):
+    ids = tuple(f"s{i}" for i in range(len(texts)))
+    return PlainNotes(tuple(texts), ids, ids if patients is None else tuple(patients))
+
+
+def looked(texts, *, sides=SIDES, span=10, feed=None, min_patients=5):
+    floor = Floor.of(sides.training, min_patients)
+    return look(plain(texts), len(texts), sides, floor, np.random.default_rng(0), span=span, feed=feed)
+
+
+def failed(found):
+    return [gate.name for gate in found.gates if not gate.passed]
+
+
+def fresh(n=30, seed=9):
+    """Notes of other patients, below the floor of SIDES."""
+    floor = Floor.of(SIDES.training, 5)
+    return [floor.apply(text) for text in notes_of(rows_of(n, seed=seed, each=1)).texts]
+
+
+def feed_of(folder, names=KNOWN):
+    path = folder / "patients.parquet"
+    write_patients([Patient(f"k{i}", name) for i, name in enumerate(names)], path)
+    return path
+
+
+def test_notes_of_others_pass():
+    found = looked(fresh())
+    assert failed(found) == []
+    assert [any(part in gate.name for gate in found.gates) for part in GATES] == [True] * 4
+    assert {f.measure for f in found.findings} >= {"attack.copies", "attack.copies_longest"}
+    refuse_failed(found)
+
+
+def test_copies_fail_though_the_floor_cuts_them_to_pieces():
+    """Every sentence ends in two rare words, so no raw run is as long as 50; below the floor the notes are the same."""
+    floor = Floor.of(SIDES.training, 5)
+    texts = [floor.apply(text) for text in SIDES.training.texts]
+    assert floor.replaced >= 2 * len(texts)
+    found = looked(texts)
+    assert failed(found) == ["no long copies", "no patient copied for being trained on"]
+    assert next(gate.value for gate in found.gates if gate.name == "no long copies") == 1.0
+    with pytest.raises(GateError, match="nothing was written") as caught:
+        refuse_failed(found)
+    assert not any(word in str(caught.value) for word in ("rare", "fever", "70"))
+
+
+def test_one_copied_note_fails():
+    texts = [*fresh(), Floor.of(SIDES.training, 5).apply(SIDES.training.texts[7])]
+    assert "no long copies" in failed(looked(texts))
+
+
+def test_stock_phrases_of_all_patients_are_no_copies():
+    stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
+    notes = notes_of([(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()])
+    sides = split_sides(notes, 0.2, 1)
+    assert failed(looked([*fresh(), *[stock] * 30], sides=sides, span=50)) == []
+
+
+def test_copies_fail_where_half_of_every_note_is_stock():
+    """The control of the text's side is then so high that it cannot fail; the patients' side does."""
+    stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
+    rows = [(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()]
+    sides = split_sides(notes_of(rows), 0.1, 1)
+    floor = Floor.of(sides.training, 1)
+    found = looked([floor.apply(text) for text in sides.training.texts], sides=sides, min_patients=1, span=50)
+    assert found.gates[2].threshold >= 1
+    assert failed(found) == ["no patient copied for being trained on"]
+
+
+@pytest.mark.parametrize(("expected", "ids", "lost"), [(4, "abc", 1), (2, "abc", 1), (3, "aab", 1), (3, "abc", 0)])
+def test_every_note_is_accounted_for(expected, ids, lost):
+    gate = _accounted(PlainNotes(("a",) * 3, tuple(ids), tuple(ids)), expected)
+    assert gate.value == lost
+    assert gate.passed == (lost == 0)
+
+
+def test_a_word_smuggled_in_fails():
+    own = "raresmuggled"
+    found = looked([*fresh(), f"fevera {own} .\n70001 fevero ."])
+    assert failed(found) == ["rare-word floor held"]
+    assert found.gates[1].value == 2
+    with pytest.raises(GateError) as caught:
+        refuse_failed(found)
+    assert own not in str(caught.value)
+
+
+def test_known_names_against_made_up_pairs(tmp_path):
+    feed = feed_of(tmp_path)
+    said = [f"seen by {' '.join(name)} today" for name in KNOWN]
+    crossed = [f"seen by {KNOWN[i][0]} {KNOWN[(i + j) % 5][1]} today" for i in range(5) for j in range(1, 5)]
+    names = tuple(word for name in KNOWN for word in name)
+    training = plain([*SIDES.training.texts, *[f"seen by {' '.join(names)} today"] * 6])
+    sides = Sides(training, SIDES.held_out)
+    found = looked(said * 3, sides=sides, feed=feed)
+    assert failed(found) == ["known names no more often than made-up ones"]
+    assert failed(looked(crossed + fresh(), sides=sides, feed=feed)) == []
+    with pytest.raises(GateError) as caught:
+        refuse_failed(found)
+    assert not any(word in str(caught.value) for word in names)
+
+
+def test_a_feed_of_names_of_one_part_finds_nothing(tmp_path):
+    found = looked(fresh(), feed=feed_of(tmp_path, [("Adam",), ("Fevera",)]))
+    assert found.gates[-1].passed
+    assert found.gates[-1].value == 0
+
+
+@pytest.mark.parametrize("name", ["nowhere.parquet", "text.parquet"])
+def test_a_feed_that_is_none_is_an_error(name, tmp_path):
+    (tmp_path / "text.parquet").write_text("Adam Stone")
+    with pytest.raises(InputError) as caught:
+        looked(fresh(), feed=tmp_path / name)
+    assert "Stone" not in str(caught.value)
+
+
+def test_a_model_that_copies_lets_nothing_out(tmp_path):
+    run = synthesis(tmp_path, of=with_model(Copying), longest=500, span=10)
+    with pytest.raises(GateError, match="no long copies"):
+        run.run()
+    assert not run.out.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["vault"]
+    manifest = (run.vault / "manifest.json").read_text()
+    assert '"passed": false' in manifest
+    assert not any(text in manifest for text in run.notes.texts[0].split("\n"))
+    with pytest.raises(GateError, match="no long copies"):  # the same again: no second try gets it out
+        synthesis(tmp_path, of=with_model(Copying), longest=500, span=10).run()
+    assert not run.out.exists()
+
+
+def test_a_gate_that_fails_under_force_leaves_the_old_notes(tmp_path):
+    (tmp_path / "out.csv").write_text("old")
+    with pytest.raises(GateError):
+        synthesis(tmp_path, of=with_model(Copying), longest=500, span=10, force=True).run()
+    assert (tmp_path / "out.csv").read_text() == "old"
+
+
+def test_a_model_of_empty_notes_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="empty notes only"):
+        synthesis(tmp_path, of=with_model(Always)).run()
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_model_that_never_ends_is_cut(tmp_path):
+    run = synthesis(tmp_path, of=with_model(lambda notes: Always(notes, 3)), count=5, longest=12)
+    found = {finding.measure: finding for finding in run.run()}
+    assert found["release.truncated_notes"].value == 1.0
+    assert [len(text.split()) for text in texts_in(run.out)] == [12] * 5
+
+
+words = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "<unk>", "<deidentified>", "7"]), min_size=1, max_size=5)
+line_texts = st.lists(words.map(" ".join), min_size=1, max_size=3).map("\n".join)
+
+
+@given(st.lists(st.tuples(line_texts, st.sampled_from("pqrs")), min_size=1, max_size=8), line_texts, st.integers(1, 4))
+def test_floor_against_plain_counting(notes, text, least):
+    training = plain([note for note, _ in notes], [patient for _, patient in notes])
+    floor = Floor.of(training, least)
+    owners = {w: {p for note, p in notes if w in note.split()} for w in "abcde7"}
+    allowed = {w for w, of in owners.items() if len(of) >= least} | {"<unk>", "<deidentified>"}
+    said = floor.apply(text)
+    expected = [[w if w in allowed else "<unk>" for w in line.split()] for line in text.split("\n")]
+    assert [line.split() for line in said.split("\n")] == expected
+    assert floor.words == len(text.split())
+    assert floor.replaced == sum(w not in allowed for w in text.split())
+    assert floor.apply(said) == said
+    assert floor.below([said]) == 0
+    assert floor.below([text]) == sum(w not in allowed for w in text.split())
+    assert floor.plain(plain([text])).texts == (said,)
+    assert repr(floor).count("'") == 0
+
+
+def test_the_floor_knows_no_word_of_the_notes_kept_aside():
+    shared = next(w for w in SIDES.held_out.texts[0].split() if w.startswith("rare"))
+    assert shared not in Floor.of(SIDES.training, 1).allowed
+
+
+@given(st.integers(4, 30), st.floats(0.01, 0.99), st.integers(0, 2**31))
+def test_sides_are_whole_patients_whatever_the_order(patients, share, seed):
+    rows = rows_of(patients, sentences=1)
+    wanted = max(FEWEST, round(share * patients))
+    if patients < wanted + FEWEST:
+        with pytest.raises(InputError, match="too few"):
+            split_sides(notes_of(rows), share, seed)
+        return
+    sides, turned = (split_sides(notes_of(some), share, seed) for some in (rows, rows[::-1]))
+    assert len(set(sides.held_out.patients)) == wanted
+    assert not set(sides.held_out.patients) & set(sides.training.patients)
+    assert len(sides.training) + len(sides.held_out) == len(rows)
+    assert set(turned.held_out.patients) == set(sides.held_out.patients)
+    assert turned.digest == sides.digest
+
+
+def test_the_digest_tells_other_notes_apart():
+    first = split_sides(NOTES, 0.2, 1)
+    other = notes_of([(n, p, t + (" more" if n == "n7-0" else "")) for n, p, t in rows_of()])
+    digests = {first.digest, split_sides(NOTES, 0.2, 2).digest, split_sides(NOTES, 0.3, 1).digest}
+    assert len(digests) == 3
+    seed = next(seed for seed in range(9) if "p7" in split_sides(NOTES, 0.2, seed).training.patients)
+    assert split_sides(NOTES, 0.2, seed).digest != split_sides(other, 0.2, seed).digest
