@@ -75,9 +75,7 @@ def test_nothing_of_the_notes_is_said(notes, written, tmp_path, capfd):
     assert "rare-word floor" in said.err
     assert "TEST SEED" not in said.err
     records = [tmp_path / "f.json", tmp_path / "o.csv.vault" / "manifest.json", tmp_path / "o.csv.vault" / "run.json"]
-    records += [
-        written / "out.vault" / name for name in ("manifest.json", "run.json", "model/model.json", "README.txt")
-    ]
+    records += [written / "out.vault" / name for name in ("manifest.json", "run.json", "model/model.json")]
     words = {*COMMON, SECRET, "rareaa", "70003"}
     for text in (said.out, said.err, *(path.read_text() for path in records)):
         assert not [word for word in words if word in text.casefold()]
@@ -223,9 +221,12 @@ def test_counting_needs_no_pytorch(notes, tmp_path, monkeypatch):
 
 def test_without_tokenizers_the_pip_line_is_said(notes, tmp_path, monkeypatch, capfd):
     hidden(monkeypatch, "tokenizers")
-    assert run(notes, "-o", tmp_path / "o", "--vocabulary", "bytes", *FAST_FLAGS[:4]) == 6 or True
-    assert main(["attack", "canaries", str(notes), "--vocabulary", "bytes"]) == 6
-    assert "tokenizers is not installed (pip install 'clinveil[neural]')" in capfd.readouterr().err
+    assert run(notes, "-o", tmp_path / "o", "--quiet") == 6
+    assert main(["attack", "canaries", str(notes), "--quiet"]) == 6
+    line = "clinveil: tokenizers is not installed (pip install 'clinveil[neural]')\n"
+    assert capfd.readouterr().err == line * 2
+    # Nothing was made, so other settings may follow in the same place.
+    assert run(notes, "-o", tmp_path / "o", *UNIGRAM, "--quiet") == 0
 
 
 @pytest.mark.parametrize(
@@ -257,10 +258,10 @@ def test_names_that_the_model_knows_do_not_leave(tmp_path, capfd):
     """Two words that always stand together: an LSTM learns in seconds who belongs to whom."""
     pytest.importorskip("torch", reason="the extra [neural] is not installed")
     names = [("Adam", "Stone"), ("Berta", "River"), ("Clara", "Field"), ("David", "Brook")]
-    texts = [" ".join(" ".join(names[(i + j) % 4]) for j in (0, 2, 1, 3, 0, 1)) + " rests." for i in range(12)]
+    texts = [" ".join(" ".join(names[(i + j) % 4]) + " rests." for j in (0, 2, 1, 3, 0, 1)) for i in range(12)]
     rows = [(f"n{i}", f"p{i}", texts[i % 12]) for i in range(30)]
     write_patients([Patient(f"k{i}", name) for i, name in enumerate(names)], tmp_path / "patients.parquet")
-    flags = ["--optimizer", "adamw", "--rate", "0.02", "--dropout", "0", "--epochs", "15", "--span", "200"]
+    flags = ["--optimizer", "adamw", "--rate", "0.02", "--dropout", "0", "--epochs", "40", "--span", "200"]
     feed = ["--patients", tmp_path / "patients.parquet"]
     notes = write_csv(tmp_path / "notes.csv", rows)
     assert run(notes, "-o", tmp_path / "o", *FAST_FLAGS, *flags, *feed) == 4

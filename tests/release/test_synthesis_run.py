@@ -330,6 +330,18 @@ def test_a_training_that_fails_keeps_its_last_state(tmp_path):
         synthesis(tmp_path, rate=1e30).run()
     assert not (tmp_path / "out.csv").exists()
     assert not (tmp_path / "vault" / "model").exists()
+    synthesis(tmp_path, epochs=1).run()  # nothing was made that other settings could lose
+
+
+def test_a_loss_that_fails_late_keeps_the_state_of_the_pass_before(tmp_path):
+    """Weights without a number are never written; the last good ones stay and can be gone on from."""
+    with pytest.raises(Killed):
+        synthesis(tmp_path, say=killed_at("pass 2")).run()
+    state = tmp_path / "vault" / "training.safetensors"
+    kept = state.read_bytes()
+    with pytest.raises(UsageError, match="other settings"):
+        synthesis(tmp_path, rate=1e30).run()
+    assert state.read_bytes() == kept
 
 
 def test_too_few_patients(tmp_path):
