@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 Training = Annotated[Path, typer.Argument(help="The notes that the model was trained on.")]
-HeldOut = Annotated[Path, typer.Argument(help="Notes of other patients, kept from training.")]
+HeldOut = Annotated[
+    Path | None,
+    typer.Argument(help="Notes of other patients, kept from training; without it NOTES are those given to synthesize."),
+]
 Model = Annotated[Path | None, typer.Option("--from", help="Attack this model: OUT.vault/model of synthesize.")]
 Synthetic = Annotated[Path | None, typer.Option("--synthetic", help="Attack these synthetic notes alone.")]
 Reference = Annotated[Path | None, typer.Option("--reference", help="Notes of third patients: the calibrated attack.")]
@@ -33,7 +36,7 @@ class MembershipSettings(RunSettings, NotesSettings):
 def membership(
     settings: MembershipSettings,
     training: Training,
-    held_out: HeldOut,
+    held_out: HeldOut = None,
     model: Model = None,
     synthetic: Synthetic = None,
     reference: Reference = None,
@@ -51,7 +54,9 @@ def membership(
     from clinveil.errors import UsageError
     from clinveil.finding import Finding
     from clinveil.lm.checkpoint import load_model
+    from clinveil.lm.model import LanguageModel
     from clinveil.lm.notes import read_notes
+    from clinveil.release.synthesis.sides import split_as_before
 
     if model is None and synthetic is None:
         raise UsageError("there is nothing to attack", remedy="--from MODEL or --synthetic NOTES")
@@ -60,15 +65,34 @@ def membership(
     def read(path: Path) -> PlainNotes:
         return read_notes(open_corpus(path, settings), prepared=settings.prepared)
 
-    sides = read(training), read(held_out)
+    attacked: list[tuple[str, LanguageModel]] = []
+    split: object = None
+    if model is not None:
+        loaded, about = load_model(model, device=settings.device)
+        attacked.append(("the model", loaded))
+        split = about.get("split")
+    if synthetic is not None:
+        attacked.append(("released notes", model_of_text(_own(synthetic))))
+    notes = read(training)
+    if held_out is not None:
+        sides = notes, read(held_out)
+    else:
+        before = split_as_before(notes, split, model.name if model else "--from")
+        sides = before.training, before.held_out
     third = read(reference) if reference else None
     found: list[Finding] = []
-    for name, path in (("the model", model), ("released notes", synthetic)):
-        if path is not None:
-            attacked = load_model(path, device=settings.device)[0] if path == model else model_of_text(_own(path))
-            rng = np.random.default_rng(seed)
-            found += infer_membership(attacked, *sides, rng, reference=third, detail={"from": name}, most=settings.most)
-    title = f"members of {training.name} against {held_out.name} (seed {seed}; 0.5 is chance)"
+    for name, one in attacked:
+        blind = next((f for f in found if f.measure == "attack.membership_blind"), None)
+        own = infer_membership(
+            *(one, *sides, np.random.default_rng(seed)),
+            reference=third,
+            detail={"from": name},
+            blind=blind,
+            most=settings.most,
+        )
+        found += own[1:] if blind else own
+    others = held_out.name if held_out else "those kept aside"
+    title = f"members of {training.name} against {others} (seed {seed}; 0.5 is chance)"
     say_findings("attack membership", found, seed=seed, json_out=json, title=title)
 
 

@@ -43,6 +43,7 @@ def _row(finding: Finding) -> Iterable[str]:
     of = [str(detail[key]) for key in _OF if detail.get(key)]
     of += [f"K {detail['k']}"] if "k" in detail else []
     of += [f"{detail['span']} words or more"] if "span" in detail else []
+    of += [f"{detail['false_alarms']:.1%} false alarms"] if "false_alarms" in detail else []
     ends = None if finding.low is None or finding.high is None else (_number(finding.low), _number(finding.high))
     interval = (" to " if ends[0].startswith("-") else "-").join(ends) if ends else ""
     yield _name(finding)

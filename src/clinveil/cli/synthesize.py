@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,8 @@ def synthesize(
 
 
 def _say(line: str) -> None:
-    typer.echo(line, err=True)
+    with suppress(BrokenPipeError):  # who reads the progress may stop; the notes are written all the same
+        typer.echo(line, err=True)
 
 
 def _quiet(line: str) -> None:

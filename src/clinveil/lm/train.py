@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,10 @@ from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest
 
 if TYPE_CHECKING:
     from clinveil.lm.neural_model import NeuralModel
-    from clinveil.lm.training import Weights
+    from clinveil.lm.training import Training, Weights
 
 Say = Callable[[str], None]
+FIRST_STEPS, TIMED_STEPS = 2, 8
 SAVE_EVERY = 500  # steps between looks whether to write the state of the training
 
 
@@ -112,6 +114,7 @@ class NeuralTask:
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
                 say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
+            say(_forecast(training))
             while not training.done:
                 epochs = len(training.progress.losses)
                 training.advance(_next_stop(training.progress.step, training.plan.steps_per_epoch))
@@ -143,6 +146,21 @@ class NeuralTask:
             initial=self.initial,
             validate=None if self.validation is None else validate,
         )
+
+
+def _forecast(training: Training) -> str:
+    """How long the rest will take, from the first steps; they are made in order, so nothing changes."""
+    start, tokens = training.progress.step, 0.0
+    training.advance(start + FIRST_STEPS)
+    before, began = training.progress.step, time.monotonic()
+    for step in range(before, min(before + TIMED_STEPS, training.plan.steps)):
+        tokens += training.plan.batch(step).normaliser
+    training.advance(before + TIMED_STEPS)
+    made, spent = training.progress.step - before, time.monotonic() - began
+    if not made:
+        return "training is nearly done"
+    minutes = spent / made * (training.plan.steps - training.progress.step) / 60
+    return f"{tokens / spent:,.0f} tokens a second; training will take about {minutes:,.1f} minutes"
 
 
 def _next_stop(step: int, per_epoch: int) -> int:

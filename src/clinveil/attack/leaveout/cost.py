@@ -32,5 +32,5 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
 def refuse_too_long(hours: float, most: float) -> None:
     """Raise UsageError where the plan cannot finish in time."""
     if hours > most:
-        remedy = f"fewer --units, a smaller --size, or --max-hours {hours * 1.5:.0f}"
+        remedy = f"fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
         raise UsageError(f"this would take about {hours:.1f} hours, more than --max-hours {most:g}", remedy=remedy)

@@ -101,7 +101,7 @@ def _copied(found: Sequence[Finding], span: int) -> Gate:
         threshold=round(allowed, 6),
         unit="share of words",
         meaning=f"Against as many words of training notes as were held out: {matched:.4f}; held out: {held_out:.4f}.",
-        remedy="More --dropout, fewer --epochs, a smaller model; near-duplicate notes of many patients also do this.",
+        remedy="More --dropout or fewer --epochs, with --force or another OUT; near-duplicate notes also do this.",
     )
 
 
@@ -128,10 +128,12 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
     names = [person.name for person in read_patients(feed).values()]
     index = NameIndex(names, rng)
     hits = index.find([words(text) for text in written.texts])
-    by_set = np.bincount(hits.replicate, minlength=index.replicates + 1)
+    # Shuffled pairs are real ones now and then: of few names often, and then the worst leak would look like chance.
+    known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
+    by_set = np.bincount(hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1)
     real, made = int(by_set[0]), by_set[1:]
     detail: dict[str, str | int] = {"unit": "known full names", "most_of_made_up": int(made.max()) if made.size else 0}
-    detail |= {"control_is": "made-up pairs of the same name parts, mean"}
+    detail |= {"control_is": "made-up pairs of the same name parts, those left out that are somebody's, mean"}
     return Finding(
         "attack.known_names", real, int(index.tested.sum()), "lower", control=float(made.mean()), detail=detail
     )

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from clinveil.errors import GateError, InputError, UsageError
+from clinveil.errors import GateError, UsageError
 from clinveil.files import private_folder, private_text, remove, whole
 from clinveil.files import sha256 as file_sha256
 from clinveil.finding import Finding, document
@@ -27,7 +26,7 @@ from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.gates import NOT_TRIED, Looked, look
 from clinveil.release.synthesis.settings import SynthesisSettings
-from clinveil.release.synthesis.sides import Sides, split_sides
+from clinveil.release.synthesis.sides import Sides, split_as_before, split_sides
 from clinveil.release.synthesis.write import Counts, Wanted, draw_notes, read_back, write_to
 
 Say = Callable[[str], None]
@@ -132,7 +131,7 @@ class Synthesis:
         place = self.source or self.vault / "model"
         if self.source is not None or (place / "model.json").exists():
             model, about = load_model(place, device=self.settings.device)
-            return model, _split_as_before(self.notes, about.get("split"), place.name)
+            return model, split_as_before(self.notes, about.get("split"), place.name)
         sides = split_sides(self.notes, self.settings.held_out, seed)
         self.say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
         vocabulary = make_vocabulary(sides.training, self.settings)
@@ -165,7 +164,7 @@ class Synthesis:
         how, counts = self.settings, Counts()
         lanes = lanes_for(how.count or len(sides.training), how.batch)
         drawing = Drawing(lanes, how.longest, how.temperature, how.top_p)
-        batches = draw_notes(model, key, drawing, floor, Wanted(how.count, sides.training.words), counts)
+        batches = draw_notes(model, key, drawing, floor, Wanted(how.count, sides.training.words), counts, self.say)
         with ready(model, double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if key.test_seed is not None else None)
         return counts, read_back(path)
@@ -190,17 +189,6 @@ class Synthesis:
         private_text(self.vault / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
         for line in _lines(counts, floor, looked):
             self.say(line)
-
-
-def _split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
-    """The split that a model was trained with; other notes would make the floor and all gates look at others."""
-    if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
-        raise UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
-    sides = split_sides(notes, float(split["share"]), int(split["seed"]))
-    if sides.digest != split["notes_sha256"]:
-        remedy = "the notes of that run, read the same way; or train anew, without --from"
-        raise InputError("was trained on other notes than these", where=name, remedy=remedy)
-    return sides
 
 
 def folder_digest(folder: Path) -> str:

@@ -29,7 +29,9 @@ class SynthesisSettings(RunSettings, NotesSettings, ModelSettings):
     held_out: float = flag(
         0.1, "Share of the patients kept from training: validation, and control of the copy scan.", gt=0, lt=1
     )
-    span: int = flag(50, "So many words in a row are a copy, if no held-out patient has them.", ge=5)
+    span: int = flag(
+        50, "So many words in a row count as a copy; other patients' notes say how many there may be.", ge=5
+    )
     patients: Path | None = flag(None, "Known patients (patients.parquet): their names are looked for.")
     prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
 

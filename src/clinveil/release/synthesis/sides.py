@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
+from typing import Any
 
-from clinveil.errors import InputError
+from clinveil.errors import InputError, UsageError
 from clinveil.lm.notes import PlainNotes
 
 FEWEST = 2  # patients of each side
@@ -40,6 +41,17 @@ def split_sides(notes: PlainNotes, share: float, seed: int) -> Sides:
         notes.rows([row for row in rows if notes.patients[row] not in aside]),
         notes.rows([row for row in rows if notes.patients[row] in aside]),
     )
+
+
+def split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
+    """The split that a model was trained with; other notes would make the floor and all gates look at others."""
+    if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
+        raise UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
+    sides = split_sides(notes, float(split["share"]), int(split["seed"]))
+    if sides.digest != split["notes_sha256"]:
+        remedy = "the notes of that run, read the same way; or train anew, without --from"
+        raise InputError("was trained on other notes than these", where=name, remedy=remedy)
+    return sides
 
 
 def _draw(patient: str, seed: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from clinveil.lm.sampling import Drawing, write_notes
 from clinveil.release.synthesis.floor import Floor
 from clinveil.settings import NotesSettings
 
-BATCH = 500
+BATCH = 100
 COLUMNS = Columns(text="text", note_id="note_id")
 MOST_EMPTY = 1_000  # notes in a row without a word
 
@@ -48,9 +48,15 @@ class Wanted:
 
 
 def draw_notes(
-    model: LanguageModel, key: Key, drawing: Drawing, floor: Floor, wanted: Wanted, counts: Counts
+    model: LanguageModel,
+    key: Key,
+    drawing: Drawing,
+    floor: Floor,
+    wanted: Wanted,
+    counts: Counts,
+    say: Callable[[str], None],
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of synthetic notes, `synthetic-000001` and so on; `counts` is kept while they pass.
+    """Batches of synthetic notes, `synthetic-000001` and so on; `counts` is kept while they pass, and `say` is told.
 
     Raises:
         InputError: the model writes nothing but empty notes.
@@ -74,6 +80,7 @@ def draw_notes(
         if len(ids) == BATCH or wanted.enough(counts):
             yield _batch(ids, texts)
             ids, texts = [], []
+            say(f"{counts.notes:,} notes written, {counts.words:,} words")
         if wanted.enough(counts):
             return
 
