@@ -261,7 +261,7 @@ def test_names_that_the_model_knows_do_not_leave(tmp_path, capfd):
     texts = [" ".join(" ".join(names[(i + j) % 4]) + " rests." for j in (0, 2, 1, 3, 0, 1)) for i in range(12)]
     rows = [(f"n{i}", f"p{i}", texts[i % 12]) for i in range(30)]
     write_patients([Patient(f"k{i}", name) for i, name in enumerate(names)], tmp_path / "patients.parquet")
-    flags = ["--optimizer", "adamw", "--rate", "0.02", "--dropout", "0", "--epochs", "40", "--span", "200"]
+    flags = ["--optimizer", "adamw", "--rate", "0.02", "--dropout", "0", "--epochs", "20", "--span", "200"]
     feed = ["--patients", tmp_path / "patients.parquet"]
     notes = write_csv(tmp_path / "notes.csv", rows)
     assert run(notes, "-o", tmp_path / "o", *FAST_FLAGS, *flags, *feed) == 4

@@ -124,6 +124,16 @@ def test_known_names_against_made_up_pairs(tmp_path):
     assert not any(word in str(caught.value) for word in names)
 
 
+def test_one_name_of_few_fails_though_shuffles_bring_it_back(tmp_path):
+    names = [*KNOWN, *(("Given" + a, "Last" + a) for a in "abcdefghijklmnopqrstuvwxyz")]
+    training = plain([*SIDES.training.texts, *["seen by today " + " ".join(" ".join(name) for name in names)] * 6])
+    found = looked(
+        ["seen by Clara Field today"] * 9, sides=Sides(training, SIDES.held_out), feed=feed_of(tmp_path, names)
+    )
+    assert failed(found) == ["known names no more often than made-up ones"]
+    assert (found.gates[-1].value, found.gates[-1].threshold) == (9, 0)
+
+
 def test_a_feed_of_names_of_one_part_finds_nothing(tmp_path):
     found = looked(fresh(), feed=feed_of(tmp_path, [("Adam",), ("Fevera",)]))
     assert found.gates[-1].passed

@@ -1,0 +1,323 @@
+"""Audits against models whose guilt is known: one that knows its notes by heart, and one that saw other patients."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
+from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
+
+from clinveil.attack.audits.canary_run import CanaryRun, as_corpus, families, score_of
+from clinveil.attack.audits.membership_run import infer_membership
+from clinveil.attack.audits.text_model import model_of_text, words_of
+from clinveil.attack.copies import copies
+from clinveil.cli.main import main
+from clinveil.errors import InputError
+from clinveil.keys import Key
+from clinveil.lm.notes import PlainNotes, encode
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.train import make_vocabulary
+
+MOST_BITS = np.log2(1_001)
+
+
+def written_by(model, n=120):
+    """Synthetic notes of a model."""
+    texts = []
+    for note in write_notes(model, Key.from_seed(4), Drawing(longest=300)):
+        texts.append(model.vocabulary.decode(note.ids.tolist()))
+        if len(texts) == n:
+            break
+    names = tuple(f"s{i}" for i in range(n))
+    return PlainNotes(tuple(texts), names, names)
+
+
+def sides(n=30):
+    """Notes of members, of others like them, and of third patients; nobody stands on two sides."""
+    rows = rows_of(3 * n, each=2)
+    place = {patient: row % 3 for row, patient in enumerate(sorted({patient for _, patient, _ in rows}))}
+    return [notes_of([row for row in rows if place[row[1]] == side]) for side in range(3)]
+
+
+MEMBERS, OTHERS, THIRD = sides()
+BY_HEART = Copying(MEMBERS)
+COPIED = written_by(BY_HEART)
+OF_THIRD = written_by(Copying(THIRD))  # a generator that saw other patients only
+
+
+def membership(model, *, reference=None, training=MEMBERS, held_out=OTHERS, seed=1, most=2_000):
+    rng = np.random.default_rng(seed)
+    return infer_membership(model, training, held_out, rng, reference=reference, most=most)
+
+
+def area(found, attacker="loss threshold"):
+    return next(f for f in found if f.measure == "attack.membership" and f.detail["attacker"] == attacker)
+
+
+def test_a_copier_is_caught_by_the_copy_scan():
+    found = copies(as_corpus(COPIED), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(8, 12))
+    for one in (f for f in found if f.measure == "attack.copies"):
+        assert one.value == 1.0
+        assert one.control < 0.01
+    patients = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == 12)
+    assert patients.detail["difference"] > 0.7
+    assert patients.detail["p"] < 0.001
+
+
+def test_a_generator_of_other_patients_is_at_chance_in_the_copy_scan():
+    found = copies(as_corpus(OF_THIRD), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(5, 10))
+    for one in (f for f in found if f.measure == "attack.copies_of_patients"):
+        assert one.detail["difference_low"] <= 0 <= one.detail["difference_high"]
+        assert one.detail["p"] > 0.05
+
+
+def test_a_copier_is_caught_by_membership_through_its_text_alone():
+    for reference in (None, THIRD):
+        found = membership(model_of_text(COPIED), reference=reference)
+        assert area(found).value > 0.99
+        assert area(found).low > 0.8  # as 30 patients a side allow
+    assert area(found, "calibrated").value > 0.99
+
+
+def test_a_copier_is_caught_by_membership_through_the_model():
+    found = area(membership(BY_HEART))
+    assert found.value == 1.0
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_generator_of_other_patients_is_at_chance_in_membership(seed):
+    found = membership(model_of_text(OF_THIRD), seed=seed)
+    assert area(found).low <= 0.5 <= area(found).high
+    assert 0.25 < area(found).value < 0.75
+
+
+def test_the_blind_attacker_is_at_chance_on_a_random_split_and_warns_on_another():
+    fair = membership(model_of_text(COPIED))
+    assert fair[0].measure == "attack.membership_blind"
+    assert fair[0].low <= 0.5 <= fair[0].high
+    assert "warning" not in area(fair).detail
+    later = notes_of([(n, p, t + " Seen in the new house.") for n, p, t in rows_of(30, seed=7)])
+    moved = PlainNotes(later.texts, later.note_ids, tuple(f"later {p}" for p in later.patients))
+    biased = membership(model_of_text(OF_THIRD), held_out=moved)
+    assert biased[0].low > 0.8
+    assert "differ by themselves" in area(biased).detail["warning"]
+
+
+def test_a_patient_on_two_sides_is_refused():
+    one = MEMBERS.rows([0])
+    shared = PlainNotes(OTHERS.texts + one.texts, (*OTHERS.note_ids, "x"), OTHERS.patients + one.patients)
+    model = model_of_text(OF_THIRD)
+    for most in (2_000, 20):  # in a sample they might not meet
+        with pytest.raises(InputError, match="1 patients stand on both sides"):
+            membership(model, held_out=shared, most=most)
+    for reference in (MEMBERS, OTHERS):
+        with pytest.raises(InputError, match="reference"):
+            membership(model, reference=reference)
+
+
+def test_a_sample_keeps_to_its_size():
+    found = membership(model_of_text(COPIED), most=40)
+    assert found[0].detail["members"] <= 21
+    assert area(found).value > 0.95
+
+
+def test_too_few_patients_are_refused():
+    few = OTHERS.rows([0, 1])
+    with pytest.raises(InputError, match="5 patients on each side"):
+        membership(model_of_text(OF_THIRD), held_out=few)
+
+
+def test_an_attackers_vocabulary_is_all_that_was_released():
+    assert words_of(["b a b", "c\na"]) == ("b", "a", "c")
+    assert model_of_text(notes_of([("1", "1", "b a b")])).vocabulary.size == 3 + 2
+
+
+# Canaries.
+
+
+@dataclass(frozen=True)
+class ByHeart(CanaryRun):
+    """An audit of a model that knows its notes by heart."""
+
+    def _train(self, notes, canaries, say):
+        model = Copying(notes)
+        return model, encode(notes.texts * 8, model.vocabulary)  # so much is written that every note is
+
+
+@dataclass(frozen=True)
+class OfOthers(CanaryRun):
+    """An audit of a model that never saw the copy with the canaries, nor anything like it."""
+
+    def _train(self, notes, canaries, say):
+        every = [word for canary in canaries for place in canary.family.places for word in place]
+        every += [word for canary in canaries for word in canary.text.split()]
+        texts = tuple(text + "\n" + " ".join(dict.fromkeys(every)) for text in THIRD.texts[:1]) + THIRD.texts[1:]
+        model = Copying(PlainNotes(texts, THIRD.note_ids, THIRD.patients), share=1e-3)
+        return model, encode(MEMBERS.texts, model.vocabulary)
+
+
+def settings(**changed):
+    return ModelSettings.model_validate({"model": "ngram", "min_count": 1, **changed})
+
+
+def by(found, measure, source="the model"):
+    """Mean over families, by repeats."""
+    rows = [f for f in found if f.measure == measure and f.detail["from"] == source]
+    often = sorted({int(f.detail["repeats"]) for f in rows})
+    return [float(np.mean([f.value for f in rows if f.detail["repeats"] == n])) for n in often], rows
+
+
+def test_a_copier_gives_its_canaries_away():
+    found = ByHeart(settings(), 1, each=2, repeats=(1, 4))(MEMBERS.rows(range(20)))
+    for family in ("phrase", "number", "name"):
+        bits = [f for f in by(found, "attack.canary_exposure", "released notes")[1] if f.detail["family"] == family]
+        assert [f.value for f in bits] == pytest.approx([MOST_BITS] * 2)
+        assert bits[0].control < MOST_BITS / 2
+    shares, rows = by(found, "attack.canary_extraction")
+    assert shares == [1.0, 1.0]
+    assert {f.control for f in rows} == {0.0}
+
+
+def test_a_model_of_other_patients_gives_no_canary_away():
+    found = OfOthers(settings(), 2, each=12, repeats=(8,))(MEMBERS.rows(range(20)))
+    assert len(found) == 9
+    for one in found:
+        if one.measure == "attack.canary_extraction":
+            assert one.value == one.control == 0.0
+        else:
+            # Planted or not is the same to it: the two means of 12 differ by their own spread alone.
+            assert abs(one.value - one.control) < 4 * 1.44 * np.sqrt(2 / 12)
+
+
+def test_n_grams_remember_what_stood_there_once():
+    found = CanaryRun(settings(), 3, each=6, repeats=(1, 4))(MEMBERS)
+    bits, rows = by(found, "attack.canary_exposure")
+    assert bits == pytest.approx([MOST_BITS] * 2)
+    assert all(f.control < MOST_BITS / 2 for f in rows)
+    assert {f.measure for f in found} == {"attack.canary_exposure"}  # it writes no notes: nothing to extract from
+    assert {f.detail["from"] for f in found} == {"the model"}
+
+
+def test_exposure_rises_with_repeats():
+    """A unigram knows a planted word by how often it was planted."""
+    found = CanaryRun(settings(model="unigram"), 3, each=8, repeats=(1, 8, 64))(MEMBERS)
+    bits, rows = by(found, "attack.canary_exposure")
+    assert bits[0] < bits[1] < bits[2]
+    assert bits[2] > np.mean([f.control for f in rows]) + 2
+
+
+def test_a_model_without_memory_shows_words_and_no_order():
+    """A unigram knows how often a word was planted, and nothing of which belong together."""
+    found = CanaryRun(settings(model="unigram"), 3, each=4, repeats=(1,))(MEMBERS)
+    assert {f.detail["from"] for f in found} == {"the model", "released notes"}
+    shares, _ = by(found, "attack.canary_extraction")
+    assert shares == [0.0]
+
+
+def test_empty_notes_come_to_an_end():
+    class Empty(CanaryRun):
+        def _train(self, notes, canaries, say):
+            vocabulary = make_vocabulary(notes, self.settings, always=["reference", "phrase"])
+            model = Always(notes)
+            model.vocabulary = vocabulary
+            model._row = np.eye(1, vocabulary.size)[0]
+            return model, encode(notes.texts[:20], vocabulary)
+
+    found = Empty(settings(), 3, each=1, repeats=(1,))(MEMBERS)
+    assert by(found, "attack.canary_extraction")[0] == [0.0]
+
+
+def test_families_hold_no_rare_word_of_the_notes():
+    phrase, number, name = families(MEMBERS, np.random.default_rng(0))
+    assert set(phrase.places[0]) <= {word for text in MEMBERS.texts for word in text.split()}
+    assert number.places[0] == tuple("0123456789")
+    assert {len(place) for place in name.places} == {300}
+    assert all(word.istitle() for place in name.places for word in place[:20])
+
+
+def test_score_of_is_of_the_sentence_alone():
+    model = model_of_text(MEMBERS)
+    score = score_of(model)
+    text = MEMBERS.texts[0].split("\n")[0]
+    ids = model.vocabulary.encode(f"\n{text}")
+    assert score([text])[0] == pytest.approx(model.score([ids])[0][:-1].sum())
+    assert score([text])[0] > score([" ".join(text.split()[::-1])])[0]
+
+
+# From the command line.
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audits")
+    for name, notes in (("members", MEMBERS), ("others", OTHERS), ("third", THIRD), ("copied", COPIED)):
+        rows = zip(notes.note_ids, notes.patients, (t.replace("\n", " ") for t in notes.texts), strict=True)
+        write_csv(folder / f"{name}.csv", rows)
+    return folder
+
+
+def attack(folder, *arguments):
+    return main(["attack", *(str(folder / a) if str(a).endswith(".csv") else str(a) for a in arguments)])
+
+
+def test_membership_from_the_command_line(files, tmp_path, capfd):
+    end = ["--synthetic", "copied.csv", "--reference", "third.csv", "--seed", "1"]
+    answers = []
+    for name in ("a.json", "b.json"):
+        assert attack(files, "membership", "members.csv", "others.csv", *end, "--json", tmp_path / name) == 0
+        answers.append((tmp_path / name).read_bytes())
+    assert answers[0] == answers[1]
+    found = json.loads(answers[0])["findings"]
+    assert [f["measure"] for f in found] == ["attack.membership_blind"] + (
+        ["attack.membership", "attack.membership_hits", "attack.membership_hits"] * 2
+    )
+    assert found[1]["value"] > 0.99
+    assert attack(files, "membership", "members.csv", "others.csv", *end) == 0
+    said = capfd.readouterr()
+    assert "released notes" in said.out
+    assert not [w for w in ("fever", "rare", "70") if w in said.err]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["membership", "members.csv", "others.csv"], 2, "nothing to attack"),
+        (["membership", "members.csv", "members.csv", "--synthetic", "copied.csv"], 3, "stand on both sides"),
+        (["membership", "members.csv", "others.csv", "--from", "nowhere"], 3, "no readable model.json"),
+        (["membership", "members.csv", "none.csv", "--synthetic", "copied.csv"], 3, "no such file"),
+        (["canaries", "members.csv", "--repeats", "0"], 2, "--repeats takes whole numbers from 1"),
+        (["canaries", "members.csv", "--each", "0"], 2, "each"),
+        (["leaveout", "members.csv"], 2, "the models need a folder"),
+        (["leaveout", "members.csv", "-o", "DIR", "--mode", "compat", "--model", "gpt"], 2, "compat is of the LSTM"),
+        (["leaveout", "members.csv", "-o", "DIR", "--model", "unigram", "--units", "30"], 3, "too few to leave 30 out"),
+        (["leaveout", "members.csv", "--mode", "unigram", "--from-text"], 2, "--mode unigram takes notes only"),
+        (["leaveout", "members.csv", "-o", "DIR", "--max-hours", "1e-9", "--units", "2"], 2, "more than --max-hours"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(arguments, code, said, files, tmp_path, monkeypatch, capfd):
+    if "--max-hours" in arguments:
+        pytest.importorskip("torch", reason="the extra [neural] is not installed")
+        arguments = [*arguments, "--size", "tiny", "--width", "16", "--vocabulary", "words", "--epochs", "1"]
+    monkeypatch.chdir(tmp_path)
+    assert attack(files, *arguments) == code
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert said in last
+    assert not [w for w in ("fever", "rarea", "7000") if w in last]
+
+
+def test_canaries_from_the_command_line(files, tmp_path, capfd):
+    end = ["--model", "ngram", "--each", "2", "--repeats", "1", "--repeats", "8", "--seed", "1"]
+    assert attack(files, "canaries", "members.csv", *end, "--json", tmp_path / "f.json") == 0
+    found = json.loads((tmp_path / "f.json").read_text())["findings"]
+    assert {(f["detail"]["family"], f["detail"]["repeats"]) for f in found} == {
+        (family, n) for family in ("phrase", "number", "name") for n in (1, 8)
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["f.json"]  # the copy with canaries is never written
+    assert "contact person" not in capfd.readouterr().out
