@@ -11,6 +11,8 @@ from clinveil.cli.options import JsonOut, settings_command
 from clinveil.settings import NotesSettings, RunSettings, flag
 
 if TYPE_CHECKING:
+    from clinveil.finding import Finding
+    from clinveil.lm.model import LanguageModel
     from clinveil.lm.notes import PlainNotes
 
 app = typer.Typer(add_completion=False)
@@ -45,55 +47,78 @@ def membership(
     """Tell members from others by the model's loss; beside it a blind attacker who has no model at all."""
     import secrets
 
-    import numpy as np
-
-    from clinveil.attack.audits.membership_run import infer_membership
-    from clinveil.attack.audits.text_model import model_of_text
     from clinveil.cli.findings import say_findings
-    from clinveil.corpus.open import open_corpus
     from clinveil.errors import UsageError
-    from clinveil.finding import Finding
-    from clinveil.lm.checkpoint import load_model
-    from clinveil.lm.model import LanguageModel
-    from clinveil.lm.notes import read_notes
-    from clinveil.release.synthesis.sides import split_as_before
 
     if model is None and synthetic is None:
         raise UsageError("there is nothing to attack", remedy="--from MODEL or --synthetic NOTES")
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
+    attacked, split = _attacked(model, synthetic, settings.device)
+    sides = _sides(settings, training, held_out, split, model.name if model else "--from")
+    third = _read(reference, settings) if reference else None
+    found = _attack(attacked, sides, third, seed, settings.most)
+    others = held_out.name if held_out else "those kept aside"
+    title = f"members of {training.name} against {others} (seed {seed}; 0.5 is chance)"
+    say_findings("attack membership", found, seed=seed, json_out=json, title=title)
 
-    def read(path: Path) -> PlainNotes:
-        return read_notes(open_corpus(path, settings), prepared=settings.prepared)
+
+def _attacked(
+    model: Path | None, synthetic: Path | None, device: str
+) -> tuple[list[tuple[str, LanguageModel]], object]:
+    """What is attacked, by name; and how the model's notes were split."""
+    from clinveil.attack.audits.text_model import model_of_text
+    from clinveil.lm.checkpoint import load_model
 
     attacked: list[tuple[str, LanguageModel]] = []
     split: object = None
     if model is not None:
-        loaded, about = load_model(model, device=settings.device)
+        loaded, about = load_model(model, device=device)
         attacked.append(("the model", loaded))
         split = about.get("split")
     if synthetic is not None:
         attacked.append(("released notes", model_of_text(_own(synthetic))))
-    notes = read(training)
+    return attacked, split
+
+
+def _sides(
+    settings: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str
+) -> tuple[PlainNotes, PlainNotes]:
+    """Members and others: as given, or as `synthesize` split them."""
+    from clinveil.release.synthesis.sides import split_as_before
+
+    notes = _read(training, settings)
     if held_out is not None:
-        sides = notes, read(held_out)
-    else:
-        before = split_as_before(notes, split, model.name if model else "--from")
-        sides = before.training, before.held_out
-    third = read(reference) if reference else None
+        return notes, _read(held_out, settings)
+    before = split_as_before(notes, split, name)
+    return before.training, before.held_out
+
+
+def _attack(
+    attacked: list[tuple[str, LanguageModel]],
+    sides: tuple[PlainNotes, PlainNotes],
+    third: PlainNotes | None,
+    seed: int,
+    most: int,
+) -> list[Finding]:
+    """All findings; the blind attacker, who is the same for all, once."""
+    import numpy as np
+
+    from clinveil.attack.audits.membership_run import infer_membership
+
     found: list[Finding] = []
     for name, one in attacked:
+        rng, detail = np.random.default_rng(seed), {"from": name}
         blind = next((f for f in found if f.measure == "attack.membership_blind"), None)
-        own = infer_membership(
-            *(one, *sides, np.random.default_rng(seed)),
-            reference=third,
-            detail={"from": name},
-            blind=blind,
-            most=settings.most,
-        )
+        own = infer_membership(one, *sides, rng, reference=third, detail=detail, blind=blind, most=most)
         found += own[1:] if blind else own
-    others = held_out.name if held_out else "those kept aside"
-    title = f"members of {training.name} against {others} (seed {seed}; 0.5 is chance)"
-    say_findings("attack membership", found, seed=seed, json_out=json, title=title)
+    return found
+
+
+def _read(path: Path, settings: MembershipSettings) -> PlainNotes:
+    from clinveil.corpus.open import open_corpus
+    from clinveil.lm.notes import read_notes
+
+    return read_notes(open_corpus(path, settings), prepared=settings.prepared)
 
 
 def _own(path: Path) -> PlainNotes:

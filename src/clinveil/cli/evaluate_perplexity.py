@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
 from clinveil.lm.recipe import ModelSettings
 from clinveil.settings import NotesSettings, RunSettings, flag
+
+if TYPE_CHECKING:
+    from clinveil.lm.model import LanguageModel
 
 app = typer.Typer(add_completion=False)
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
@@ -39,12 +42,9 @@ def perplexity(
     from clinveil.cli.findings import say_findings
     from clinveil.corpus.open import open_corpus
     from clinveil.errors import UsageError
-    from clinveil.lm.checkpoint import load_model
     from clinveil.lm.model import fit_of
     from clinveil.lm.notes import encode, read_notes
     from clinveil.lm.ready import ready
-    from clinveil.lm.train import make_vocabulary, train_model
-    from clinveil.lm.unigram import train_unigram
     from clinveil.utility.perplexity import perplexity_findings
 
     if (train is None) == (source is None):
@@ -55,22 +55,34 @@ def perplexity(
         need_torch()
     seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
     test = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
-    control = None
-    if source is not None:
-        model = load_model(source, device=settings.device)[0]
-    else:
-        assert train is not None
-        seen = read_notes(open_corpus(train, settings), prepared=settings.prepared)
-        vocabulary = make_vocabulary(seen, settings)
-        encoded = encode(seen.texts, vocabulary)
-        say = _quiet if settings.quiet else _say
-        model, _ = train_model(seen, encoded, vocabulary, settings, seed=seed, threads=settings.workers, say=say)
-        control = fit_of(train_unigram(encoded, vocabulary), encode(test.texts, vocabulary))
+    model, floor = _models(settings, train, source, seed)
+    control = None if floor is None else fit_of(floor, encode(test.texts, floor.vocabulary))
     with ready(model, threads=settings.workers):
         fit = fit_of(model, encode(test.texts, model.vocabulary))
     found = perplexity_findings(model, fit, "test", np.random.default_rng(seed), control=control)
     title = f"{model.kind} on {notes.name} (seed {seed}; lower is better)"
     say_findings("evaluate perplexity", found, seed=seed, json_out=json, title=title)
+
+
+def _models(
+    settings: PerplexitySettings, train: Path | None, source: Path | None, seed: int
+) -> tuple[LanguageModel, LanguageModel | None]:
+    """The model, given or trained; and for one trained here a unigram of the same notes."""
+    from clinveil.corpus.open import open_corpus
+    from clinveil.lm.checkpoint import load_model
+    from clinveil.lm.notes import encode, read_notes
+    from clinveil.lm.train import make_vocabulary, train_model
+    from clinveil.lm.unigram import train_unigram
+
+    if source is not None:
+        return load_model(source, device=settings.device)[0], None
+    assert train is not None
+    seen = read_notes(open_corpus(train, settings), prepared=settings.prepared)
+    vocabulary = make_vocabulary(seen, settings)
+    encoded = encode(seen.texts, vocabulary)
+    say = _quiet if settings.quiet else _say
+    model, _ = train_model(seen, encoded, vocabulary, settings, seed=seed, threads=settings.workers, say=say)
+    return model, train_unigram(encoded, vocabulary)
 
 
 def _say(line: str) -> None:

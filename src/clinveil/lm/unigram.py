@@ -47,6 +47,7 @@ class _Constant:
         self._probabilities = probabilities
 
     def probabilities(self) -> Logs:
+        """(lanes, size)."""
         return self._probabilities
 
     def push(self, ids: NDArray[np.int64]) -> None:
