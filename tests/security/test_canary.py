@@ -42,6 +42,7 @@ def desk(tmp_path_factory):
     texts = [_planted(row, text) for row, text in enumerate(table["text"].to_pylist())]
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
+    pq.write_table(table.slice(0, 60), root / "work" / SOME)
     _broken(root / "work")
     commands = [*_good(), *_bad()]
     environment = {
@@ -92,6 +93,7 @@ def _broken(folder: Path) -> None:
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
+SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
 NOTES, FAST = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"]
 
 
@@ -100,6 +102,11 @@ def _good() -> list[list[str]]:
     notes, fast = NOTES, FAST
     nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4", "--draws", "100"]
     study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--no-baselines"]
+    model = ["--size", "tiny", "--vocabulary", "words", "--width", "16", "--epochs", "1", "--lanes", "64"]
+    wrote = ["--count", "20", "--longest", "200"]
+    leaveout = ["--units", "2", "--reseeds", "1", "--workers", "1", "--plant-names", "--from-text"]
+    canaries = ["--each", "1", "--repeats", "4", "--json", "findings-canaries.json"]
+    perplexity = ["--from", "synthetic.vault/model", "--json", "findings-perplexity.json"]
     casing = ["--size", "tiny", "--hidden", "4", "--epochs", "1", "--beam", "2", "--streams", "200"]
     return [
         ["inspect", notes],
@@ -120,8 +127,21 @@ def _good() -> list[list[str]]:
         [*study, "-o", "study", "--max-documents", "150", "--workers", "1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
-        ["prepare", "medtext", notes, "-o", "medtext", "--train", "60", "--valid", "9", "--test", "9"],
+        ["prepare", "medtext", notes, "-o", "medtext", "--train", "60", "--valid", "9", "--test", "40"],
+        ["synthesize", SOME, "-o", "synthetic", *model, *wrote, "--json", "findings-synthesize.json"],
+        ["synthesize", SOME, "-o", "pieces.csv", *model, *wrote, "--vocabulary", "bytes", "--vocabulary-size", "400"],
+        ["synthesize", SOME, "-o", "counted.jsonl", "--model", "unigram", *wrote],
+        ["synthesize", SOME, "-o", "more.csv", "--from", "synthetic.vault/model", *wrote],
+        ["evaluate", "perplexity", "medtext/test.parquet", "--prepared", *perplexity],
+        ["evaluate", "perplexity", "medtext/test.parquet", "--train", "synthetic", "--prepared", "--model", "unigram"],
+        ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
+        ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
+        ["attack", "membership", "medtext/train.parquet", "medtext/test.parquet", "--prepared", *MEMBERS],
+        ["attack", "canaries", SOME, *model, *canaries],
     ]
+
+
+MEMBERS = ["--from", "synthetic.vault/model", "--synthetic", "synthetic", "--json", "findings-membership.json"]
 
 
 def _bad() -> list[list[str]]:
@@ -133,6 +153,13 @@ def _bad() -> list[list[str]]:
     bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
     bad += [["prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
     bad += [["prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
+    for name in ("bytes.csv", "ragged.csv", "few.csv"):
+        bad += [["synthesize", name, "-o", "never"], ["attack", "leaveout", name, "-o", "never-models"]]
+        bad += [["attack", "membership", name, NOTES, "--synthetic", NOTES]]
+    bad += [["synthesize", NOTES, "-o", "never", "--from", "synthetic.vault/model"]]  # it saw other notes
+    bad += [["synthesize", NOTES, "-o", "never", "--from", "out"]]
+    bad += [["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")]
+    bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
     return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
 
 
@@ -143,6 +170,8 @@ def exit_codes(desk):
 
 def found(path: Path) -> list[str]:
     """The canaries in the bytes of a file, in any letter case."""
+    if path.is_dir():
+        return [c for file in sorted(path.rglob("*")) if file.is_file() for c in found(file)]
     data = path.read_bytes()
     if path.suffix == ".parquet":
         data = str(pq.read_table(path).to_pylist()).encode()
@@ -156,6 +185,12 @@ def test_every_command_did_what_it_should(desk):
     assert codes[:good] == [0] * good, (desk / "said").read_text()
     assert codes[good:] == [3] * len(_bad()), codes
     assert not (desk / "work" / "never").exists()
+
+
+def test_the_model_may_not_leave(desk):
+    """Its vocabulary knows the canaries; so do the models of an audit. The hunt below is for what leaves."""
+    assert found(desk / "work" / "synthetic.vault" / "model")
+    assert found(desk / "work" / "leaveout" / "tasks")
 
 
 def test_the_hunt_can_find(desk):
@@ -183,6 +218,20 @@ def test_no_canary_in(desk, what):
         "findings-similarity.json",
         "findings-nli.json",
         "findings-casing.json",
+        "findings-synthesize.json",
+        "findings-perplexity.json",
+        "findings-leaveout.json",
+        "findings-membership.json",
+        "findings-canaries.json",
+        "synthetic/notes.parquet",
+        "pieces.csv",
+        "counted.jsonl",
+        "more.csv",
+        "synthetic.vault/manifest.json",
+        "synthetic.vault/run.json",
+        "leaveout/findings.json",
+        "leaveout/units-random-model.csv",
+        "leaveout/units-random-text.csv",
         "study/findings.json",
         "medtext/counts.json",
         "medtext/hashes.json",
@@ -203,6 +252,8 @@ def test_scratch_text_is_gone(desk):
 
 
 def test_secrets_are_for_their_owner_only(desk):
-    for place in ("out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study", "medtext"):
+    places = ["out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study", "medtext"]
+    places += ["synthetic", "synthetic.vault", "pieces.csv.vault", "counted.jsonl.vault", "more.csv.vault", "leaveout"]
+    for place in places:
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:
             assert path.stat().st_mode & 0o077 == 0, path.name
