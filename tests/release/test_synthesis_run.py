@@ -179,7 +179,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from synthesis_cases import synthesis
-synthesis(Path(sys.argv[2]), out="out.parquet", epochs=40).run()
+synthesis(Path(sys.argv[2]), out="out.parquet", epochs=12).run()
 """
 
 
@@ -194,8 +194,8 @@ def test_a_killed_process_goes_on_to_the_same_bits(tmp_path):
     assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "killed" / "vault" / "model" / "model.json").exists()
     said = []
-    runs = [synthesis(tmp_path / "killed", out="out.parquet", epochs=40, say=said.append)]
-    runs += [synthesis(tmp_path, out="out.parquet", epochs=40)]
+    runs = [synthesis(tmp_path / "killed", out="out.parquet", epochs=12, say=said.append)]
+    runs += [synthesis(tmp_path, out="out.parquet", epochs=12)]
     for run in runs:
         run.run()
     assert any("going on after step" in line for line in said)

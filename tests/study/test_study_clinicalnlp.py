@@ -8,6 +8,7 @@ import json
 import re
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,8 +25,9 @@ from clinveil.study.clinicalnlp_2019.tables import tables
 from clinveil.study.plain import markdown
 
 pytest.importorskip("torch")
-TINY = {"size": "tiny", "words": 5_000, "valid": 10, "test": 30, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
-PATIENTS = 40
+pytestmark = pytest.mark.xdist_group("study-clinicalnlp-2019")  # one worker does the study once
+TINY = {"size": "tiny", "words": 8_000, "valid": 10, "test": 40, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
+PATIENTS = 50
 
 
 def settings(**more):
@@ -150,6 +152,22 @@ def test_another_study_is_not_overwritten(finished, demo):
 def test_too_few_notes_say_what_to_give(demo):
     with pytest.raises(InputError, match="too few"):
         run_study(demo / "demo" / "notes.parquet", demo / "few", settings(valid=10_000))
+
+
+def test_too_few_patients_are_refused_before_any_training(demo):
+    with pytest.raises(InputError, match="patients in the train part"):
+        run_study(demo / "demo" / "notes.parquet", demo / "alone", settings(words=1_000))
+    assert not list((demo / "alone" / "tasks").glob("*/logs.npy"))
+
+
+def test_split_by_note_counts_every_note_as_a_patient(demo):
+    from clinveil.lm.notes import PlainNotes
+    from clinveil.study.clinicalnlp_2019.audits import _by_unit
+
+    notes = PlainNotes(("one", "two"), ("n1", "n2"), ("p", "p"))
+    parts = SimpleNamespace(by_note=True)
+    assert _by_unit(notes, parts).patients == ("n1", "n2")
+    assert _by_unit(notes, SimpleNamespace(by_note=False)) is notes
 
 
 def test_too_many_hours_are_refused_before_any_training(demo):

@@ -154,7 +154,7 @@ def _held_out_scores(
     groups = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
     member_of = np.bincount(groups, weights=members) > 0
     if min(int(member_of.sum()), int((~member_of).sum())) < FOLDS:
-        raise InputError(f"the blind attacker needs {FOLDS} patients on each side")
+        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", remedy="give more notes")
     features = HashingVectorizer(analyzer=words, n_features=2**18, alternate_sign=False).transform(texts)
     scores = np.zeros(len(texts))
     folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))

@@ -15,6 +15,7 @@ from clinveil.attack.audits.text_model import model_of_text
 from clinveil.attack.copies import copies
 from clinveil.attack.leaveout.closed_form import closed_form
 from clinveil.attack.leaveout.members import Member
+from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.corpora import REAL, Written
 from clinveil.study.clinicalnlp_2019.parts import Parts, part_of, vocabulary_of_parts
@@ -44,7 +45,7 @@ class Looked:
     def __call__(self, folder: Path, store: Store) -> Result:
         """All findings; the real notes are the positive control: a generator that copies."""
         parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
-        train, valid, test = (part_of(store, parts, name) for name in ("train", "valid", "test"))
+        train, valid, test = (_by_unit(part_of(store, parts, name), parts) for name in ("train", "valid", "test"))
         notes = self.corpus.load(store)
         found = copies(as_corpus(notes), as_corpus(train), as_corpus(test), rng)
         text = model_of_text(notes, vocabulary_of_parts(store, parts))
@@ -59,6 +60,11 @@ class Looked:
         seen = test if self.corpus.label == REAL else notes
         found += qualities(seen.texts, train.texts, rng)
         return told(found, corpus=self.corpus.label)
+
+
+def _by_unit(notes: PlainNotes, parts: Parts) -> PlainNotes:
+    """Split by note, a patient may stand on both sides; each note then counts as a patient of its own."""
+    return PlainNotes(notes.texts, notes.note_ids, notes.note_ids) if parts.by_note else notes
 
 
 @dataclass(frozen=True)

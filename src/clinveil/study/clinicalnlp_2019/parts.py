@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attack.membership import FOLDS
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
 from clinveil.corpus.medtext.split import PARTS
 from clinveil.corpus.medtext.tokenizer import sentences
@@ -68,6 +69,7 @@ class Parts:
         lengths = [len(text.split()) for text in notes.texts]
         rows = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
         parts = {name: notes.rows(rows[name]) for name in PARTS}
+        self._refuse_few(parts)
         every = notes.rows([row for name in PARTS for row in rows[name]])
         words = dictionary(every.texts, every.patients, min_count=self.min_count)
         kept = frozenset(words.words)
@@ -79,6 +81,14 @@ class Parts:
         if self.source.general is not None:
             counts["general text"] = _general(self.source.general, parts["train"].words, self.min_count)
         return {"counts": counts}
+
+    def _refuse_few(self, parts: Mapping[str, PlainNotes]) -> None:
+        """Before an hour of training, not after it."""
+        for name in ("train", "test"):
+            part = parts[name]
+            if (n := len(set(part.note_ids if self.by_note else part.patients))) < FOLDS:
+                what = f"{n} patients in the {name} part, and membership inference needs {FOLDS}"
+                raise InputError(what, remedy="more notes, or --words, --test in other proportions")
 
 
 def _counts(parts: Mapping[str, PlainNotes], words: Dictionary) -> dict[str, Any]:
