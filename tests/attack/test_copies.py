@@ -92,6 +92,14 @@ def letters(texts):
     return [text.translate(str.maketrans("0123456789", "abcdefghij")) for text in texts]
 
 
+def test_a_copy_with_its_rare_words_blotted_out_is_a_copy():
+    copied = "the <unk> lady of <unk> came back with pain in the left knee"
+    training = "the old lady of Utrecht came back with pain in the left knee"
+    made, seen, other = corpora([copied], [training], ["a quiet man of Leiden had no pain and no cough in the night"])
+    found = by_measure(copies(made, seen, other, np.random.default_rng(1), spans=(10,)))
+    assert found["attack.copies", 10].value == 1.0 and found["attack.copies", 10].control == 0.0
+
+
 @pytest.fixture(scope="module")
 def sides():
     rng = np.random.default_rng(5)

@@ -199,6 +199,7 @@ def edited(folder, **values):
         ("unigram", {"alpha": None}),
         ("unigram", {"alpha": -1}),
         ("lstm", {"kind": "unigram"}),
+        ("lstm", {"kind": "gpt"}),
         ("unigram", {"kind": "lstm"}),
     ],
 )

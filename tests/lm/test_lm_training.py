@@ -308,6 +308,15 @@ def test_first_weights_can_be_given():
         assert not same(weights_of(training.network), weights)
 
 
+def test_first_weights_of_another_model_are_refused():
+    with seeded(0):
+        other = weights_of(build(VOCABULARY.size + 1, LSTM))
+    with pytest.raises(InputError, match="of another model"):
+        training_of(initial=other)
+    with pytest.raises(InputError, match="of another model"):
+        training_of(initial={"no such layer": torch.zeros(2)})
+
+
 def test_what_was_there_before_comes_back():
     torch.manual_seed(5)
     expected = torch.rand(3)

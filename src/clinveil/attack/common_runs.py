@@ -188,10 +188,15 @@ class Automaton:
 
 
 class Numbering:
-    """Word ids by first sight."""
+    """Word ids by first sight.
+
+    Attributes:
+        other: the id of words never learnt: ABSENT, which matches nothing, unless set.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
+        self.other = ABSENT
 
     def learn(self, words: Sequence[str]) -> Ids:
         """Ids of the words, new ones numbered."""
@@ -199,8 +204,8 @@ class Numbering:
         return np.array([ids.setdefault(w, len(ids)) for w in words], dtype=np.int32)
 
     def ids(self, words: Sequence[str]) -> Ids:
-        """Ids of the words, ABSENT for those never learnt."""
-        return np.array([self._ids.get(w, ABSENT) for w in words], dtype=np.int32)
+        """Ids of the words, `other` for those never learnt."""
+        return np.array([self._ids.get(w, self.other) for w in words], dtype=np.int32)
 
 
 def common_runs(text: Ids, others: Iterable[Ids]) -> Ids:

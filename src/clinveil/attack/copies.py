@@ -23,6 +23,7 @@ from clinveil.finding import Finding
 from clinveil.stats import bootstrap_clusters, permutation_p, ratio, share_by_patient
 from clinveil.tokens import words
 
+UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
 PERMUTATIONS = 9_999
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
@@ -45,6 +46,9 @@ def copies(
 ) -> list[Finding]:
     """The copy scan of synthetic notes, by both sides, for each length of run.
 
+    Where the synthetic notes write `<unk>` for rare words, words that they never use count as `<unk>` on all sides: a
+    copy stays one with its rarest words blotted out.
+
     Args:
         synthetic: the notes to share; all are held in memory, about 130 bytes a word.
         training, held_out: the patients the model saw, and others like them; streamed.
@@ -60,11 +64,14 @@ def copies(
         InputError: no words on one of the three sides.
     """
     spans = tuple(sorted(spans))
-    numbers, notes = Numbering(), []
+    numbers, notes, floor = Numbering(), [], False
     for _, _, text in _notes(synthetic):
         notes.append(numbers.learn(words(text)))
+        floor = floor or UNKNOWN in text
     if not sum(note.size for note in notes):
         raise InputError("the synthetic notes hold no word", remedy="synthesize some first")
+    if floor:
+        numbers.other = int(numbers.ids(words(UNKNOWN))[0])
     stop = np.array([BREAK], dtype=np.int32)
     text_of_all = np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
     automaton = Automaton(text_of_all)

@@ -102,6 +102,8 @@ def _neural(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], devic
     try:
         with seeded(0):
             network = build(vocabulary.size, Recipe.from_dict(said["recipe"]))
+        if said["kind"] != network.recipe.kind:
+            raise ValueError("two kinds")
     except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError):
         raise InputError("has no readable recipe", where=folder.name) from None
     set_weights(network, weights)

@@ -70,5 +70,7 @@ def _windows(network: Network, notes: Sequence[Ids]) -> list[Logs]:
     for start in range(0, max(len(inputs) - window // 2, 1), window // 2):
         skip = window // 2 if start else 0
         below, _ = network(inputs[start : start + window], ())
-        pieces.append(_gathered(network, below[skip:], targets[start + skip : start + window]))
+        kept, wanted = below[skip:], targets[start + skip : start + window]
+        for at in range(0, len(wanted), PIECE):
+            pieces.append(_gathered(network, kept[at : at + PIECE], wanted[at : at + PIECE]))
     return list(_cut(torch.cat(pieces), notes))

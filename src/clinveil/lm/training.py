@@ -73,12 +73,19 @@ class Training:
         torch.manual_seed(_mixed(seed, -1))
         self.network = build(size, recipe)
         if initial is not None:
-            self.network.load_state_dict(dict(initial), strict=False)
+            self._begin_with(initial)
         self.network.to(device)
         self.optimizer = _optimizer(self.network, recipe)
         self.progress = Progress(rate=recipe.rate)
         self.state: State | None = None
         self.best: Weights | None = None
+
+    def _begin_with(self, initial: Mapping[str, Tensor]) -> None:
+        """All weights of a trained model, or its word vectors alone; what is not named stays random."""
+        shapes = {k: v.shape for k, v in self.network.state_dict().items()}
+        if any(shapes.get(name) != value.shape for name, value in initial.items()):
+            raise InputError("the first weights are of another model or vocabulary")
+        self.network.load_state_dict(dict(initial), strict=False)
 
     @property
     def done(self) -> bool:

@@ -17,8 +17,15 @@ from clinveil.utility.nli.settings import NliSettings
 
 SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60},
-        "small": {"dropout": (0.0, 0.3, 0.5, 0.8), "units": 12, "words": 300_000, "valid": 100, "test": 150},
+        "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
+        "small": {
+            "dropout": (0.0, 0.3, 0.5, 0.8),
+            "units": 12,
+            "words": 300_000,
+            "valid": 100,
+            "test": 150,
+            "min_pair_count": 5,
+        },
         "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
     }
 )
@@ -74,7 +81,9 @@ class StudySettings(RunSettings, NotesSettings):
     split: Literal["patient", "note"] = flag("patient", "By patient, or by note as in the paper.")
     min_count: int = flag(3, "A word seen fewer times, over all parts, is <unk>.", ge=1)
     pairs: tuple[Path, ...] = flag((), "Word-pair list (UMNSRS similarity, relatedness, …); repeatable.")
-    min_pair_count: int = flag(20, "Only pairs whose words stand so often in the real training notes.", ge=1)
+    min_pair_count: int = flag(
+        20, "Only pairs whose words the real training notes hold so often (default: by size).", ge=1
+    )
     nli: Path | None = flag(None, "Sentence pairs for inference: MedNLI, SICK or RQE.")
     general: Path | None = flag(None, "General text, a sentence a line, for the second column of Table 1.")
     device: str = flag("cpu", "cpu, cuda or cuda:1, for the language models.")
