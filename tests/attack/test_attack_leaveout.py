@@ -19,6 +19,7 @@ from clinveil.attack.leaveout.run import audit_of, measure, perform_audits
 from clinveil.attack.pdtp import leave_out, unigram_pdtp
 from clinveil.errors import InputError, UsageError
 from clinveil.lm.ngram import Ngram
+from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import serial
 from clinveil.scale.tasks import Store, perform
 
@@ -93,7 +94,9 @@ def test_the_closed_form_of_notes_against_a_slow_reference():
             gone = math.log((words.count(word) - left.count(word) + 1) / (len(words) - len(left) + size))
             best = max(best, abs(with_unit - gone))
         expected.append(best)
-    (found,) = closed_form(notes, rng())
+    found, excess = closed_form(notes, rng())
+    assert excess.value == pytest.approx(found.value - found.control, abs=1e-12)
+    assert excess.low < excess.value < excess.high
     assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
     assert found.detail["largest"] == pytest.approx(max(expected), abs=1e-12)
     assert (found.n, found.detail["unit"], found.detail["words"]) == (8, "patients", len(set(words)))
@@ -101,6 +104,23 @@ def test_the_closed_form_of_notes_against_a_slow_reference():
     assert 0 < found.control < found.value
     by_note = closed_form(notes, rng(), by_note=True)[0]
     assert (by_note.n, by_note.detail["unit"]) == (16, "notes")
+
+
+def test_the_placebo_of_the_closed_form_against_a_slow_reference():
+    """Two patients: each is the other's only placebo."""
+    notes = PlainNotes(("a b b c", "b d d"), ("1", "2"), ("p", "q"))
+    found, _ = closed_form(notes, rng())
+    every, size = list("abbcbdd"), 4
+
+    def change(word, left):
+        gone = math.log((every.count(word) - left.count(word) + 1) / (len(every) - len(left) + size))
+        return abs(math.log((every.count(word) + 1) / (len(every) + size)) - gone)
+
+    texts = [text.split() for text in notes.texts]
+    expected = [max(change(word, left) for word in scored) for scored, left in (texts, texts[::-1])]
+    assert found.control == pytest.approx(np.mean(expected), abs=1e-12)
+    alone = closed_form(PlainNotes(("a b",), ("1",), ("p",)), rng())
+    assert len(alone) == 1 and alone[0].control is None
 
 
 def test_the_ngrams_members_are_counted_without_the_unit(laid):

@@ -45,12 +45,14 @@ def _rows(results: Results) -> Iterator[Row]:
     yield _row("the unigram is the least useful (letter case)", ".488 / .895", pair, _below(*pair), 3)
     pair = [results.of("attack.pdtp", "unigram"), _score(results, last)]
     yield _row("the unigram is the safest", "0.9 / 6.6", pair, _below(*pair), 2)
+    pair = [results.of("attack.pdtp_excess", "unigram"), _score(results, last, "pdtp_excess")]
+    yield _row("and so it is where the floor is taken off", "not measured", pair, _below(*pair), 2)
     pair = [results.of("utility.casing", label, series="model") for label in (first, "real notes")]
     yield _row("real notes are more useful (letter case)", ".895 / .910", pair, _below(*pair), 3)
 
 
-def _score(results: Results, label: str) -> Finding | None:
-    return results.of("attack.pdtp", label, mode="exact", **{"from": "the model"})
+def _score(results: Results, label: str, measure: str = "pdtp") -> Finding | None:
+    return results.of(f"attack.{measure}", label, mode="exact", **{"from": "the model"})
 
 
 def _lowest_perplexity(results: Results) -> str:

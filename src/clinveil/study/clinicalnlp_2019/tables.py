@@ -121,11 +121,13 @@ def paper_2(ident: str, title: str, rows: Mapping[str, tuple[str, ...]]) -> Tabl
 def privacy(results: Results) -> Table:
     """Score, floors, excess, gap and sign for each dropout: by the model, by its notes alone, and by paper C's code."""
     rows = [row for dropout in results.settings.dropout for row in _privacy_rows(results, label_of(dropout))]
+    rows += _unigram_row(results)
     heads = ("model", "seen through", "score", "placebo", "reseed floor", "excess", "P", "gap, nats a token", "P")
     remarks = (
         "Placebo: the same largest difference when another patient was left out. Reseed floor: between models of all "
         "notes that differ in their seed alone. Excess: score less placebo, P by permuting who was left out.",
         "compat: paper C's code, in which leaving out a note moves all others; no reseeds were trained for it.",
+        "The unigram's score is exact and of all patients, not of the audited ones.",
     )
     asks = "How much of the privacy score is about the patient who was left out?"
     return Table("privacy", "The privacy score and its floors", asks, (*heads, "positive"), tuple(rows), remarks)
@@ -152,6 +154,13 @@ def _privacy_rows(results: Results, label: str) -> Iterator[Row]:
             _p(gap),
             positive,
         )
+
+
+def _unigram_row(results: Results) -> Iterator[Row]:
+    score, excess = (results.of(f"attack.{name}", "unigram") for name in ("pdtp", "pdtp_excess"))
+    if score is not None:
+        cells = (shown(score, 2), _control(score, 2), "none", shown(excess, 2))
+        yield ("unigram", "the model", *cells, NONE, NONE, NONE, NONE)
 
 
 def _plain(value: object) -> float | None:
