@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attack.membership import Scored, blind_membership, membership
+from clinveil.attack.blind import blind_membership
+from clinveil.attack.membership import Scored, membership
 from clinveil.errors import InputError
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
@@ -92,6 +93,14 @@ def test_the_blind_attacker_is_at_chance_on_a_random_split_of_patients():
     assert found.detail["covers_chance"] is True
     assert found.low <= 0.5 <= found.high
     assert found.n == 160
+
+
+def test_the_blind_attackers_interval_covers_chance_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    texts, patients = notes(rng, 40, each=2)
+    splits = (np.repeat(rng.permutation(np.arange(40) < 26), 2) for _ in range(60))
+    covered = [blind_membership(texts, patients, split, rng).detail["covers_chance"] for split in splits]
+    assert sum(covered) >= 52  # 57 expected; fewer than 52 of 60 is P 0.02 at 95 %
 
 
 def test_folds_by_note_would_have_recognised_the_patients():

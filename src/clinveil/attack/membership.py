@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from clinveil.attack.roc import Scores, Separation
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.tokens import words
 
 RATES = (0.01, 0.001)
-FOLDS = 5
-SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022; blind baseline: Meeus et al. 2024"
+SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def membership(
 
     Args:
         scored: notes with their scores; the split was made by patient, at random, before training.
-        blind: what `blind_membership` found on the same notes: the control.
+        blind: what the blind attacker found on the same notes: the control.
         detail: goes into every finding, for example what was attacked ("model" or "synthetic notes").
 
     Returns:
@@ -112,61 +110,3 @@ def _hits(separation: Separation, rate: float, detail: dict[str, Any]) -> Findin
         return Finding("attack.membership_hits", None, n, "lower", source=SOURCE, detail={**more, "why": error.what})
     more["interval"] = "Clopper-Pearson, 95 %, threshold taken as given"
     return Finding("attack.membership_hits", share, n, "lower", low, high, rate, None, SOURCE, more)
-
-
-def blind_membership(
-    texts: Sequence[str], patients: Sequence[str], members: NDArray[np.bool_], rng: Generator
-) -> Finding:
-    """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
-
-    Each patient is scored by logistic regression on the notes of other patients (folds by patient: with a patient's
-    notes on both sides it would recognise the patient, 0.97 with no signal at all). Of its own note a patient's score
-    is the mean. Source: Meeus et al. 2024; Das et al. 2024, blind baselines.
-
-    Raises InputError for fewer patients than folds on one side.
-    """
-    scores = _held_out_scores(texts, patients, members, rng)
-    patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
-    means = np.bincount(patient, weights=scores) / np.bincount(patient)
-    member = np.bincount(patient, weights=members) > 0
-    separation = Separation(means[member], means[~member])
-    low, high = separation.auc_interval(rng)
-    detail: dict[str, Any] = {
-        "unit": "patients",
-        "members": int(member.sum()),
-        "non_members": int((~member).sum()),
-        "folds": FOLDS,
-    }
-    detail |= {"interval": "bootstrap over patients, 95 %", "covers_chance": low <= 0.5 <= high}
-    return Finding(
-        "attack.membership_blind", separation.auc, member.size, "lower", low, high, 0.5, None, SOURCE, detail
-    )
-
-
-def _held_out_scores(
-    texts: Sequence[str], patients: Sequence[str], members: NDArray[np.bool_], rng: Generator
-) -> Scores:
-    from sklearn.feature_extraction.text import HashingVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedGroupKFold
-    from threadpoolctl import threadpool_limits
-
-    groups = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
-    member_of = np.bincount(groups, weights=members) > 0
-    if min(int(member_of.sum()), int((~member_of).sum())) < FOLDS:
-        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", remedy="give more notes")
-    features = HashingVectorizer(analyzer=words, n_features=2**18, alternate_sign=False).transform(texts)
-    scores = np.zeros(len(texts))
-    folds = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
-    with threadpool_limits(1):
-        for train, test in folds.split(scores, members, groups):
-            model = LogisticRegression(C=10.0, class_weight="balanced", max_iter=200)
-            odds = model.fit(features[train], members[train]).decision_function(features[test])
-            # Folds differ in their intercepts by which side they hold more of: only the order within one is evidence.
-            scores[test] = _centred(odds)
-    return scores
-
-
-def _centred(odds: Scores) -> Scores:
-    order = np.argsort(np.argsort(odds, kind="stable"), kind="stable")
-    return (order + 0.5) / odds.size

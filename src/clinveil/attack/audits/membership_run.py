@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attack.membership import Scored, blind_membership, membership
+from clinveil.attack.blind import blind_membership
+from clinveil.attack.membership import Scored, membership
 from clinveil.errors import InputError
 from clinveil.finding import Finding
 from clinveil.lm.model import LanguageModel

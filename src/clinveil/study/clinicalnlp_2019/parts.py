@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attack.membership import FOLDS
+from clinveil.attack.blind import FOLDS
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
 from clinveil.corpus.medtext.split import PARTS
 from clinveil.corpus.medtext.tokenizer import sentences

@@ -179,7 +179,7 @@ def audits(results: Results) -> Table:
     heads = (*copied, "AUC, notes", "AUC, notes, calibrated", "AUC, model", "AUC, model, calibrated", "AUC, blind")
     remarks = (
         "The row of the real notes is a generator that copies its training notes: every attack must find it.",
-        "AUC 0.5 is chance. Blind: an attacker with a bag of words and no model; where its interval does not cover "
+        "AUC 0.5 is chance. Blind: an attacker with a bag of words and no model; where its interval lies above "
         "0.5, the two sides differ by themselves. Calibrated: against n-grams of the validation patients.",
     )
     asks = "Can it be told from what is released whose notes it was made from?"
