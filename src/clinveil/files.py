@@ -17,6 +17,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.errors import UsageError
+from clinveil.stopping import heed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -216,6 +217,7 @@ def whole(out: Path, *, force: bool = False) -> Iterator[Path]:
         part = folder / out.name
         yield part
         _only_owner(part)
+        heed()
         refuse_existing(out, force=force)
         if out.exists():
             out.replace(folder / (out.name + OLD))

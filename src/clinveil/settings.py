@@ -61,7 +61,9 @@ class RunSettings(Settings):
     """How a command runs; none of these changes what comes out, but for the seed."""
 
     workers: int = flag(2, "How many workers; the output is the same for any number.", ge=1, le=1024)
-    seed: int | None = flag(None, "A public seed, for tests and studies: what it makes is not for release.", ge=0)
+    seed: int | None = flag(
+        None, "A public seed, for tests and studies: what it makes is not for release.", ge=0, le=2**63 - 1
+    )
     quiet: bool = flag(False, "No progress on stderr.", short="-q")
     force: bool = flag(False, "Replace an existing OUT (the old one is kept aside until success).")
 
@@ -247,7 +249,7 @@ def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = N
     if config is not None:
         try:
             values = tomllib.loads(config.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise UsageError("is not there or is no TOML file", where=config.name) from None
     values |= {name: value for name, value in flags.items() if value is not None}
     if "profile" in model.model_fields:

@@ -244,7 +244,33 @@ def test_tasks_of_an_audit_are_told_apart(laid):
     assert len(names) == len(audit.members) == 1 + 1 + 2 + 4
     assert store.folder(replace(audit.full, device="cuda")).name not in names
     assert store.folder(replace(audit.full, mode="compat")).name not in names
-    assert {member.title for member in audit.left_out} == {f"lstm without unit {unit}" for unit in (1, 2, 3, 4)}
+    titles = [member.title for member in audit.left_out]
+    assert [title.partition("exact, ")[2] for title in titles] == [f"without unit {unit}" for unit in (1, 2, 3, 4)]
+    assert all(title.startswith("lstm, dropout ") for title in titles)
+
+
+@pytest.mark.parametrize("damage", [b"", None, np.zeros(3)])
+def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
+    store, audit, data = laid(model="unigram")
+    run(store, audit)
+    path = store.folder(audit.full) / "logs.npy"
+    path.unlink()
+    if isinstance(damage, bytes):
+        path.write_bytes(damage)
+    elif damage is not None:
+        np.save(path, damage)
+    with pytest.raises(InputError, match="remove tasks/"):
+        load_logs(store, audit.full, data)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5])
+def test_first_vectors_that_are_all_alike_are_refused(value):
+    from clinveil.attack.leaveout.arms import _put
+    from clinveil.vectors.table import Vectors
+
+    vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))
+    with pytest.raises(InputError, match="all alike, or too large"):
+        _put(np.ones((9, 4), dtype=np.float32), ["pain", "cough"], vectors)
 
 
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):

@@ -190,6 +190,10 @@ def edited(folder, **values):
         ("lstm", {"recipe": {"kind": "lstm"}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "width": "x"}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "width": -1}}),
+        ("lstm", {"recipe": {**LSTM.as_dict(), "layers": 10**6}}),
+        ("lstm", {"recipe": {**LSTM.as_dict(), "dropout": float("nan")}}),
+        ("gpt", {"recipe": {**GPT.as_dict(), "dropout": float("nan")}}),
+        ("gpt", {"recipe": {**GPT.as_dict(), "dropout": 1.0}}),
         ("gpt", {"recipe": {**GPT.as_dict(), "heads": 0}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "width": 16}}),
         ("lstm", {"recipe": {**LSTM.as_dict(), "layers": 3}}),
@@ -207,6 +211,40 @@ def test_a_model_file_that_says_something_else_is_refused(name, values, saved):
     folder = saved(name)
     edited(folder, **values)
     refused(folder, "recipe|weights|counts|Lidstone|no language model")
+
+
+@pytest.mark.parametrize("name", ["lstm", "gpt"])
+def test_one_flipped_bit_in_the_weights_is_found(name, saved):
+    folder = saved(name)
+    path = folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    refused(folder, "not those that were written")
+
+
+def test_other_counts_are_found(saved):
+    folder = saved("unigram")
+    counts = np.load(folder / "counts.npy")
+    counts[3] += 1
+    np.save(folder / "counts.npy", counts)
+    refused(folder, "counts.npy is damaged")
+
+
+def test_weights_of_another_type_are_refused(saved):
+    """Written by us with a true digest, and still no weights of this model."""
+    from clinveil.lm.states import read_tensors, write_tensors
+
+    folder = saved("lstm")
+    tensors, about = read_tensors(folder / "model.safetensors")
+    write_tensors(folder / "model.safetensors", {k: v.int() for k, v in tensors.items()}, about)
+    refused(folder, "of another model")
+
+
+def test_nested_nonsense_is_refused(saved):
+    folder = saved("lstm")
+    (folder / "model.json").write_text("[" * 100_000)
+    refused(folder, "no readable model.json")
 
 
 @every_model

@@ -176,7 +176,7 @@ def test_too_many_hours_are_refused_before_any_training(demo):
     assert not list((demo / "long" / "tasks").glob("*/logs.npy"))
 
 
-@pytest.mark.parametrize("values", [(), (1.0,), (-0.1,)])
+@pytest.mark.parametrize("values", [(), (1.0,), (-0.1,), (float("nan"),), (0.0, float("nan"))])
 def test_dropouts_that_make_no_sense_are_refused(values):
     with pytest.raises(ValueError, match="below 1"):
         settings(dropout=values)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 import traceback
-from types import FrameType
 from typing import NoReturn
 
 import typer
 
 from clinveil.cli.lazy import lazy_group
 from clinveil.errors import ClinveilError
+from clinveil.stopping import heed, listen
 
 # name (and file of cli/): what it does. The help page needs no more than this.
 COMMANDS = {
@@ -57,27 +56,24 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 def run() -> NoReturn:
     """The console script: run the command, and exit with the code that the design names.
 
-    A polite signal to end (a scheduler's) is an interruption, so that scratch text is removed; files that are being
-    written are for their owner only.
+    Files that are being written are for their owner only.
     """
     os.umask(0o077)
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _interrupted)
+    listen()
     sys.exit(main(sys.argv[1:]))
-
-
-def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def main(arguments: list[str]) -> int:
     """Run one command line and return its exit code; every failure becomes one line on stderr."""
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="clinveil", standalone_mode=False)
+        heed()
         return result if isinstance(result, int) else 0
     except ClinveilError as error:
         return _say(str(error), error.exit_code)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, EOFError):  # the command-line parser takes a cut file for an interruption
+            return _internal(error.__cause__)
         return _say("interrupted", 130)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
@@ -86,10 +82,14 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001  its message may hold note text, so only its place is shown
         if hasattr(error, "format_message"):  # the command-line parser's own: a wrong flag
             return _say(" ".join(error.format_message().split()), 2)
-        frames = traceback.extract_tb(error.__traceback__)
-        place = next((f for f in reversed(frames) if "clinveil" in f.filename), frames[-1])
-        at = f"{place.filename.rpartition('clinveil')[2].lstrip('/')}:{place.lineno}"
-        return _say(f"internal error: {type(error).__name__} at {at}; please report it, without any note text", 1)
+        return _internal(error)
+
+
+def _internal(error: BaseException) -> int:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((f for f in reversed(frames) if "clinveil" in f.filename), frames[-1])
+    at = f"{place.filename.rpartition('clinveil')[2].lstrip('/')}:{place.lineno}"
+    return _say(f"internal error: {type(error).__name__} at {at}; please report it, without any note text", 1)
 
 
 def _say(line: str, code: int) -> int:

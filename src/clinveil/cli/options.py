@@ -11,10 +11,31 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
+from clinveil.errors import InputError, UsageError
+from clinveil.finding import read_findings
 from clinveil.settings import Settings, load_settings
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
-JsonOut = Annotated[str | None, typer.Option("--json", help="Write findings as JSON to a file, or - for stdout.")]
+
+
+def _findings_file(target: str | None) -> str | None:
+    """Before any work: a place for findings, and nothing of somebody else's there. Raises UsageError."""
+    if target in (None, "", "-"):
+        return target or None
+    path = Path(target)
+    if not path.absolute().parent.is_dir():
+        raise UsageError("its folder is not there", where=f"--json {path.name}", remedy="make it first")
+    if path.exists():
+        try:
+            read_findings(path)
+        except (InputError, OSError):
+            remedy = "name another place"
+            raise UsageError("is there already and holds no findings", where=path.name, remedy=remedy) from None
+    return target
+
+
+_JSON = typer.Option("--json", help="Write findings as JSON to a file, or - for stdout.", callback=_findings_file)
+JsonOut = Annotated[str | None, _JSON]
 Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (default: OUT.vault).")]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the same names; flags win.")]
 

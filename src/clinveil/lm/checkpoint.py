@@ -9,6 +9,7 @@ All of it is secret: weights remember notes, and the vocabulary is of the notes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clinveil.errors import InputError
 from clinveil.files import private_folder, private_text, save_array, whole
@@ -40,7 +42,7 @@ def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> 
     if isinstance(model, Unigram):
         with whole(folder / "counts.npy", force=True) as part:
             save_array(part, model.counts)
-        said["alpha"] = model.alpha
+        said["alpha"], said["counts_sha256"] = model.alpha, _hash(model.counts)
     else:
         from clinveil.lm.neural_model import NeuralModel
         from clinveil.lm.states import weights_of, write_tensors
@@ -71,7 +73,7 @@ def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dic
 def _json(folder: Path, name: str) -> dict[str, Any]:
     try:
         return dict(json.loads((folder / name).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise InputError(f"has no readable {name}", where=folder.name, remedy="name a folder of a model") from None
 
 
@@ -84,7 +86,13 @@ def _unigram(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], devi
         raise InputError("has no readable counts", where=folder.name) from None
     if counts.dtype.kind != "i" or (counts < 0).any():
         raise InputError("holds no counts in counts.npy", where=folder.name)
+    if _hash(counts) != said.get("counts_sha256"):
+        raise InputError("its counts are not those that were written: counts.npy is damaged", where=folder.name)
     return Unigram(vocabulary, counts, alpha)
+
+
+def _hash(counts: NDArray[np.int64]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(counts).data).hexdigest()
 
 
 def _neural(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], device: str) -> LanguageModel:
@@ -104,7 +112,7 @@ def _neural(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], devic
             network = build(vocabulary.size, Recipe.from_dict(said["recipe"]))
         if said["kind"] != network.recipe.kind:
             raise ValueError("two kinds")
-    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError):
+    except (KeyError, TypeError, ValueError, ArithmeticError, RuntimeError, InputError):
         raise InputError("has no readable recipe", where=folder.name) from None
     set_weights(network, weights)
     return NeuralModel(vocabulary, network.to(place))

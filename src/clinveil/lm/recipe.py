@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
@@ -11,6 +12,8 @@ from pydantic import model_validator
 from clinveil.errors import InputError, UsageError
 from clinveil.settings import Settings, flag
 
+# Of a recipe's whole numbers: what no model of ours has more of.
+MOST = {"layers": 100, "width": 10_000, "heads": 100, "window": 10_000, "lanes": 10_000, "epochs": 10_000}
 Kind = Literal["unigram", "ngram", "lstm", "gpt"]
 Size = Literal["tiny", "small", "base", "paper"]
 
@@ -57,9 +60,15 @@ class Recipe:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The recipe of a dictionary. Raises InputError for another one."""
         try:
-            return cls(**data)
-        except TypeError:
+            recipe = cls(**data)
+            sizes = {name: getattr(recipe, name) for name in MOST}
+            rates = [float(getattr(recipe, name)) for name in ("dropout", "rate", "backoff", "clip")]
+            fits = all(type(sizes[name]) is int and 1 <= sizes[name] <= most for name, most in MOST.items())
+            if not fits or not all(map(math.isfinite, rates)) or not 0 <= recipe.dropout < 1:
+                raise ValueError
+        except (TypeError, ValueError):
             raise InputError("is no recipe of a language model") from None
+        return recipe
 
 
 _LSTM: dict[str, Any] = {"kind": "lstm", "layers": 2, "heads": 1, "dropout": 0.5, "tied": True, "window": 35}
@@ -90,16 +99,16 @@ class ModelSettings(Settings):
     )
     vocabulary_size: int = flag(8_000, "bytes: pieces at most.", ge=300, le=1_000_000)
     min_count: int = flag(3, "words: a word seen fewer times is <unk>.", ge=1)
-    layers: int | None = flag(None, "Layers.", ge=1, le=100)
+    layers: int | None = flag(None, "Layers.", ge=1, le=MOST["layers"])
     width: int | None = flag(None, "Units of a layer.", ge=4, le=10_000)
     heads: int | None = flag(None, "gpt: heads of attention.", ge=1, le=100)
     dropout: float | None = flag(None, "Dropout (lstm: 0.5, gpt: 0.1).", ge=0, lt=1)
     tied: bool | None = flag(None, "Input and output share their vectors (lstm: tied, gpt: not).")
     optimizer: Literal["sgd", "adamw"] | None = flag(None, "sgd (paper) or adamw.")
-    rate: float | None = flag(None, "First learning rate.", gt=0, allow_inf_nan=False)
+    rate: float | None = flag(None, "First learning rate.", gt=0, le=1e6)
     schedule: Literal["fixed", "annealed"] | None = flag(None, "fixed, or annealed on validation notes (paper).")
-    backoff: float | None = flag(None, "annealed: the rate is divided by this (paper: 4 small, 1.2 large).", gt=1)
-    clip: float | None = flag(None, "Largest norm of the gradient.", gt=0)
+    backoff: float | None = flag(None, "annealed: divides the rate (paper: 4 small, 1.2 large).", gt=1, le=1e6)
+    clip: float | None = flag(None, "Largest norm of the gradient.", gt=0, le=1e6)
     window: int | None = flag(None, "Tokens that a gradient goes back through.", ge=2, le=10_000)
     lanes: int | None = flag(None, "Rows of a training batch.", ge=1, le=10_000)
     epochs: int | None = flag(None, "Passes over the training notes.", ge=1, le=10_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -30,15 +31,16 @@ def weights_of(network: Network) -> Weights:
 def set_weights(network: Network, weights: Mapping[str, Tensor]) -> None:
     """Put them back. Raises InputError where they are of another shape or vocabulary."""
     own = network.state_dict()
-    expected = {k: tuple(v.shape) for k, v in own.items() if not (network.recipe.tied and k == "output")}
-    if {k: tuple(v.shape) for k, v in weights.items()} != expected:
+    expected = {k: (v.shape, v.dtype) for k, v in own.items() if not (network.recipe.tied and k == "output")}
+    if {k: (v.shape, v.dtype) for k, v in weights.items()} != expected:
         raise InputError("the weights are of another model or vocabulary")
     network.load_state_dict(dict(weights), strict=False)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Write tensors and JSON as one safetensors file, whole or not at all, readable by its owner only."""
-    data = save({name: value.contiguous() for name, value in tensors.items()}, {"about": json.dumps(about)})
+    said = json.dumps({**about, "sha256": _digest(tensors)})
+    data = save({name: value.contiguous() for name, value in tensors.items()}, {"about": said})
     with whole(path, force=True) as part:
         part.write_bytes(data)
 
@@ -48,9 +50,21 @@ def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
     try:
         data = path.read_bytes()
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        return load(data), dict(json.loads(header["__metadata__"]["about"]))
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError):
+        tensors, about = load(data), dict(json.loads(header["__metadata__"]["about"]))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         raise InputError("is no file of weights, or a damaged one", where=path.name) from None
+    if about.pop("sha256", None) != _digest(tensors):
+        raise InputError("its weights are not those that were written: it is damaged", where=path.name)
+    return tensors, about
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and bytes."""
+    hashed = hashlib.sha256()
+    for name, value in sorted(tensors.items()):
+        hashed.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        hashed.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return hashed.hexdigest()
 
 
 def save_training(training: Training, path: Path, identity: str) -> None:

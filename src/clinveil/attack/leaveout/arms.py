@@ -94,6 +94,9 @@ def _put(matrix: np.ndarray[Any, Any], words: list[str], vectors: Vectors) -> in
     if not rows:
         raise InputError("no word of the notes has a vector", remedy="vectors of the same language")
     to, of = (np.array(column) for column in zip(*rows, strict=True))
-    scale = float(matrix.std()) / float(vectors.matrix.std())
-    matrix[to] = vectors.matrix[of] * scale
+    own = vectors.matrix.astype(np.float64)
+    spread = float(own.std())
+    if not np.isfinite(spread) or spread == 0:
+        raise InputError("the vectors are all alike, or too large", remedy="give vectors that were trained")
+    matrix[to] = own[of] * (float(matrix.std()) / spread)
     return len(rows)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from clinveil.attack.leaveout.data import AuditData, load_data
+from clinveil.errors import InputError
 from clinveil.files import save_array
 from clinveil.lm.model import LanguageModel, Logs
 from clinveil.lm.ngram import Ngram
@@ -54,9 +55,10 @@ class Member:
     @property
     def title(self) -> str:
         """For people."""
+        model = f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}" if self.recipe else self.kind
         if self.left_out is not None:
-            return f"{self.kind} without unit {self.left_out + 1}"
-        return f"{self.kind} of all units, seed {self.seed}" + (", once more" if self.repeat else "")
+            return f"{model}, without unit {self.left_out + 1}"
+        return f"{model}, of all units, seed {self.seed}" + (", once more" if self.repeat else "")
 
     def identity(self) -> Mapping[str, Any]:
         """What the result depends on; sharing a prefix changes nothing."""
@@ -122,8 +124,15 @@ def save_logs(path: Path, logs: Sequence[Logs]) -> None:
 
 def load_logs(store: Store, member: Member, data: AuditData, name: str = "logs.npy") -> list[Logs]:
     """What a finished member gave each unit."""
-    flat = np.load(store.folder(member) / name, allow_pickle=False)
     lengths = [int(data.encoded.lengths[rows].sum()) for rows in data.units]
+    folder = store.folder(member)
+    try:
+        flat = np.load(folder / name, allow_pickle=False)
+        if flat.shape != (sum(lengths),):
+            raise ValueError
+    except (OSError, ValueError, EOFError):
+        remedy = f"remove tasks/{folder.name}, and run the same command again"
+        raise InputError(f"has no readable {name}", where=folder.name, remedy=remedy) from None
     return list(np.split(flat, np.cumsum(lengths)[:-1]))
 
 

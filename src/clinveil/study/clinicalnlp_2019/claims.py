@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from clinveil.finding import Finding
+from clinveil.study.clinicalnlp_2019.corpora import REAL, UNIGRAM
 from clinveil.study.clinicalnlp_2019.plan import label_of
 from clinveil.study.clinicalnlp_2019.results import Results
 from clinveil.study.plain import NONE, Row, Table, interval
 
+FALL = "11.7 to 9.6 at 0.5 (11.8 at 0.3)"
+ENOUGH = 6  # units; an interval by drawing fewer of them anew is little more than their least and largest
 HOLDS, NOT, OPEN = "holds", "does not hold", "cannot be told"
 
 
@@ -16,7 +19,7 @@ def claims_table(results: Results) -> Table:
     """One row a claim: the paper's numbers, ours, and the verdict by intervals."""
     remarks = (
         "A claim about a difference holds or does not hold where the interval of the difference leaves out 0, or where "
-        "two intervals do not meet; otherwise this study is too small to tell.",
+        f"two intervals do not meet; otherwise, and with fewer than {ENOUGH} patients or notes, it cannot be told.",
     )
     heads = ("the paper says", "its numbers", "here", "verdict")
     asks, rows = "Do the paper's findings hold on these notes?", tuple(_rows(results))
@@ -24,47 +27,64 @@ def claims_table(results: Results) -> Table:
 
 
 def _rows(results: Results) -> Iterator[Row]:
-    first, last = (label_of(dropout) for dropout in (results.settings.dropout[0], results.settings.dropout[-1]))
-    best = _lowest_perplexity(results)
-    perplexities = [results.of("utility.perplexity", label, of="valid", by="the model") for label in (best, "unigram")]
-    yield _row("the LSTM predicts far better than the unigram", "12.5 / 702.4", perplexities, _below(*perplexities), 1)
-    for mode, name in (("compat", "its code"), ("exact", "all else fixed")):
-        fall = results.of("attack.pdtp_fall", last, mode=mode, of="score")
-        claim = f"dropout lowers the privacy score ({name})"
-        yield _row(claim, "11.7 to 9.6 at 0.5 (11.8 at 0.3)", [fall], _positive(fall), 2)
-    excess = results.of("attack.pdtp_fall", last, mode="exact", of="excess")
-    yield _row("and so it does where the floor is taken off", "not measured", [excess], _positive(excess), 2)
+    """Each claim's figures are named by their model; `first` has the least dropout, `last` the most."""
+    labels = [label_of(dropout) for dropout in results.settings.dropout]
+    first, last = labels[0], labels[-1]
+    found = {label: results.of("utility.perplexity", label, of="valid", by="the model") for label in (*labels, UNIGRAM)}
+    best = _least(found, labels)
+    claim = "the LSTM predicts far better than the unigram (perplexity, validation notes)"
+    yield _row(claim, "12.5 / 702.4", {best: found[best], UNIGRAM: found[UNIGRAM]}, 1)
+    yield from _dropout_rows(results, last)
     lists = sorted({str(f.detail["list"]) for f in results.findings if f.measure == "utility.similarity"})
     for name in lists:
-        pair = [results.of("utility.similarity", label, list=name) for label in (first, last)]
         theirs = ".125 / .160" if "rel" in name else ".227 / .259"
-        yield _row(f"{name} is best at dropout 0.5, not 0", theirs, pair, _below(*pair), 3)
-    pair = [results.of("utility.nli", label, series="vectors") for label in (first, last)]
-    yield _row("inference rises with dropout", ".678 / .692", pair, _below(*pair), 3)
-    pair = [results.of("utility.casing", label, series="model") for label in ("unigram", first)]
-    yield _row("the unigram is the least useful (letter case)", ".488 / .895", pair, _below(*pair), 3)
-    pair = [results.of("attack.pdtp", "unigram"), _score(results, last)]
-    yield _row("the unigram is the safest", "0.9 / 6.6", pair, _below(*pair), 2)
-    pair = [results.of("attack.pdtp_excess", "unigram"), _score(results, last, "pdtp_excess")]
-    yield _row("and so it is where the floor is taken off", "not measured", pair, _below(*pair), 2)
-    pair = [results.of("utility.casing", label, series="model") for label in (first, "real notes")]
-    yield _row("real notes are more useful (letter case)", ".895 / .910", pair, _below(*pair), 3)
+        pair = {label: results.of("utility.similarity", label, list=name) for label in (first, last)}
+        yield _row(f"{name} is better with dropout 0.5 than with 0", theirs, pair, 3)
+    pair = {label: results.of("utility.nli", label, series="vectors") for label in (first, last)}
+    yield _row("inference rises with dropout", ".678 / .692", pair, 3)
+    cased = {label: results.of("utility.casing", label, series="model") for label in (UNIGRAM, first, REAL)}
+    pair = {label: cased[label] for label in (UNIGRAM, first)}
+    yield _row("the unigram is the least useful (letter case)", ".488 / .895", pair, 3)
+    for measure, claim, theirs in (
+        ("pdtp", "the unigram is the safest", "0.9 / 6.6"),
+        ("pdtp_excess", "and so it is where the floor is taken off", "not measured"),
+    ):
+        scores = {label: _score(results, label, measure) for label in labels}
+        safest = _least(scores, labels)
+        unigram = results.of(f"attack.{measure}", UNIGRAM)
+        yield _row(claim, theirs, {UNIGRAM: unigram, safest: scores[safest]}, 2)
+    pair = {label: cased[label] for label in (first, REAL)}
+    yield _row("real notes are more useful (letter case)", ".895 / .910", pair, 3)
+
+
+def _dropout_rows(results: Results, last: str) -> Iterator[Row]:
+    """The fall from the least dropout to the most, patient by patient."""
+    asked = (
+        ("compat", "score", "dropout lowers the privacy score (its code)", FALL),
+        ("exact", "score", "dropout lowers the privacy score (all else fixed)", FALL),
+        ("exact", "excess", "and so it does where the floor is taken off", "not measured"),
+    )
+    for mode, of, claim, theirs in asked:
+        fall = results.of("attack.pdtp_fall", last, mode=mode, of=of)
+        said = NONE if fall is None else f"falls by {interval(fall.value, fall.low, fall.high, 2)}"
+        yield (claim, theirs, said, _positive(fall))
 
 
 def _score(results: Results, label: str, measure: str = "pdtp") -> Finding | None:
     return results.of(f"attack.{measure}", label, mode="exact", **{"from": "the model"})
 
 
-def _lowest_perplexity(results: Results) -> str:
-    labels = [label_of(dropout) for dropout in results.settings.dropout]
-    found = {label: results.of("utility.perplexity", label, of="valid", by="the model") for label in labels}
-    values = {label: f.value for label, f in found.items() if f is not None and f.value is not None}
+def _least(found: Mapping[str, Finding | None], labels: Sequence[str]) -> str:
+    """The model with the lowest value; the first where nothing was measured."""
+    values = {label: f.value for label in labels if (f := found[label]) is not None and f.value is not None}
     return min(values, key=lambda label: values[label]) if values else labels[0]
 
 
-def _row(claim: str, theirs: str, ours: list[Finding | None], verdict: str, digits: int) -> Row:
-    shown = [NONE if f is None else interval(f.value, f.low, f.high, digits) for f in ours]
-    return (claim, theirs, " / ".join(shown), verdict)
+def _row(claim: str, theirs: str, ours: Mapping[str, Finding | None], digits: int) -> Row:
+    """A claim that the first of two is below the second."""
+    shown = [f"{label}: {NONE if f is None else interval(f.value, f.low, f.high, digits)}" for label, f in ours.items()]
+    one, *other = ours.values()
+    return (claim, theirs, "; ".join(shown), _below(one, other[0] if other else None))
 
 
 def _below(one: Finding | None, other: Finding | None) -> str:
@@ -72,6 +92,8 @@ def _below(one: Finding | None, other: Finding | None) -> str:
     ends = [None if f is None or f.low is None or f.high is None else (f.low, f.high) for f in (one, other)]
     if ends[0] is None or ends[1] is None:
         return "not measured"
+    if min(f.n for f in (one, other) if f is not None) < ENOUGH:
+        return OPEN
     if ends[0][1] < ends[1][0]:
         return HOLDS
     return NOT if ends[0][0] > ends[1][1] else OPEN
@@ -80,6 +102,8 @@ def _below(one: Finding | None, other: Finding | None) -> str:
 def _positive(finding: Finding | None) -> str:
     if finding is None or finding.low is None or finding.high is None:
         return "not measured"
+    if finding.n < ENOUGH:
+        return OPEN
     if finding.low > 0:
         return HOLDS
     return NOT if finding.high < 0 else OPEN

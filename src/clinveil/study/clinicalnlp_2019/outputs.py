@@ -29,6 +29,7 @@ LIMITS = (
 
 def write_outputs(results: Results, study: Study, out: Path) -> None:
     """Write `tables.md`, `figures/*.svg`, `findings.json`, `units-*.csv` and `study.html`, for their owner only."""
+    _forget(out)
     made, drawn = tables(results), figures(results)
     with_sample = [*made, sample_table(study)]
     private_text(out / "tables.md", markdown(with_sample))
@@ -42,6 +43,12 @@ def write_outputs(results: Results, study: Study, out: Path) -> None:
     told = results.settings.model_dump(mode="json", exclude=HIDDEN)
     words = Words(TITLE, "Study of ClinicalNLP 2019 (Melamud and Shivade) on notes of your own", _lead(results), LIMITS)
     private_text(out / "study.html", page(words, with_sample, drawn, told))
+
+
+def _forget(out: Path) -> None:
+    """What the same folder held of a study with other settings must not stand beside this one's."""
+    for old in (*out.glob("units-*.csv"), *(out / "figures").glob("fig-*.svg")):
+        old.unlink()
 
 
 def _lead(results: Results) -> str:

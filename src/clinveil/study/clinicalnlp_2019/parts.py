@@ -67,7 +67,10 @@ class Parts:
         notes = read_notes(open_corpus(self.source.notes, self.source.reading))
         rng = np.random.default_rng([self.seed, 1])
         lengths = [len(text.split()) for text in notes.texts]
-        rows = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
+        try:
+            rows = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
+        except InputError as error:
+            raise InputError(error.what, remedy="smaller --words, --valid or --test") from None
         parts = {name: notes.rows(rows[name]) for name in PARTS}
         self._refuse_few(parts)
         every = notes.rows([row for name in PARTS for row in rows[name]])

@@ -88,7 +88,7 @@ class StudySettings(RunSettings, NotesSettings):
     general: Path | None = flag(None, "General text, a sentence a line, for the second column of Table 1.")
     device: str = flag("cpu", "cpu, cuda or cuda:1, for the language models.")
     max_hours: float = flag(8.0, "Refuse what would take longer.", gt=0)
-    seed: int = flag(1, "Public seed of split, training and all draws.", ge=0)
+    seed: int = flag(1, "Public seed of split, training and all draws.", ge=0, le=2**63 - 1)
 
     @model_validator(mode="before")
     @classmethod
@@ -100,7 +100,7 @@ class StudySettings(RunSettings, NotesSettings):
     @field_validator("dropout")
     @classmethod
     def _ascending(cls, values: tuple[float, ...]) -> tuple[float, ...]:
-        if not values or min(values) < 0 or max(values) >= 1:
+        if not values or not all(0 <= value < 1 for value in values):
             raise ValueError("one or several numbers from 0 to below 1")
         return tuple(sorted(set(values)))
 

@@ -213,9 +213,15 @@ def canaries(results: Results) -> Table:
             results.of("attack.canary_exposure", label, **own, **{"from": by}) for by in ("the model", "released notes")
         )
         taken = results.of("attack.canary_extraction", label, **own)
-        rows.append((label, family, str(repeats), shown(model, 1), shown(text, 1), shown(taken, 2)))
-    heads = ("model", "family", "times planted", "exposure, model", "exposure, notes alone", "written out")
-    remarks = ("Exposure in bits: 1.4 is chance, 10.0 the most that 1,000 fresh draws can show.",)
+        never = [_control(f, 1) for f in (model, text)]
+        exposed = (shown(model, 1), never[0], shown(text, 1), never[1])
+        rows.append((label, family, str(repeats), NONE if model is None else str(model.n), *exposed, shown(taken, 2)))
+    who = ("model", "family", "times planted", "canaries")
+    heads = (*who, "exposure, model", "never planted", "exposure, notes alone", "never planted", "written out")
+    remarks = (
+        "Exposure in bits: 1.4 is chance, 10.0 the most that 1,000 fresh draws can show. Never planted: the control, "
+        "as many of their kind that stood in no note.",
+    )
     asks = "How often must a secret stand in the notes before the model, or its notes alone, give it away?"
     return Table("canaries", "Canaries", asks, heads, tuple(rows), remarks)
 

@@ -64,7 +64,7 @@ class StudySettings(RunSettings, NotesSettings):
     any_size: bool = flag(False, "Take published word-pair lists also where rows are missing.")
     on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
     yes: bool = flag(False, "Start also what is planned to take longer than two hours.")
-    seed: int = flag(1, "Public seed of sample, split, training and all draws: not for release.", ge=0)
+    seed: int = flag(1, "Public seed of sample, split, training and all draws: not for release.", ge=0, le=2**63 - 1)
 
     @model_validator(mode="before")
     @classmethod

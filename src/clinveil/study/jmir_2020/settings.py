@@ -57,7 +57,7 @@ class StudySettings(RunSettings, NotesSettings):
     target: tuple[str, ...] = flag((), "Diagnosis or code that attack 3 is after; repeatable (default: the paper's).")
     figure_3: bool = flag(True, "Also Figure 3: GloVe of 100 dimensions and window 10 on notes with all names.")
     on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
-    seed: int = flag(1, "Public seed of who is missed, of training and of all draws.", ge=0)
+    seed: int = flag(1, "Public seed of who is missed, of training and of all draws.", ge=0, le=2**63 - 1)
 
     @model_validator(mode="before")
     @classmethod
