@@ -12,6 +12,8 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END, WordVocabulary
 from clinveil.release.synthesis.run import Synthesis
 from clinveil.release.synthesis.settings import SynthesisSettings
+from clinveil.release.synthesis.sides import split_sides
+from clinveil.release.synthesis.trained import Trained
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
 PATIENTS = 40
@@ -167,9 +169,8 @@ def with_model(make):
 
     class Run(Synthesis):
         def _model(self, seed):
-            from clinveil.release.synthesis.sides import split_sides
-
-            sides = split_sides(self.notes, self.settings.held_out, seed)
-            return make(sides.training), sides
+            share = self.settings.held_out
+            sides = split_sides(self.notes, share, seed)
+            return Trained(make(sides.training), sides, seed, share, self.settings.seed is not None, before=False)
 
     return Run

@@ -33,7 +33,7 @@ def synthesize(
     from clinveil.corpus.open import open_corpus
     from clinveil.files import default_vault, locked, refuse_existing, refuse_nested
     from clinveil.lm.notes import read_notes
-    from clinveil.release.synthesis.run import TEST_SEED, Synthesis
+    from clinveil.release.synthesis.run import Synthesis
 
     safe = vault or default_vault(out)
     for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
@@ -46,10 +46,11 @@ def synthesize(
     os.umask(0o077)
     read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
     with locked(safe.with_name(f".{safe.name}.lock")):
-        found = Synthesis(settings, read, out, safe, source, _quiet if settings.quiet else _say).run()
+        synthesis = Synthesis(settings, read, out, safe, source, _quiet if settings.quiet else _say)
+        found = synthesis.run()
     say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")
-    if settings.seed is not None:
-        _say(TEST_SEED)
+    if synthesis.mark:
+        _say(synthesis.mark)
 
 
 def _say(line: str) -> None:

@@ -12,7 +12,9 @@ from clinveil.files import sha256
 from clinveil.settings import ReleaseSettings
 
 SCHEMA = "clinveil.manifest/1"
+SYNTHETIC = "synthetic"  # `kind` of the manifest beside synthetic notes; a release's names none
 SUMS = "SHA256SUMS"
+CARD = "README.md"
 NAME = "manifest.json"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
 _PLACES = ("patients", "keep_words", "vectors")
@@ -50,3 +52,10 @@ def write_sums(folder: Path) -> None:
     """Write `SHA256SUMS` in the layout that `sha256sum --check` reads."""
     lines = (f"{digest}  {name}\n" for name, digest in released_files(folder).items())
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def write_companions(folder: Path, card: str, document: Mapping[str, Any]) -> None:
+    """Write what a recipient needs beside the notes: the card, the manifest, sealed, and the sums of all files."""
+    (folder / CARD).write_text(card, encoding="utf-8")
+    (folder / NAME).write_text(sealed(document), encoding="utf-8")
+    write_sums(folder)

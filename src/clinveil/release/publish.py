@@ -11,7 +11,7 @@ from clinveil.files import private_text
 from clinveil.finding import write_findings
 from clinveil.release.beside import demo_beside
 from clinveil.release.folder import RunFolder
-from clinveil.release.manifest import NAME, released_files, sealed, write_sums
+from clinveil.release.manifest import NAME, released_files, sealed, write_companions
 from clinveil.release.record import Account, full_manifest, manifest_of
 from clinveil.report.card import render_card
 from clinveil.report.edition import external_edition
@@ -55,9 +55,7 @@ def publish(account: Account, record: ReleaseRecord) -> Outcome:
     notes = released_files(folder.staging)
     outward = external_edition(record, demo_beside(account.job.settings))
     (folder.staging / "report.html").write_text(render(outward), encoding="utf-8")
-    (folder.staging / "README.md").write_text(render_card(outward), encoding="utf-8")
-    (folder.staging / NAME).write_text(sealed(manifest_of(account, notes)), encoding="utf-8")
-    write_sums(folder.staging)
+    write_companions(folder.staging, render_card(outward), manifest_of(account, notes))
     private_text(folder.vault / NAME, sealed(full_manifest(account, notes)))
     private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
     write_report(record, folder.vault / "report.html")

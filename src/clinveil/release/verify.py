@@ -11,10 +11,11 @@ from typing import Any
 
 from clinveil.corpus.open import open_corpus
 from clinveil.errors import ClinveilError, InputError
-from clinveil.release.manifest import NAME, SCHEMA, SUMS, canonical, released_files
+from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC, canonical, released_files
 from clinveil.settings import NotesSettings
 
-NEEDED = ("README.md", NAME, "report.html", SUMS)
+REPORT = "report.html"
+COMPANIONS = (CARD, NAME, SUMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,21 @@ class Check:
 
 
 def verify(folder: Path) -> list[Check]:
-    """All checks of a release folder. Raises InputError where there is nothing to check."""
+    """All checks of a folder of `release` or of `synthesize`. Raises InputError where there is nothing to check."""
     if not folder.is_dir():
-        raise InputError("is no release folder", where=folder.name, remedy="name OUT/release")
-    missing = [name for name in NEEDED if not (folder / name).is_file()]
+        raise InputError("is no release folder", where=folder.name, remedy="name OUT/release, or OUT of synthesize")
+    manifest = _manifest(folder / NAME)
+    synthetic = manifest is not None and manifest.get("kind") == SYNTHETIC
+    needed = COMPANIONS if synthetic else (*COMPANIONS, REPORT)
+    missing = [name for name in needed if not (folder / name).is_file()]
     if missing:
         hint = "; name OUT/release" if (folder / "release").is_dir() or (folder / "out").is_dir() else ""
         return [Check("all files are there", False, "missing: " + ", ".join(missing) + hint)]
-    manifest = _manifest(folder / NAME)
     if manifest is None:
         return [Check("the manifest can be read", False, f"it is not {SCHEMA}")]
     try:
-        return [Check("all files are there", True), *_sums(folder), *_manifest_checks(folder, manifest)]
+        only = [_nothing_else(folder, manifest)] if synthetic else []
+        return [Check("all files are there", True), *only, *_sums(folder), *_manifest_checks(folder, manifest)]
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         # A manifest from elsewhere may hold anything.
         return [Check("the manifest and the list of sums say what they should", False, "they are damaged")]
@@ -50,6 +54,14 @@ def _manifest(path: Path) -> dict[str, Any] | None:
         return document if document["schema"] == SCHEMA else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _nothing_else(folder: Path, manifest: dict[str, Any]) -> Check:
+    """A list of sums can be made to name anything; beside synthetic notes only their companions may lie."""
+    known = {*COMPANIONS, REPORT, manifest["notes"]["file"]}
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    extra = sorted(name for name in found if name not in known)
+    return Check("nothing but the notes and what belongs to them is there", not extra, _names(extra))
 
 
 def _sums(folder: Path) -> Iterator[Check]:

@@ -4,34 +4,46 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from clinveil.errors import GateError, UsageError
+from clinveil.corpus.formats import suffix_of
+from clinveil.corpus.people import read_patients
+from clinveil.errors import ClinveilError, GateError, UsageError
 from clinveil.files import private_folder, private_text, remove, whole
 from clinveil.files import sha256 as file_sha256
-from clinveil.finding import Finding, document
+from clinveil.finding import Finding
 from clinveil.keys import Key
-from clinveil.lm.checkpoint import load_model, save_model
-from clinveil.lm.model import LanguageModel, fit_of
+from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.ready import ready
 from clinveil.lm.sampling import Drawing, lanes_for
-from clinveil.lm.train import make_vocabulary, train_model
+from clinveil.neural import device_named
+from clinveil.release.manifest import released_files, write_companions
+from clinveil.release.synthesis.card import render_card
 from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.gates import NOT_TRIED, Looked, look
+from clinveil.release.synthesis.gates import Looked, look
+from clinveil.release.synthesis.record import (
+    TEST_SEED,
+    Account,
+    full_manifest,
+    lines,
+    public_manifest,
+    public_seeds,
+    seed_mark,
+)
 from clinveil.release.synthesis.settings import SynthesisSettings
-from clinveil.release.synthesis.sides import Sides, split_as_before, split_sides
+from clinveil.release.synthesis.sides import kept_aside
+from clinveil.release.synthesis.trained import STATE, Trained, load_trained, train_anew
 from clinveil.release.synthesis.write import Counts, Wanted, draw_notes, read_back, write_to
 
 Say = Callable[[str], None]
-TEST_SEED = "TEST SEED: not for release"
-MANIFEST, RUN, STATE = "manifest.json", "run.json", "training.safetensors"
+MANIFEST, RUN = "manifest.json", "run.json"
+ALONE = "one file, without companions: an OUT without a suffix is a folder with README.md, manifest.json and SHA256SUMS"
 README = """The secrets of a run of `clinveil synthesize`. SECRET: none of this may leave.
 
 key.bin        every draw comes from it
@@ -46,6 +58,7 @@ class Synthesis:
 
     Attributes:
         source: a folder of a model that was trained before, or None.
+        mark: after the run, the line about public seeds; None where there is none.
     """
 
     settings: SynthesisSettings
@@ -54,6 +67,8 @@ class Synthesis:
     vault: Path
     source: Path | None
     say: Say
+    mark: str | None = field(default=None, init=False)
+    _new_vault: bool = field(default=False, init=False)
 
     def run(self) -> list[Finding]:
         """Train (or go on, or take the model given), write, look, and let the notes out.
@@ -61,26 +76,49 @@ class Synthesis:
         Raises:
             GateError: a gate failed; the model stays in the vault, no note leaves. InputError, UsageError: see there.
         """
+        before = self._refused_early()
         key, seed = self._open()
-        model, sides = self._model(seed)
-        found = self._fit(model, sides)
-        floor = Floor.of(sides.training, self.settings.min_patients)
-        with whole(self.out, force=self.settings.force) as part:
-            counts, written = self._write(model, key, floor, sides, part)
-            looked = look(
-                written,
-                counts.notes,
-                sides,
-                floor,
-                np.random.default_rng([seed, 1]),
-                span=self.settings.span,
-                feed=self.settings.patients,
-            )
-            found += [_truncated(counts), *looked.findings]
-            self._keep(model.kind, looked, found, counts, floor, key, seed)
-            refuse_failed(looked)
+        try:
+            found = self._make(key, seed, before or self._model(seed))
+        except ClinveilError:
+            if self._new_vault and not self._begun():
+                remove(self.vault)  # a key that nothing was made with
+            raise
         remove(self.vault / STATE)
         return found
+
+    def _refused_early(self) -> Trained | None:
+        """Find what can be found wrong before anything is made; the model of `source`, where there is one."""
+        if self.settings.patients is not None:
+            read_patients(self.settings.patients)
+        if self.source is not None:
+            return load_trained(self.source, self.notes, self.settings, before=True)
+        if self.settings.neural and self.settings.device != "cpu":
+            device_named(self.settings.device)
+        kept_aside(len(set(self.notes.patients)), self.settings.held_out)
+        return None
+
+    def _make(self, key: Key, seed: int, trained: Trained) -> list[Finding]:
+        """Write, look, and let out."""
+        found = self._fit(trained)
+        floor = Floor.of(trained.sides.training, self.settings.min_patients)
+        self.mark = seed_mark(public_seeds(key, trained), self.out)
+        with whole(self.out, force=self.settings.force) as part:
+            counts, written = self._write(trained, key, floor, part)
+            looked = self._look(written, counts, trained, floor, seed)
+            found += [_truncated(counts), _unknown(counts, floor), *looked.findings]
+            account = Account(self.settings, trained, key, seed, counts, floor, looked.gates, found)
+            self._keep(account)
+            refuse_failed(looked)
+            if not suffix_of(self.out):
+                files = released_files(part)
+                write_companions(part, render_card(account, files), public_manifest(account, files))
+        self.say(ALONE if suffix_of(self.out) else f"whoever receives {self.out.name} can check it: clinveil verify")
+        return found
+
+    def _begun(self) -> bool:
+        """Whether the vault holds anything that a run could go on from, or that tells of one."""
+        return any((self.vault / made).exists() for made in ("model", STATE, MANIFEST))
 
     def _open(self) -> tuple[Key, int]:
         """The vault: new, or that of the same run unfinished; its key and seed."""
@@ -95,7 +133,7 @@ class Synthesis:
             raise UsageError("is the vault of a finished run", where=self.vault.name, remedy="another OUT, or --force")
         before = json.loads((self.vault / RUN).read_text(encoding="utf-8"))
         if before["asked"] != asked:
-            if not any((self.vault / made).exists() for made in ("model", STATE, MANIFEST)):
+            if not self._begun():
                 remove(self.vault)  # it failed before it had made anything
                 return self._new(asked)
             remedy = "give the same settings and notes to go on, or --force to start over"
@@ -107,6 +145,7 @@ class Synthesis:
         key = Key.generate() if given is None else Key.from_seed(given)
         seed = secrets.randbelow(2**31) if given is None else given
         private_folder(self.vault)
+        self._new_vault = True
         key.save(self.vault / "key.bin")
         private_text(self.vault / "README.txt", README)
         private_text(self.vault / RUN, json.dumps({"asked": asked, "training_seed": seed}) + "\n")
@@ -126,68 +165,39 @@ class Synthesis:
             hashed.update(repr(row).encode("utf-8", "surrogatepass"))
         return hashed.hexdigest()
 
-    def _model(self, seed: int) -> tuple[LanguageModel, Sides]:
-        """The model: given, or trained before a kill, or trained now."""
-        place = self.source or self.vault / "model"
-        if self.source is not None or (place / "model.json").exists():
-            model, about = load_model(place, device=self.settings.device)
-            return model, split_as_before(self.notes, about.get("split"), place.name)
-        sides = split_sides(self.notes, self.settings.held_out, seed)
-        self.say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
-        vocabulary = make_vocabulary(sides.training, self.settings)
-        model, went = train_model(
-            sides.training,
-            encode(sides.training.texts, vocabulary),
-            vocabulary,
-            self.settings,
-            seed=seed,
-            threads=self.settings.workers,
-            validation=encode(sides.held_out.texts, vocabulary),
-            state=self.vault / STATE,
-            say=self.say,
-        )
-        split = {"seed": seed, "share": self.settings.held_out, "notes_sha256": sides.digest}
-        save_model(model, place, {"split": split, "training": went})
-        return model, sides
+    def _model(self, seed: int) -> Trained:
+        """The model of this run: trained before a kill, or trained now."""
+        place = self.vault / "model"
+        if (place / "model.json").exists():
+            return load_trained(place, self.notes, self.settings, before=False)
+        return train_anew(self.notes, self.settings, seed, self.vault, self.say)
 
-    def _fit(self, model: LanguageModel, sides: Sides) -> list[Finding]:
+    def _fit(self, trained: Trained) -> list[Finding]:
         """Perplexity of the notes kept aside."""
         from clinveil.utility.perplexity import perplexity_findings
 
+        model = trained.model
         with ready(model, threads=self.settings.workers):
-            fit = fit_of(model, encode(sides.held_out.texts, model.vocabulary))
-        return perplexity_findings(model, fit, "held out")
+            fit = fit_of(model, encode(trained.sides.held_out.texts, model.vocabulary))
+        return perplexity_findings(model, fit, trained.sides.held_out, "held out")
 
-    def _write(
-        self, model: LanguageModel, key: Key, floor: Floor, sides: Sides, part: Path
-    ) -> tuple[Counts, PlainNotes]:
-        how, counts = self.settings, Counts()
-        lanes = lanes_for(how.count or len(sides.training), how.batch)
-        drawing = Drawing(lanes, how.longest, how.temperature, how.top_p)
-        batches = draw_notes(model, key, drawing, floor, Wanted(how.count, sides.training.words), counts, self.say)
-        with ready(model, double=how.exact, threads=how.workers):
-            path = write_to(part, self.out, batches, TEST_SEED if key.test_seed is not None else None)
+    def _write(self, trained: Trained, key: Key, floor: Floor, part: Path) -> tuple[Counts, PlainNotes]:
+        how, counts, training = self.settings, Counts(), trained.sides.training
+        drawing = Drawing(lanes_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p)
+        wanted = Wanted(how.count, training.words)
+        batches = draw_notes(trained.model, key, drawing, floor, wanted, counts, self.say)
+        with ready(trained.model, double=how.exact, threads=how.workers):
+            path = write_to(part, self.out, batches, TEST_SEED if public_seeds(key, trained) else None)
         return counts, read_back(path)
 
-    def _keep(
-        self, kind: str, looked: Looked, found: list[Finding], counts: Counts, floor: Floor, key: Key, seed: int
-    ) -> None:
-        manifest = {
-            "schema": "clinveil.synthesis/1",
-            "secret": True,
-            "version": version("clinveil"),
-            **({"warning": TEST_SEED} if key.test_seed is not None else {}),
-            "settings": self.settings.model_dump(mode="json", exclude={"workers", "quiet", "force", "patients"}),
-            "model": {"kind": kind, "trained": "before" if self.source else "in this run"},
-            "key_commitment": key.commitment,
-            "training_seed": seed,
-            "notes": vars(counts) | {"words_below_floor": floor.replaced},
-            "gates": [{"name": g.name, "passed": g.passed, "value": g.value} for g in looked.gates],
-            "not_tried": list(NOT_TRIED),
-            "findings": document("synthesize", found, seed=seed)["findings"],
-        }
-        private_text(self.vault / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
-        for line in _lines(counts, floor, looked):
+    def _look(self, written: PlainNotes, counts: Counts, trained: Trained, floor: Floor, seed: int) -> Looked:
+        how, rng = self.settings, np.random.default_rng([seed, 1])
+        return look(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=how.patients)
+
+    def _keep(self, account: Account) -> None:
+        manifest = json.dumps(full_manifest(account), indent=1, ensure_ascii=False)
+        private_text(self.vault / MANIFEST, manifest + "\n")
+        for line in lines(account):
             self.say(line)
 
 
@@ -210,16 +220,15 @@ def _truncated(counts: Counts) -> Finding:
     return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail)
 
 
+def _unknown(counts: Counts, floor: Floor) -> Finding:
+    """`release.unknown_words`: of the words written, the share of `<unk>`; counted, so without an interval."""
+    share = counts.unknown / max(1, counts.words)
+    detail: dict[str, str | int] = {"unit": "words", "count": counts.unknown, "below_floor": floor.replaced}
+    return Finding("release.unknown_words", share, counts.words, "lower", detail=detail)
+
+
 def refuse_failed(looked: Looked) -> None:
     """Raise GateError for gates that failed: then no note leaves."""
     if failed := [gate for gate in looked.gates if not gate.passed]:
         said = "; ".join(f"{gate.name} ({gate.value} against {gate.threshold})" for gate in failed)
         raise GateError(f"a gate failed, nothing was written: {said}", remedy=failed[0].remedy)
-
-
-def _lines(counts: Counts, floor: Floor, looked: Looked) -> Iterator[str]:
-    yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} cut at the longest length"
-    yield f"{floor.replaced:,} of {floor.words:,} words were below the rare-word floor and are <unk>"
-    for gate in looked.gates:
-        yield f"{'passed' if gate.passed else 'FAILED'}  {gate.name}: {gate.value} (at most {gate.threshold})"
-    yield from (f"not tried: {what}" for what in NOT_TRIED)

@@ -32,10 +32,7 @@ def split_sides(notes: PlainNotes, share: float, seed: int) -> Sides:
     """Keep about `share` of the patients aside. Raises InputError where a side has fewer than two patients."""
     # Ranks and not single draws, so that few patients are split as asked too.
     order = sorted(set(notes.patients), key=lambda patient: _draw(patient, seed))
-    n = max(FEWEST, round(share * len(order)))
-    if len(order) < n + FEWEST:
-        raise InputError(f"{len(order)} patients are too few to train on some and keep others aside")
-    aside = set(order[:n])
+    aside = set(order[: kept_aside(len(order), share)])
     rows = range(len(notes))
     return Sides(
         notes.rows([row for row in rows if notes.patients[row] not in aside]),
@@ -43,11 +40,24 @@ def split_sides(notes: PlainNotes, share: float, seed: int) -> Sides:
     )
 
 
+def kept_aside(patients: int, share: float) -> int:
+    """How many of so many patients are kept from training. Raises InputError where a side would have under two."""
+    n = max(FEWEST, round(share * patients))
+    if patients < n + FEWEST:
+        raise InputError(f"{patients} patients are too few to train on some and keep others aside")
+    return n
+
+
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
     """The split that a model was trained with; other notes would make the floor and all gates look at others."""
+    unknown = UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
     if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
-        raise UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
-    sides = split_sides(notes, float(split["share"]), int(split["seed"]))
+        raise unknown
+    try:
+        share, seed = float(split["share"]), int(split["seed"])
+    except (TypeError, ValueError, OverflowError):
+        raise unknown from None
+    sides = split_sides(notes, share, seed)
     if sides.digest != split["notes_sha256"]:
         remedy = "the notes of that run, read the same way; or train anew, without --from"
         raise InputError("was trained on other notes than these", where=name, remedy=remedy)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.formats import suffix_of
+from clinveil.corpus.formats import OWN, suffix_of
+from clinveil.corpus.medtext import UNK
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.errors import InputError
@@ -27,10 +28,12 @@ MOST_EMPTY = 1_000  # notes in a row without a word
 
 @dataclass
 class Counts:
-    """What was drawn: notes and words written, notes cut at the longest length, and notes without a word (left out)."""
+    """What was drawn: notes and words written, those of the words that are `<unk>`, notes cut at the longest length,
+    and notes without a word (left out)."""
 
     notes: int = 0
     words: int = 0
+    unknown: int = 0
     truncated: int = 0
     empty: int = 0
 
@@ -73,7 +76,9 @@ def draw_notes(
             counts.empty += 1
             continue
         counts.notes += 1
-        counts.words += len(text.split())
+        own_words = text.split()
+        counts.words += len(own_words)
+        counts.unknown += own_words.count(UNK)
         counts.truncated += note.truncated
         ids.append(f"synthetic-{counts.notes:06d}")
         texts.append(text)
@@ -96,7 +101,7 @@ def write_to(part: Path, out: Path, batches: Iterator[pa.RecordBatch], warning: 
     suffix, path = suffix_of(out) or ".parquet", part
     if not suffix_of(out):
         part.mkdir(mode=0o700)
-        path = part / "notes.parquet"
+        path = part / OWN
     write_corpus(batches, path, COLUMNS, suffix, metadata={"clinveil": warning} if warning else None)
     return path
 
