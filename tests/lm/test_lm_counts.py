@@ -151,10 +151,9 @@ def test_an_ngram_needs_an_order_and_a_discount():
         Ngram(encoded_of(), VOCABULARY).stream(1)
 
 
-def test_perplexity_and_bits_by_hand():
-    fit = Fit(np.log([0.5**4, 0.25]), np.array([3, 2]), np.array([10, 2]))  # 6 bits, 5 tokens, 12 characters
+def test_perplexity_by_hand():
+    fit = Fit(np.log([0.5**4, 0.25]), np.array([3, 2]), np.array([10, 2]))  # 6 bits, 5 tokens
     assert fit.perplexity == pytest.approx(2 ** (6 / 5))
-    assert fit.bits_per_character == pytest.approx(0.5)
 
 
 def test_a_uniform_model_has_the_perplexity_of_its_vocabulary():
@@ -163,7 +162,6 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary():
     fit = fit_of(model, notes)
     assert fit.perplexity == pytest.approx(5)
     assert fit.tokens.tolist() == [4, 3]
-    assert fit.bits_per_character == pytest.approx(7 * np.log2(5) / 6)  # "a b." and "b."
 
 
 def test_numbers_of_tokens_and_characters_are_those_of_the_notes():

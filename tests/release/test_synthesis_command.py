@@ -291,7 +291,11 @@ def test_perplexity_of_a_unigram_against_arithmetic(notes, tmp_path):
     mean = -np.log(counts / counts.sum())[ids].mean()
     assert found["utility.perplexity"]["value"] == pytest.approx(math.exp(mean))
     characters = sum(len(text) + 1 for text in other.texts)
-    assert found["utility.bits_per_character"]["value"] == pytest.approx(mean * ids.size / math.log(2) / characters)
+    words = [word for text in other.texts for word in text.split()]
+    letters = sum(len(word) + 1 for word in words if word not in vocabulary.words)
+    assert letters > 0
+    bits = mean * ids.size / math.log(2) + letters * math.log2(len(set("".join(words))) + 1)
+    assert found["utility.bits_per_character"]["value"] == pytest.approx(bits / characters)
     for one in found.values():
         assert one["control"] == pytest.approx(one["value"])  # the control is a unigram of the same notes
         assert one["low"] <= one["value"] <= one["high"]
@@ -330,7 +334,7 @@ def test_a_perplexity_that_is_no_number_is_said():
     for total in (-1e9, float("nan"), -np.inf):
         fit = Fit(np.array([total]), np.array([3]), np.array([9]))
         with pytest.raises(InputError, match="perplexity is no number"):
-            perplexity_findings(model, fit, "test")
+            perplexity_findings(model, fit, notes_of([("n", "p", "a b")]), "test")
 
 
 def test_paths_of_this_machine_are_not_said(notes, tmp_path, capfd):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from clinveil.finding import Finding
+from clinveil.finding import Detail, Finding
 
 _WIDE = 160  # columns where nobody's terminal limits the table
 
@@ -44,6 +44,8 @@ def _row(finding: Finding) -> Iterable[str]:
     of += [f"K {detail['k']}"] if "k" in detail else []
     of += [f"{detail['span']} words or more"] if "span" in detail else []
     of += [f"{detail['false_alarms']:.1%} false alarms"] if "false_alarms" in detail else []
+    of += [_vocabulary(detail)] if "unknown_share" in detail else []
+    of += [f"{detail['at_ceiling']} of {finding.n} at the ceiling"] if detail.get("at_ceiling") else []
     ends = None if finding.low is None or finding.high is None else (_number(finding.low), _number(finding.high))
     interval = (" to " if ends[0].startswith("-") else "-").join(ends) if ends else ""
     yield _name(finding)
@@ -58,7 +60,13 @@ def _row(finding: Finding) -> Iterable[str]:
 
 # What a number is of, in the detail of a finding.
 _OF: tuple[str, ...] = ("list", "setting", "mode", "model", "from", "first_weights", "attacker", "family", "repeats")
-_OF += ("side", "metric", "step", "series", "label")
+_OF += ("side", "metric", "step", "series", "label", "scale")
+
+
+def _vocabulary(detail: Detail) -> str:
+    """Its size, and how much of the notes it does not know: perplexities compare at one vocabulary only."""
+    pieces = "words" if detail["vocabulary"] == "words" else "byte pairs"
+    return f"{detail['size']:,} {pieces}, {detail['unknown_share']:.1%} unknown"
 
 
 def _name(finding: Finding) -> str:
@@ -73,17 +81,23 @@ def _number(value: object) -> str:
 
 
 def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
-    """What was not measured, and what stands behind the columns, each said once."""
-    seen: dict[str, None] = {}
+    """What was not measured, and what stands behind the columns, each said once, for all measures that it is of."""
+    seen: dict[tuple[str, object], dict[str, None]] = {}
     for finding in findings:
         what = ", ".join(part for part in (_name(finding), str(finding.detail.get("series", ""))) if part)
-        for key, says in (("question", "asks"), ("warning", "beware")):
+        for key, says in _ASKED:
             if finding.detail.get(key):
-                seen.setdefault(f"{what} {says}: {finding.detail[key]}")
-        for key, what in (("why", "not measured"), ("interval", "95 %"), ("control_is", "control"), ("p_is", "p")):
+                seen.setdefault((says, finding.detail[key]), {})[what] = None
+        for key, says in _BEHIND:
             if finding.detail.get(key):
-                seen.setdefault(f"{what}: {finding.detail[key]}")
-    return seen
+                seen.setdefault((says, finding.detail[key]), {})
+    return [f"{'; '.join(names)} {says}: {told}".lstrip() for (says, told), names in seen.items()]
+
+
+# What a remark says of its measures, and of the columns, in the detail of a finding.
+_ASKED: tuple[tuple[str, str], ...] = (("question", "asks"), ("warning", "beware"), ("code", "code"))
+_BEHIND: tuple[tuple[str, str], ...] = (("why", "not measured"), ("not_checked", "not checked"), ("read", "read"))
+_BEHIND += (("interval", "95 %"), ("control_is", "control"), ("p_is", "p"))
 
 
 def file_names(paths: Iterable[Path]) -> str:

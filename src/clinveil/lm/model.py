@@ -69,15 +69,11 @@ class Fit:
     def perplexity(self) -> float:
         """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2).
 
-        Infinite where it is more than a float can hold.
+        Compares at one vocabulary only: one that knows fewer words has fewer to tell apart. Between vocabularies
+        compare bits a character, `utility.perplexity`. Infinite where it is more than a float can hold.
         """
         with np.errstate(over="ignore"):
             return float(np.exp(-self.totals.sum() / self.tokens.sum()))
-
-    @property
-    def bits_per_character(self) -> float:
-        """-log2 P over all characters: comparable between vocabularies, `<unk>` apart."""
-        return float(-self.totals.sum() / np.log(2) / self.characters.sum())
 
 
 def fit_of(model: LanguageModel, notes: EncodedNotes) -> Fit:

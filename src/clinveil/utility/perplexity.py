@@ -1,25 +1,93 @@
-"""How well a language model predicts notes: perplexity as in paper C, and bits a character."""
+"""How well a language model predicts notes: perplexity as in paper C, and bits a character as a whole code."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.random import Generator, default_rng
+from numpy.typing import NDArray
 
+from clinveil.corpus.medtext import UNK
 from clinveil.errors import InputError
 from clinveil.finding import Finding
 from clinveil.lm.model import Fit, LanguageModel
+from clinveil.lm.notes import PlainNotes
+from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
 from clinveil.stats import bootstrap_clusters
 
 SOURCE = "paper C, Table 2 (perplexity); bits a character are ours"
+SPELLING = "unknown words cost their spelling too, {bits:.2f} bits a letter and for the end of the word"
+STANDING = "{standing:,} words stand as <unk> in the notes: nobody knows their spelling, so it costs nothing"
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The words of notes that a vocabulary does not know, and what it costs to spell them.
+
+    The code is stated and the same for all models of the same notes: each letter, and the end of the word, is one of
+    as many symbols as the words of these notes have different letters, and one more; all equally likely. A word of L
+    letters costs (L + 1) log2(symbols). A byte pair vocabulary knows every word. A word that stands as `<unk>` in the
+    notes cannot be charged: it counts as unknown and as standing.
+
+    Attributes:
+        words, unknown, standing: (n_notes,) running words; those that come as `<unk>`; of these, those that stand so.
+        letters: (n_notes,) letters and ends of the unknown words, those that stand as `<unk>` apart.
+        symbols: of the code.
+    """
+
+    words: NDArray[np.int64] = field(repr=False)
+    unknown: NDArray[np.int64] = field(repr=False)
+    standing: NDArray[np.int64] = field(repr=False)
+    letters: NDArray[np.int64] = field(repr=False)
+    symbols: int
+
+    @property
+    def bits_per_letter(self) -> float:
+        """log2 of the symbols."""
+        return float(np.log2(self.symbols))
+
+    @property
+    def share(self) -> float:
+        """Of all words, those that come as `<unk>`."""
+        return float(self.unknown.sum() / max(1, self.words.sum()))
+
+
+def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
+    """Count what a vocabulary does not know of notes in MedText's form."""
+    counts, letters = np.zeros((len(texts), 4), dtype=np.int64), set[str]()
+    known = set(vocabulary.words[3:]) if isinstance(vocabulary, WordVocabulary) else None
+    for row, text in enumerate(texts):
+        words = text.split()
+        letters.update(*(word for word in words if word != UNK))
+        standing = sum(word == UNK for word in words)
+        lost = [] if known is None else [word for word in words if word not in known and word != UNK]
+        unknown = 0 if known is None else len(lost) + standing
+        counts[row] = len(words), unknown, standing, sum(len(word) + 1 for word in lost)
+    return Unknown(counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], len(letters) + 1)
 
 
 def perplexity_findings(
-    model: LanguageModel, fit: Fit, of: str, rng: Generator | None = None, *, control: Fit | None = None
+    model: LanguageModel,
+    fit: Fit,
+    notes: PlainNotes,
+    of: str,
+    rng: Generator | None = None,
+    *,
+    control: Fit | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """`utility.perplexity` and `utility.bits_per_character` of notes, bootstrap over notes.
+    """`utility.perplexity` and `utility.bits_per_character` of notes; intervals draw patients anew.
+
+    Perplexity is the paper's: an unknown word is one token, `<unk>`. So it compares within one vocabulary only: one
+    that knows fewer words has the lower perplexity. Bits a character charge unknown words with their spelling
+    (`Unknown`), are the length of a code for the notes, and compare between vocabularies.
 
     Args:
-        of: which notes, for people ("valid", "held out"). control: how a unigram of the same training fits them.
+        fit: of these notes, in this order. of: which notes, for people ("valid", "held out").
+        control: how a unigram of the same training fits them, with the same vocabulary. more: labels for the details.
 
     Raises:
         InputError: the perplexity is no number.
@@ -27,25 +95,61 @@ def perplexity_findings(
     if not np.isfinite(fit.perplexity):
         raise InputError("the model's perplexity is no number", remedy="train it again, with a smaller --rate")
     rng = default_rng(0) if rng is None else rng
-    rows = np.stack([fit.totals, fit.tokens, fit.characters], axis=1)
-    detail: dict[str, str | int] = {
-        "model": model.kind,
-        "of": of,
-        "vocabulary": model.vocabulary.kind,
-        "size": model.vocabulary.size,
-    }
-    detail |= {"tokens": int(fit.tokens.sum()), "unit": "notes", "interval": "bootstrap over notes, 95 %"}
+    unknown = unknown_words(notes.texts, model.vocabulary)
+    rows, own = _rows(fit, unknown), _by_patient(notes, _rows(fit, unknown))
+    other = None if control is None else _rows(control, unknown)
+    detail = _detail(model, fit, notes, of, unknown, len(own)) | dict(more or {})
     if control is not None:
         detail["control_is"] = "a unigram of the same notes"
     found = []
-    for name, value, unit in (("perplexity", fit.perplexity, 1), ("bits_per_character", fit.bits_per_character, 2)):
-        low, high = bootstrap_clusters(rows, lambda part, unit=unit: _rate(part, unit), rng)  # type: ignore[misc]
-        other = None if control is None else getattr(control, name)
-        found.append(Finding(f"utility.{name}", value, len(rows), "lower", low, high, None, other, SOURCE, detail))
+    for measure, value, said in (
+        ("perplexity", _perplexity, {}),
+        ("bits_per_character", _bits, _charged(unknown, fit)),
+    ):
+        low, high = bootstrap_clusters(own, value, rng) if len(own) > 1 else (None, None)
+        floor = None if other is None else value(other)
+        name, n = f"utility.{measure}", len(own)
+        found.append(Finding(name, value(rows), n, "lower", low, high, None, floor, SOURCE, detail | said))
     return found
 
 
-def _rate(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], unit: int) -> float:
-    """Perplexity (unit 1) or bits a character (unit 2)."""
-    mean = -rows[:, 0].sum() / rows[:, unit].sum()
-    return float(np.exp(mean)) if unit == 1 else float(mean / np.log(2))
+def _rows(fit: Fit, unknown: Unknown) -> Rows:
+    """(n_notes, 4): nats, tokens, bits of spelling, characters."""
+    spelt = unknown.letters * unknown.bits_per_letter
+    return np.stack([fit.totals, fit.tokens, spelt, fit.characters], axis=1).astype(np.float64)
+
+
+def _by_patient(notes: PlainNotes, rows: Rows) -> Rows:
+    """The sums of each patient's notes; a note without a patient is its own."""
+    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    return np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
+
+
+def _perplexity(rows: Rows) -> float:
+    return float(np.exp(-rows[:, 0].sum() / rows[:, 1].sum()))
+
+
+def _bits(rows: Rows) -> float:
+    return float((-rows[:, 0].sum() / np.log(2) + rows[:, 2].sum()) / rows[:, 3].sum())
+
+
+def _detail(
+    model: LanguageModel, fit: Fit, notes: PlainNotes, of: str, unknown: Unknown, drawn: int
+) -> dict[str, str | int | float]:
+    unit = "notes" if notes.patients == notes.note_ids else "patients"
+    detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
+    detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
+    detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share}
+    detail |= {"standing_unknown": int(unknown.standing.sum()), "unit": unit, "notes": len(notes)}
+    detail["interval"] = f"bootstrap over {unit}, 95 %" if drawn > 1 else f"none, of one of the {unit}"
+    return detail
+
+
+def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
+    """What of the bits is spelling, and in what code."""
+    spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
+    said = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
+    if unknown.standing.any() and unknown.unknown.any():
+        said.append(STANDING.format(standing=int(unknown.standing.sum())))
+    detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
+    return detail | ({"code": "; ".join(said)} if said else {})

@@ -187,7 +187,7 @@ class Predicted:
 
     def identity(self) -> Mapping[str, Any]:
         """Corpus and model."""
-        return {"corpus": name_of(self.corpus), "member": name_of(self.member) if self.member else "", "version": 1}
+        return {"corpus": name_of(self.corpus), "member": name_of(self.member) if self.member else "", "version": 2}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Of the model itself (a unigram's for the unigram), and of n-grams of the corpus."""
@@ -206,9 +206,10 @@ class Predicted:
             models.append(("the model", train_unigram(train, vocabulary)))  # type: ignore[arg-type]
         rows: list[dict[str, Any]] = []
         for name in ("valid", "test"):
-            notes = encode(part_of(store, parts, name).texts, vocabulary)
+            part = part_of(store, parts, name)
+            notes = encode(part.texts, vocabulary)
             for by, model in models:
-                found = perplexity_findings(model, fit_of(model, notes), name, rng)
+                found = perplexity_findings(model, fit_of(model, notes), part, name, rng)
                 rows += told(found, corpus=self.corpus.label, by=by)["findings"]
         return {"findings": rows}
 

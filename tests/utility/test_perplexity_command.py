@@ -1,0 +1,231 @@
+"""`clinveil evaluate perplexity`: what it finds out about the notes it is given, and what it prints beside figures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.lm.checkpoint import save_model
+from clinveil.lm.notes import encode
+from clinveil.lm.seen import Form, Seen
+from clinveil.lm.unigram import train_unigram
+from clinveil.lm.vocabulary import WordVocabulary
+from clinveil.release.synthesis.sides import split_sides
+
+WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
+SECRET = "zyqquavex"
+
+
+def rows_of(patients, seed, *, prepared=True, rare=f"{SECRET} "):
+    """Notes of random words, in MedText's form or as people write."""
+    rng, rows = np.random.default_rng(seed), []
+    for patient in range(patients):
+        for note in range(3):
+            line = " , ".join(rng.choice(WORDS, 6)) + f" {rare}."
+            text = f"{line}\n{line}" if prepared else line.replace(" ,", ",").replace(" .", ".").capitalize()
+            rows.append((f"{seed}-{patient}-{note}", f"{seed}-{patient}", text))
+    return rows
+
+
+def write(path, rows):
+    cells = (",".join(f'"{cell}"' for cell in row) for row in rows)
+    path.write_text("\n".join(["note_id,patient_id,text", *cells]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Training and test notes, in all forms."""
+    folder = tmp_path_factory.mktemp("perplexity")
+    return {
+        "train": write(folder / "train.csv", rows_of(12, 1)),
+        "test": write(folder / "test.csv", rows_of(8, 2)),
+        "both": write(folder / "both.csv", rows_of(12, 1)[:9] + rows_of(8, 2)),
+        "blotted": write(folder / "blotted.csv", rows_of(12, 1, rare="<unk> ")),
+        "blotted-test": write(folder / "blotted-test.csv", rows_of(8, 2, rare="<unk> ")),
+        "raw": write(folder / "raw.csv", rows_of(12, 1, prepared=False)),
+        "raw-test": write(folder / "raw-test.csv", rows_of(8, 2, prepared=False)),
+    }
+
+
+@pytest.fixture(scope="module")
+def model(files):
+    """What `synthesize` keeps of a unigram of the prepared notes."""
+    out = files["train"].parent / "out.csv"
+    how = ["--prepared", "--model", "unigram", "--count", "5", "--longest", "50", "--min-patients", "1", "--quiet"]
+    assert main(["synthesize", str(files["train"]), "-o", str(out), *how, "--seed", "1"]) == 0
+    return files["train"].parent / "out.csv.vault" / "model"
+
+
+@pytest.fixture
+def evaluate(tmp_path, capfd):
+    """Run it twice: the findings of the one, and what the other prints."""
+
+    def run(test, *more):
+        command = ["evaluate", "perplexity", str(test), *map(str, more), "--seed", "1", "--quiet"]
+        if "--train" in command:
+            command += ["--model", "unigram"]
+        assert main([*command, "--json", str(tmp_path / "f.json")]) == 0
+        capfd.readouterr()
+        assert main(command) == 0
+        said = capfd.readouterr()
+        assert SECRET not in said.out + said.err
+        assert SECRET not in (tmp_path / "f.json").read_text()
+        return json.loads((tmp_path / "f.json").read_text())["findings"], " ".join(said.out.split())
+
+    return run
+
+
+def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(files, evaluate):
+    found, said = evaluate(files["test"], "--train", files["train"], "--prepared", "--min-count", 80)
+    known = found[0]["detail"]["size"]
+    assert said.count(f"unigram, {known} words, ") == 2
+    assert said.count(f"{found[0]['detail']['unknown_share']:.1%} unknown") == 2
+    assert found[0]["detail"]["unknown_share"] > 0
+    assert "bits per character code: unknown words cost their spelling too" in said
+    assert "bootstrap over patients" in said
+    assert {one["n"] for one in found} == {8}
+
+
+def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reason(files, model, evaluate):
+    found, said = evaluate(files["test"], "--train", files["train"], "--prepared")
+    assert all(one["control"] is not None for one in found)
+    assert "control: a unigram of the same notes" in said
+    found, said = evaluate(files["test"], "--from", model, "--prepared")
+    assert all(one["control"] is None for one in found)
+    assert "control: none with --from: a unigram needs the training notes" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "beware"),
+    [("test", None), ("train", "36 notes are, word for word"), ("both", "of 33 notes are, word for word")],
+)
+def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluate, name, beware):
+    for how in (["--from", model], ["--train", files["train"]]):
+        found, said = evaluate(files[name], *how, "--prepared")
+        warnings = {one["detail"].get("warning") for one in found}
+        assert len(warnings) == 1
+        if beware is None:
+            assert warnings == {None}
+            assert "beware" not in said
+        else:
+            assert beware in warnings.pop()
+            assert "perplexity; bits per character beware: " in said
+        assert "not checked" not in said
+
+
+def test_the_warning_counts_what_was_trained_on_and_not_what_was_kept_aside(files, model, evaluate):
+    kept = 36 - len(json.loads((model / "model.json").read_text())["about"]["notes"]["fingerprints"])
+    assert kept == 6  # two patients
+    found, _ = evaluate(files["train"], "--from", model, "--prepared")
+    assert found[0]["detail"]["warning"].startswith("30 of 36 notes")
+    found, _ = evaluate(files["train"], "--train", files["train"], "--prepared")
+    assert found[0]["detail"]["warning"].startswith("all 36 notes")
+
+
+def without_fingerprints(model, folder):
+    """The same model as an earlier version kept it: one hash of all its notes."""
+    folder.mkdir()
+    for path in model.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    said = json.loads((folder / "model.json").read_text())
+    del said["about"]["notes"]
+    (folder / "model.json").write_text(json.dumps(said))
+    return folder
+
+
+def test_a_model_with_one_hash_of_its_notes_knows_all_of_them_or_says_that_it_cannot_tell(
+    files, model, evaluate, tmp_path
+):
+    old = without_fingerprints(model, tmp_path / "old")
+    found, said = evaluate(files["train"], "--from", old, "--prepared")
+    assert found[0]["detail"]["warning"].startswith("30 of 36 notes")
+    assert "not checked" not in said
+    sides = split_sides(read(files["train"]), 0.1, 1)
+    rows = zip(sides.training.note_ids, sides.training.patients, sides.training.texts, strict=True)
+    found, said = evaluate(write(tmp_path / "seen.csv", rows), "--from", old, "--prepared")
+    assert found[0]["detail"]["warning"].startswith("all 30 notes")
+    for name in ("both", "test"):
+        found, said = evaluate(files[name], "--from", old, "--prepared")
+        assert "warning" not in found[0]["detail"]
+        assert "not checked: whether the model was trained on some of these notes" in said
+
+
+def read(path):
+    from clinveil.corpus.open import open_corpus
+    from clinveil.lm.notes import read_notes
+
+    return read_notes(open_corpus(path), prepared=True)
+
+
+def test_a_model_of_another_command_says_nothing_of_its_notes(files, evaluate, tmp_path):
+    vocabulary = WordVocabulary(WORDS)
+    for number, about in enumerate(({}, {"split": "?"}, {"split": {"seed": 1}}, {"notes": {"fingerprints": "all"}})):
+        trained = train_unigram(encode(["fever cough"], vocabulary), vocabulary)
+        save_model(trained, tmp_path / f"m{number}", about)
+        _, said = evaluate(files["test"], "--from", tmp_path / f"m{number}", "--prepared")
+        assert "not checked: whether" in said
+
+
+def test_prepared_notes_give_the_same_number_with_and_without_the_flag(files, evaluate):
+    """`<unk>` read as three words gave another number, and nobody was told."""
+    how = ["--train", files["blotted"]]
+    right, said = evaluate(files["blotted-test"], *how, "--prepared")
+    assert "read: " not in said
+    assert "beware" not in said
+    other, said = evaluate(files["blotted-test"], *how)
+    assert [one["value"] for one in other] == [one["value"] for one in right]
+    assert right[0]["detail"]["standing_unknown"] == 48
+    for name in ("blotted.csv", "blotted-test.csv"):
+        assert f"{name} holds <unk>, so it is in MedText's form already and was read as with --prepared" in said
+
+
+def test_synthetic_notes_with_unk_train_a_model_for_raw_notes(files, evaluate):
+    found, said = evaluate(files["raw-test"], "--train", files["blotted"])
+    assert found[0]["detail"]["standing_unknown"] == 0
+    assert "read: blotted.csv holds <unk>" in said
+    assert "rare words are <unk> in the training notes and are not in these" in found[0]["detail"]["warning"]
+
+
+def test_notes_whose_rare_words_are_unk_and_a_model_whose_are_not(files, model, evaluate):
+    for how in (["--from", model], ["--train", files["train"]]):
+        found, said = evaluate(files["blotted-test"], *how, "--prepared")
+        assert "rare words are <unk> in these notes and are not in the training notes" in found[0]["detail"]["warning"]
+        assert "beware: rare words are <unk> in these notes" in said
+
+
+def test_the_wrong_flag_is_told_by_the_commas(files, evaluate):
+    _, said = evaluate(files["test"], "--train", files["raw"])
+    assert "beware: test.csv looks as if it were in MedText's form already" in said
+    assert "raw.csv" not in said
+    _, said = evaluate(files["raw-test"], "--train", files["train"], "--prepared")
+    assert "beware: raw-test.csv does not look like MedText's form" in said
+    _, said = evaluate(files["raw-test"], "--train", files["raw"])
+    assert "beware" not in said
+
+
+def test_form_by_hand():
+    assert Form.of(["a , b, <unk>", None, "", ", ,\n12,5"]) == Form(blotted=1, alone=3, attached=1)
+    assert Form.of(["<unk> a, b, c,"]).prepared is True
+    assert Form.of(["a , b"]).prepared is True
+    assert Form.of(["a, b"]).prepared is False
+    for text in ("a b", "a , b, c", "x<unk>y"):
+        assert Form.of([text]).prepared is None
+
+
+def test_seen_goes_through_json_and_shows_nothing(files):
+    notes = read(files["blotted"])
+    seen = Seen.of(notes)
+    assert Seen.from_dict(json.loads(json.dumps(seen.as_dict()))) == seen
+    assert seen.blotted
+    assert len(seen.fingerprints) == len(set(notes.texts)) == 36
+    assert not any(text in json.dumps(seen.as_dict()) + repr(seen) for text in (*notes.texts, *WORDS))
+    for other in (None, [], {}, {"fingerprints": {}}, "?"):
+        assert Seen.from_dict(other) is None
+    odd = notes.rows([0])
+    assert Seen.of(type(odd)(("a \ud800",), ("n",), ("p",))).warnings(odd) == [
+        "rare words are <unk> in these notes and are not in the training notes; prepare both alike"
+    ]
