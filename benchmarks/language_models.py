@@ -1,7 +1,7 @@
 """Tokens a second of training and writing, beside plain PyTorch loops; and the copy scan of 10^6 by 10^6 words.
 
 Usage: language_models.py train [SIZE ...]     (lstm and gpt of these sizes, one thread; default: tiny small)
-       language_models.py write [SIZE ...]     (one note at a time, 16 and 128 at once, beside one note in plain PyTorch)
+       language_models.py write [SIZE ...]     (1, 16 and 128 notes at once, beside one note in plain PyTorch)
        language_models.py copies [WORDS]
 """
 
@@ -30,7 +30,7 @@ from clinveil.lm.training import Training
 from clinveil.lm.vocabulary import END, WordVocabulary
 from clinveil.neural import seeded
 
-WORDS, NOTE, STEPS = 8_000, 400, 12
+WORDS, NOTE, STEPS, TURNS = 8_000, 400, 12, 5
 CPU = torch.device("cpu")
 
 
@@ -56,20 +56,27 @@ def train(sizes: list[str]) -> None:
     for size in sizes:
         for kind in ("lstm", "gpt"):
             recipe = ModelSettings(model=kind, size=size).recipe()  # type: ignore[arg-type]
-            plan = rows_plan(encoded, lanes=recipe.lanes, window=recipe.window, epochs=1, seed=1)
-            tokens = sum(plan.batch(step).normaliser for step in range(2, 2 + STEPS))
+            plan = rows_plan(encoded, lanes=recipe.lanes, window=recipe.window, epochs=2, seed=1)
             with seeded(1):
                 ours = Training(WORDS, recipe, plan, seed=1, device=CPU)
-                ours.advance(2)
-                spent = seconds(lambda ours=ours: ours.advance(2 + STEPS))  # type: ignore[misc]
-                line = f"{kind} {size}: {tokens / spent:,.0f} tokens a second"
-                if kind == "lstm":
-                    plain = Plain(encoded, recipe)
-                    plain.run(2)
-                    theirs = seconds(lambda plain=plain: plain.run(STEPS))  # type: ignore[misc]
-                    rate = STEPS * recipe.window * recipe.lanes / theirs
-                    line += f"; plain PyTorch {rate:,.0f}, ours {tokens / spent / rate:.2f} times"
-            print(line)
+                plain = Plain(encoded, recipe) if kind == "lstm" else None
+                rates = [_turn(ours, plain, recipe) for _ in range(1 + TURNS)][1:]  # the first turn warms up
+            mine, theirs = (np.array(column) for column in zip(*rates, strict=True))
+            line = f"{kind} {size}: {np.median(mine):,.0f} tokens a second"
+            if plain is not None:
+                ratio = mine / theirs
+                line += f"; plain PyTorch {np.median(theirs):,.0f}, ours {np.median(ratio):.2f} times"
+                line += f" ({ratio.min():.2f} to {ratio.max():.2f} in {TURNS} turns)"
+            print(line, flush=True)
+
+
+def _turn(ours: Training, plain: Plain | None, recipe: Recipe) -> tuple[float, float]:
+    """Tokens a second of some steps of ours, then of as many of the plain loop."""
+    start = ours.progress.step
+    tokens = sum(ours.plan.batch(step).normaliser for step in range(start, start + STEPS))
+    mine = tokens / seconds(lambda: ours.advance(start + STEPS))
+    theirs = STEPS * recipe.window * recipe.lanes / seconds(lambda: plain.run(STEPS)) if plain else 1.0
+    return mine, theirs
 
 
 class Plain:
