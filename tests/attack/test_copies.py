@@ -14,6 +14,7 @@ from clinveil.attack.copies import copies, in_runs
 from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.errors import InputError
+from clinveil.stats import clopper_pearson
 
 
 def corpus(texts, patients=None):
@@ -67,13 +68,14 @@ def test_four_notes_by_hand():
     synthetic, training, held_out = corpora(["a b c d q", "x y q"], ["b c d z"], ["x y z z z"])
     found = by_measure(copies(synthetic, training, held_out, np.random.default_rng(0), spans=(2, 3)))
     two, three = found["attack.copies", 2], found["attack.copies", 3]
-    assert (two.value, two.control, two.n) == (3 / 8, 2 / 8, 8)
-    assert (three.value, three.control) == (3 / 8, 0.0)
+    assert (two.value, two.detail["held_out"], two.n) == (3 / 8, 2 / 8, 8)
+    assert (three.value, three.detail["held_out"]) == (3 / 8, 0.0)
     patients = found["attack.copies_of_patients", 2]
-    assert (patients.value, patients.control, patients.n) == (3 / 4, 2 / 5, 4)
-    assert patients.detail["difference"] == pytest.approx(3 / 4 - 2 / 5)
+    assert (patients.detail["training_share"], patients.detail["held_out_share"]) == (3 / 4, 2 / 5)
+    assert patients.value == pytest.approx(3 / 4 - 2 / 5)
+    assert (patients.n, patients.detail["patients"], patients.detail["held_out_patients"]) == (2, 1, 1)
     longest = found["attack.copies_longest", None]
-    assert (longest.value, longest.control, longest.detail["median_of_notes"]) == (3, 2, 1.5)
+    assert (longest.value, longest.detail["held_out"], longest.detail["median_of_notes"]) == (3, 2, 1.5)
 
 
 def test_runs_do_not_cross_notes():
@@ -97,7 +99,7 @@ def test_a_copy_with_its_rare_words_blotted_out_is_a_copy():
     training = "the old lady of Utrecht came back with pain in the left knee"
     made, seen, other = corpora([copied], [training], ["a quiet man of Leiden had no pain and no cough in the night"])
     found = by_measure(copies(made, seen, other, np.random.default_rng(1), spans=(10,)))
-    assert found["attack.copies", 10].value == 1.0 and found["attack.copies", 10].control == 0.0
+    assert found["attack.copies", 10].value == 1.0 and found["attack.copies", 10].detail["held_out"] == 0.0
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +113,9 @@ def test_a_generator_that_copies_is_caught(sides):
     found = by_measure(copies(*corpora(training[:25], training, held_out), np.random.default_rng(1)))
     of_patients = found["attack.copies_of_patients", 10]
     assert found["attack.copies", 50].value == 1
-    assert found["attack.copies", 50].control == 0
-    assert of_patients.value == pytest.approx(25 / 40)
-    assert of_patients.detail["difference_low"] > 0.4
+    assert found["attack.copies_matched", 50].control == 0
+    assert of_patients.value == of_patients.detail["training_share"] == pytest.approx(25 / 40)
+    assert of_patients.low > 0.4 and of_patients.chance == 0
     assert of_patients.detail["p"] == 1e-4
 
 
@@ -123,9 +125,9 @@ def test_a_generator_of_other_patients_is_at_chance(sides):
     with_stock = [[f"{text} {stock}" for text in side] for side in (others, training, held_out)]
     found = by_measure(copies(*corpora(*with_stock), np.random.default_rng(1)))
     of_patients = found["attack.copies_of_patients", 10]
-    assert of_patients.value == pytest.approx(16 / 76, abs=0.01)  # the stock phrase, in both
-    assert abs(of_patients.detail["difference"]) < 0.01
-    assert of_patients.detail["difference_low"] <= 0 <= of_patients.detail["difference_high"]
+    assert of_patients.detail["training_share"] == pytest.approx(16 / 76, abs=0.01)  # the stock phrase, in both
+    assert abs(of_patients.value) < 0.01
+    assert of_patients.low <= 0 <= of_patients.high
     assert of_patients.detail["p"] > 0.05
 
 
@@ -134,6 +136,63 @@ def test_matched_words_are_about_as_many_as_the_held_out(sides):
     found = by_measure(copies(*corpora(others, training, held_out), np.random.default_rng(1)))
     detail = found["attack.copies", 10].detail
     assert detail["held_out_words"] <= detail["matched_words"] <= detail["held_out_words"] + 60
+
+
+def test_a_larger_training_set_is_no_sign_of_memorising():
+    """Half of all notes hold one of many phrases: 20 times as many notes hold more of them; as many hold as many."""
+    rng = np.random.default_rng(8)
+    phrases = letters(notes_of(rng, 60, words=12))
+
+    def stock(n):
+        texts = letters(notes_of(rng, n))
+        return [f"{text} {phrases[rng.integers(60)]}" if rng.random() < 0.5 else text for text in texts]
+
+    found = by_measure(copies(*corpora(stock(100), stock(400), stock(20)), np.random.default_rng(1), spans=(10,)))
+    every, matched = found["attack.copies", 10], found["attack.copies_matched", 10]
+    assert every.control is None and every.value > 2 * every.detail["held_out"]
+    assert matched.value == every.detail["matched"] and matched.control == every.detail["held_out"]
+    assert matched.low <= matched.control <= matched.high and matched.control < every.low
+    assert found["attack.copies_of_patients", 10].detail["p"] > 0.05
+    longest, of_matched = found["attack.copies_longest", None], found["attack.copies_longest_matched", None]
+    assert longest.control is None and of_matched.control == longest.detail["held_out"]
+    assert of_matched.value <= longest.value
+
+
+def test_fewer_training_than_held_out_words_are_warned_of(sides):
+    training, held_out, others = sides
+    few = by_measure(copies(*corpora(others, training[:5], held_out), np.random.default_rng(1), spans=(10,)))
+    assert few["attack.copies_matched", 10].detail["matched_words"] == 5 * 60
+    assert "fewer training" in few["attack.copies_matched", 10].detail["warning"]
+    enough = by_measure(copies(*corpora(others, training, held_out), np.random.default_rng(1), spans=(10,)))
+    assert "warning" not in enough["attack.copies_matched", 10].detail
+
+
+def test_the_same_patients_on_both_sides_are_refused(sides):
+    training, held_out, others = sides
+    with pytest.raises(InputError, match="40 patients stand on both sides"):
+        copies(corpus(others), corpus(training), corpus(training), np.random.default_rng(1))
+    seen = corpus(training, [f"p{i}" for i in range(40)])
+    other = corpus(held_out, [*(f"q{i}" for i in range(19)), "p7"])
+    with pytest.raises(InputError, match="1 patients stand on both sides"):
+        copies(corpus(others), seen, other, np.random.default_rng(1))
+
+
+def test_intervals_say_how_they_were_made(sides):
+    training, held_out, others = sides
+    found = by_measure(copies(*corpora(training[:25], training, held_out), np.random.default_rng(1), spans=(10, 50)))
+    whole, of_patients = found["attack.copies", 10], found["attack.copies_of_patients", 10]
+    assert (whole.low, whole.high) == pytest.approx(clopper_pearson(25, 25))
+    assert "Clopper-Pearson" in whole.detail["interval"] and "25" not in whole.detail["interval"]
+    assert of_patients.detail["interval"] == "bootstrap over patients, 95 %"
+    none = by_measure(copies(*corpora(others, training, held_out), np.random.default_rng(1), spans=(50,)))
+    text, gap = none["attack.copies", 50], none["attack.copies_of_patients", 50]
+    assert (text.low, text.high) == pytest.approx(clopper_pearson(0, 30))
+    assert "Clopper-Pearson" in text.detail["interval"] and "bootstrap" not in text.detail["interval"]
+    assert gap.value == 0 and gap.low == pytest.approx(-clopper_pearson(0, 20).high)
+    assert gap.high == pytest.approx(clopper_pearson(0, 40).high)
+    assert "Clopper-Pearson" in gap.detail["interval"]
+    part = by_measure(copies(*corpora([*training[:9], *others], training, held_out), np.random.default_rng(1)))
+    assert part["attack.copies", 50].detail["interval"] == "bootstrap over synthetic notes, 95 %"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +222,17 @@ def test_command(tmp_path, capsys, sides):
     arguments += ["--held-out", str(tmp_path / "other.csv"), "--seed", "1"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
-    assert {f["measure"] for f in said} == {"attack.copies", "attack.copies_longest", "attack.copies_of_patients"}
+    names = ("copies", "copies_matched", "copies_longest", "copies_longest_matched", "copies_of_patients")
+    assert {f["measure"] for f in said} == {f"attack.{name}" for name in names}
     assert main(arguments) == 0
-    assert "50 words or more" in capsys.readouterr().out
+    table = capsys.readouterr().out
+    of_patients = next(
+        line for line in table.splitlines() if line.split("  ")[0] == "copies of patients" and "50 words" in line
+    )
+    gap = next(f for f in said if f["measure"] == "attack.copies_of_patients" and f["detail"]["span"] == 50)
+    assert f"{gap['value']:.4f}" in of_patients and f"{gap['low']:.4f}-{gap['high']:.4f}  0.0000" in of_patients
+    assert "95 % of copies: exact where 0 or 1, for as many synthetic notes" in table
+    assert "control: held-out patients; matched: about as many words" in table
     assert main([*arguments, "--span", "1"]) == 2
+    assert main([*arguments[:-3], str(tmp_path / "training.csv")]) == 3
+    assert "40 patients stand on both sides (split by patient" in capsys.readouterr().err

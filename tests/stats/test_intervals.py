@@ -18,6 +18,7 @@ from clinveil.stats import (
     ratio,
     rule_of_three,
     share_by_patient,
+    share_method,
     t_interval,
     wilson,
 )
@@ -134,3 +135,6 @@ def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
     assert share_by_patient(some, np.random.default_rng(1)) == bootstrap_clusters(some, ratio, np.random.default_rng(1))
     with pytest.raises(InputError):
         share_by_patient(np.zeros((2, 2)), np.random.default_rng(1))
+    assert share_method(some, "notes") == "bootstrap over notes, 95 %"
+    for values in (none, all_hits):
+        assert "Clopper-Pearson" in share_method(values, "notes") and "bootstrap" not in share_method(values, "notes")

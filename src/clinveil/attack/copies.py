@@ -20,12 +20,15 @@ from clinveil.attack.common_runs import BREAK, Automaton, Ids, Numbering
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, permutation_p, ratio, share_by_patient
+from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient, share_method
 from clinveil.tokens import words
 
 UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
 PERMUTATIONS = 9_999
+Counts = NDArray[np.int64]
+MATCHED = {"control_is": "held-out patients; matched: about as many words of training patients as were held out"}
+FEW = "fewer training than held-out words: all of them are taken, and the control had the better chance"
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
 
 
@@ -55,15 +58,17 @@ def copies(
         spans: lengths of run that count as copied, in words.
 
     Returns:
-        `attack.copies` (share of synthetic words; control: the same against held-out patients, with as many words of
-        training patients beside it in the detail), `attack.copies_longest` and `attack.copies_of_patients` (share of
-        training patients' words; control: of held-out patients; difference, its interval and permutation P over
-        patients in the detail).
+        `attack.copies` (share of synthetic words in runs of any training note) and `attack.copies_longest`: no control
+        beside them, for more notes share more stock phrases. `attack.copies_matched` and
+        `attack.copies_longest_matched`: the same of about as many words of training patients, drawn at random, as were
+        held out; control: held-out patients. `attack.copies_of_patients`: share of training patients' words less that
+        of held-out ones (both in the detail), chance 0, interval and permutation P over patients.
 
     Raises:
-        InputError: no words on one of the three sides.
+        InputError: no words on one of the three sides, or a patient both trained on and held out.
     """
     spans = tuple(sorted(spans))
+    _refuse_shared(training, held_out)
     numbers, notes, floor = Numbering(), [], False
     for _, _, text in _notes(synthetic):
         notes.append(numbers.learn(words(text)))
@@ -84,12 +89,18 @@ def copies(
     lengths = np.array([note.size for note in notes])
     detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": int(seen.shared[:, -1].sum())}
     detail |= {"held_out_words": int(other.shared[:, -1].sum()), "matched_words": int(matched.shared[:, -1].sum())}
-    found = [_longest(seen, other, matched, lengths, detail)]
+    scan = _Scan(seen, other, matched, lengths, detail, rng)
+    found = list(scan.longest())
     for place, span in enumerate(spans):
-        ours, theirs, as_many = (_by_note(in_runs(side.runs, span), lengths) for side in (seen, other, matched))
-        found.append(_of_text(ours, theirs, as_many, {**detail, "span": span}, rng))
-        found.append(_of_patients(span, seen.shared[:, [place, -1]], other.shared[:, [place, -1]], detail, rng))
+        found += [*scan.text(span), scan.patients(place, span)]
     return found
+
+
+def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
+    """Raise InputError where a patient stands on both sides; before the scan, which takes longer."""
+    seen, kept = ({patient for _, patient, _ in _notes(side)} for side in (training, held_out))
+    if both := len(seen & kept):
+        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
 
 
 def in_runs(runs: Ids, span: int) -> NDArray[np.bool_]:
@@ -148,91 +159,90 @@ def _by_note(covered: NDArray[np.bool_], lengths: NDArray[np.int64]) -> NDArray[
     return np.stack([before[starts[1:]] - before[starts[:-1]], lengths], axis=1)
 
 
-def _longest(seen: _Side, other: _Side, matched: _Side, lengths: NDArray[np.int64], detail: dict[str, Any]) -> Finding:
-    ends = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]])
-    by_note = np.maximum.reduceat(seen.runs, ends)
-    more: dict[str, Any] = {
-        "unit": "words",
-        "median_of_notes": float(np.median(by_note)),
-        "control_is": "held-out patients",
-    }
-    more |= {"matched": int(matched.runs.max()), "why": "a maximum has no interval here"}
-    return Finding(
-        "attack.copies_longest",
-        float(seen.runs.max()),
-        int(lengths.sum()),
-        "lower",
-        control=float(other.runs.max()),
-        source=SOURCE,
-        detail={**detail, **more},
-    )
+@dataclass(frozen=True)
+class _Scan:
+    """The three streams over the same synthetic notes: all training patients, as many words of them, the held-out."""
+
+    seen: _Side
+    other: _Side
+    matched: _Side
+    lengths: NDArray[np.int64]
+    detail: dict[str, Any]
+    rng: Generator
+
+    def longest(self) -> Iterator[Finding]:
+        """The longest run: of all training notes, and of as many words as were held out."""
+        ends = np.concatenate([[0], np.cumsum(self.lengths + 1)[:-1]])
+        by_note = np.maximum.reduceat(self.seen.runs, ends)
+        matched, other = float(self.matched.runs.max()), float(self.other.runs.max())
+        more = {**self.detail, "unit": "words", "why": "a maximum has no interval here"}
+        n, own = int(self.lengths.sum()), {"median_of_notes": float(np.median(by_note)), "held_out": other}
+        longest, detail = float(self.seen.runs.max()), {**more, **own, "matched": matched}
+        yield Finding("attack.copies_longest", longest, n, "lower", source=SOURCE, detail=detail)
+        detail = {**more, **self._matched()}
+        measure = "attack.copies_longest_matched"
+        yield Finding(measure, matched, n, "lower", control=other, source=SOURCE, detail=detail)
+
+    def text(self, span: int) -> Iterator[Finding]:
+        """The share of synthetic words in runs of `span`: the same two."""
+        sides = (self.seen, self.matched, self.other)
+        seen, matched, other = (_by_note(in_runs(side.runs, span), self.lengths) for side in sides)
+        detail = {**self.detail, "span": span, "unit": "synthetic words"}
+        own = {"held_out": ratio(other), "matched": ratio(matched)}
+        yield self._share("attack.copies", seen, None, {**detail, **own})
+        yield self._share("attack.copies_matched", matched, ratio(other), {**detail, **self._matched()})
+
+    def _matched(self) -> dict[str, str]:
+        few = self.detail["training_words"] < self.detail["held_out_words"]
+        return {**MATCHED, "warning": FEW} if few else MATCHED
+
+    def _share(self, measure: str, counts: Counts, control: float | None, detail: dict[str, Any]) -> Finding:
+        low, high = share_by_patient(counts, self.rng)
+        more = {**detail, "interval": share_method(counts, "synthetic notes")}
+        n = int(counts[:, 1].sum())
+        return Finding(measure, ratio(counts), n, "lower", low, high, None, control, SOURCE, more)
+
+    def patients(self, place: int, span: int) -> Finding:
+        """The share of training patients' words that was copied, less that of the held-out ones; column `place`."""
+        seen, other = (side.shared[:, [place, -1]] for side in (self.seen, self.other))
+        value, (low, high), p = _difference(seen, other, self.rng)
+        detail = {**self.detail, "span": span, "unit": "patients", "patients": len(seen)}
+        detail |= {"held_out_patients": len(other), "training_share": ratio(seen), "held_out_share": ratio(other)}
+        detail |= {"interval": _difference_method(seen, other), "p": p, "p_is": "patients dealt out anew, one-sided"}
+        n = len(seen) + len(other)
+        return Finding("attack.copies_of_patients", value, n, "lower", low, high, 0.0, None, SOURCE, detail)
 
 
-def _of_text(
-    seen: NDArray[np.int64],
-    other: NDArray[np.int64],
-    matched: NDArray[np.int64],
-    detail: dict[str, Any],
-    rng: Generator,
-) -> Finding:
-    low, high = share_by_patient(seen, rng)
-    more: dict[str, Any] = {"unit": "synthetic words", "interval": "bootstrap over synthetic notes, 95 %"}
-    more |= {"control_is": "held-out patients", "matched": ratio(matched)}
-    return Finding(
-        "attack.copies",
-        ratio(seen),
-        int(seen[:, 1].sum()),
-        "lower",
-        low,
-        high,
-        None,
-        ratio(other),
-        SOURCE,
-        detail | more,
-    )
-
-
-def _of_patients(
-    span: int, seen: NDArray[np.int64], other: NDArray[np.int64], detail: dict[str, Any], rng: Generator
-) -> Finding:
-    low, high = share_by_patient(seen, rng)
-    difference, bounds, p = _difference(seen, other, rng)
-    more: dict[str, Any] = {
-        "span": span,
-        "unit": "words of training patients",
-        "interval": "bootstrap over patients, 95 %",
-    }
-    more |= {"control_is": "held-out patients", "patients": len(seen), "held_out_patients": len(other)}
-    more |= {"difference": difference, "difference_low": bounds[0], "difference_high": bounds[1], "p": p}
-    return Finding(
-        "attack.copies_of_patients",
-        ratio(seen),
-        int(seen[:, 1].sum()),
-        "lower",
-        low,
-        high,
-        ratio(other),
-        ratio(other),
-        SOURCE,
-        detail | more,
-    )
-
-
-def _difference(
-    seen: NDArray[np.int64], other: NDArray[np.int64], rng: Generator
-) -> tuple[float, tuple[float, float], float]:
+def _difference(seen: Counts, other: Counts, rng: Generator) -> tuple[float, Interval, float]:
     """Share of the seen less that of the others: the number, its interval, and P with patients dealt out anew."""
     both = np.concatenate([seen, other])
     member = np.arange(len(both)) < len(seen)
     marked = np.column_stack([both, member])
 
-    def gap(rows: NDArray[np.int64]) -> float:
+    def gap(rows: Counts) -> float:
         return ratio(rows[rows[:, 2] == 1]) - ratio(rows[rows[:, 2] == 0])
 
     dealt = np.array([rng.permutation(member) @ both for _ in range(PERMUTATIONS)])
     draws = _shares(dealt) - _shares(both.sum(axis=0) - dealt)
-    low, high = bootstrap_clusters(marked, gap, rng)
-    return gap(marked), (low, high), permutation_p(gap(marked), draws)
+    ends = _outer_ends(seen, other, rng) if _alike(seen, other) else bootstrap_clusters(marked, gap, rng)
+    return gap(marked), ends, permutation_p(gap(marked), draws)
+
+
+def _alike(seen: Counts, other: Counts) -> bool:
+    """Whether both shares are 0 or 1: a bootstrap of their difference would shrink to a point."""
+    return ratio(seen) in (0.0, 1.0) and ratio(other) in (0.0, 1.0)
+
+
+def _outer_ends(seen: Counts, other: Counts, rng: Generator) -> Interval:
+    """From the exact intervals of both: of shares of 0 or 1 only one end of each is in doubt, 2.5 % apiece."""
+    (low, high), (least, most) = (share_by_patient(side, rng) for side in (seen, other))
+    return Interval(low - most, high - least)
+
+
+def _difference_method(seen: Counts, other: Counts) -> str:
+    if _alike(seen, other):
+        return "exact where both shares are 0 or 1, for as many patients (Clopper-Pearson), 95 %"
+    return "bootstrap over patients, 95 %"
 
 
 def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from clinveil.stats.intervals import (
     ratio,
     rule_of_three,
     share_by_patient,
+    share_method,
     t_interval,
     wilson,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ratio",
     "rule_of_three",
     "share_by_patient",
+    "share_method",
     "t_interval",
     "wilson",
 ]

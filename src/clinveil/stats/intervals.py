@@ -157,8 +157,19 @@ def share_by_patient(values: NDArray[Any], rng: Generator, *, draws: int = DRAWS
 
     Raises InputError where there are no things.
     """
-    hits, things = int(values[:, 0].sum()), int(values[:, 1].sum())
-    if 0 < hits < things:
+    if not _all_alike(values):
         return bootstrap_clusters(values, ratio, rng, draws=draws, level=level)
     patients = int((values[:, 1] > 0).sum())
-    return clopper_pearson(patients if hits else 0, patients, level)
+    return clopper_pearson(patients if values[:, 0].any() else 0, patients, level)
+
+
+def share_method(values: NDArray[Any], of: str) -> str:
+    """What `share_by_patient` does with these values, for `detail["interval"]`; `of`: what is drawn anew."""
+    if _all_alike(values):
+        return f"exact where 0 or 1, for as many {of} (Clopper-Pearson), 95 %"
+    return f"bootstrap over {of}, 95 %"
+
+
+def _all_alike(values: NDArray[Any]) -> bool:
+    """Whether none or all of the things are hits: a bootstrap would shrink to a point."""
+    return not 0 < int(values[:, 0].sum()) < int(values[:, 1].sum())
