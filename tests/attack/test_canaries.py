@@ -113,8 +113,40 @@ def test_a_model_that_remembers_by_repeats_shows_it(rng):
     )
     one, sixteen = (f for f in canary_findings(canaries, bits, bits > 9, rng) if f.measure == "attack.canary_exposure")
     assert sixteen.value > 9 > one.value
-    assert sixteen.low > sixteen.control
+    assert sixteen.detail["most"] > sixteen.control
     assert (one.detail["repeats"], sixteen.detail["repeats"]) == (1, 16)
+
+
+def by_exposure(bits, repeats=1, **how):
+    canaries = [Canary(number_family(), str(i), repeats) for i in range(len(bits))]
+    found = canary_findings(canaries, np.array(bits), np.zeros(len(bits), bool), np.random.default_rng(0), **how)
+    return found[0]
+
+
+def test_an_exposure_at_its_ceiling_is_marked():
+    most = math.log2(1_001)
+    whole, part, below = by_exposure([most] * 5), by_exposure([most, 3.0, 4.0]), by_exposure([9.0, 3.0])
+    assert [f.detail["at_ceiling"] for f in (whole, part, below)] == [5, 1, 0]
+    assert all(f.detail["ceiling"] == pytest.approx(most) for f in (whole, part, below))
+    assert "most that 1,000 fresh draws can show" in whole.detail["warning"] == part.detail["warning"]
+    assert "warning" not in below.detail
+    assert (whole.low, whole.high) == (None, None) and "no upper end" in whole.detail["why"]
+    assert "interval" not in whole.detail
+    assert part.low < part.value < part.high and below.low < below.high
+    assert by_exposure([math.log2(101)], references=100).detail["at_ceiling"] == 1
+
+
+def test_one_canary_has_no_interval():
+    alone = by_exposure([4.0])
+    assert (alone.value, alone.low, alone.high, alone.detail["at_ceiling"]) == (4.0, None, None, 0)
+    assert "alike" in alone.detail["why"]
+
+
+def test_extraction_says_how_its_interval_is_made(rng):
+    canaries = invent([number_family()], rng, repeats=(1,), each=4)
+    found = canary_findings(canaries, np.arange(8.0), np.zeros(8, bool), rng)
+    assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
+    assert "Clopper-Pearson" in found[1].detail["interval"] and "bootstrap" in found[0].detail["interval"]
 
 
 def test_extraction_needs_the_whole_secret_in_order():

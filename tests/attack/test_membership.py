@@ -70,6 +70,23 @@ def test_scores_are_the_mean_over_all_tokens_of_a_patient():
     assert separation.others.tolist() == [-1.0]
 
 
+def test_an_area_of_one_names_its_exact_interval():
+    apart, mixed = (areas(membership(scored(gap), np.random.default_rng(1)))["loss threshold"] for gap in (50.0, 0.0))
+    assert apart.value == 1.0 and apart.low < 1.0
+    assert "Clopper-Pearson" in apart.detail["interval"] and "bootstrap" not in apart.detail["interval"]
+    assert mixed.detail["interval"] == "bootstrap over patients, 95 %"
+
+
+def test_without_a_reference_the_calibrated_attack_was_not_tried():
+    found = areas(membership(scored(0.1, n=100), np.random.default_rng(1), detail={"from": "the model"}))
+    assert list(found) == ["loss threshold", "calibrated"]
+    left = found["calibrated"]
+    assert left.value is None and left.n == 100 and left.detail["from"] == "the model"
+    assert "not tried" in left.detail["why"] and "--reference" in left.detail["why"]
+    both = membership(scored(0.1, n=100, reference=True), np.random.default_rng(1))
+    assert not any("not tried" in str(f.detail.get("why")) for f in both)
+
+
 def test_rates_that_cannot_be_measured_say_so():
     found = [f for f in membership(scored(0.0), np.random.default_rng(0)) if f.measure == "attack.membership_hits"]
     assert [f.value for f in found] == [None, None]

@@ -28,6 +28,7 @@ from clinveil.tokens import words
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
+ALIKE = "an interval of exposures that are all alike; at the ceiling it has no upper end"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
 Score = Callable[[Sequence[str]], NDArray[np.float64]]  # texts -> log-probability of each (natural log)
 
@@ -181,8 +182,14 @@ def canary_findings(
     taken: NDArray[np.bool_],
     rng: Generator,
     detail: Mapping[str, Any] | None = None,
+    *,
+    references: int = REFERENCES,
 ) -> list[Finding]:
-    """Mean exposure and share extracted, by family and number of repeats; control: those never planted."""
+    """Mean exposure and share extracted, by family and number of repeats; control: those never planted.
+
+    Args:
+        references: of `exposures`: what ranks before all of them may be exposed further; the detail counts such.
+    """
     found: list[Finding] = []
     for family in dict.fromkeys(canary.family.name for canary in canaries):
         rows = np.array([canary.family.name == family for canary in canaries])
@@ -191,6 +198,7 @@ def canary_findings(
         for n in sorted(set(often[rows].tolist()) - {0}):
             these = rows & (often == n)
             more = {**(detail or {}), "family": family, "repeats": n, "unit": "canaries", "control_is": "never planted"}
+            more["references"] = references
             found += _one(bits, taken, these, control, more, rng)
     return found
 
@@ -204,14 +212,28 @@ def _one(
     rng: Generator,
 ) -> Iterator[Finding]:
     n, hits = int(these.sum()), int(taken[these].sum())
-    low, high = bootstrap_clusters(bits[these], lambda values: float(values.mean()), rng)
+    ends = bootstrap_clusters(bits[these], lambda values: float(values.mean()), rng)
+    alike = float(np.ptp(bits[these])) == 0  # one canary, or all at the ceiling: a bootstrap is a point
+    own = {"why": ALIKE} if alike else {"interval": "bootstrap over canaries, 95 %"}
+    own |= _ceiling(bits[these], int(detail["references"]))
     bare = float(bits[control].mean()) if control.any() else None
-    more = {**detail, "scale": "bits", "most": float(bits[these].max()), "interval": "bootstrap over canaries, 95 %"}
+    more = {**detail, "scale": "bits", "most": float(bits[these].max()), **own}
     # Of a uniform rank among R: the mean of -log2 U is 1 / ln 2.
     chance = float(1 / np.log(2))
-    yield Finding(
-        "attack.canary_exposure", float(bits[these].mean()), n, "lower", low, high, chance, bare, SOURCE, more
-    )
+    low, high = (None, None) if alike else ends
+    mean = float(bits[these].mean())
+    yield Finding("attack.canary_exposure", mean, n, "lower", low, high, chance, bare, SOURCE, more)
     low, high = clopper_pearson(hits, n)
     missed = float(taken[control].mean()) if control.any() else None
-    yield Finding("attack.canary_extraction", hits / n, n, "lower", low, high, None, missed, SOURCE, detail)
+    more = {**detail, "interval": "exact over canaries (Clopper-Pearson), 95 %"}
+    yield Finding("attack.canary_extraction", hits / n, n, "lower", low, high, None, missed, SOURCE, more)
+
+
+def _ceiling(bits: NDArray[np.float64], references: int) -> dict[str, Any]:
+    """The most bits that so many fresh draws can show, and how many canaries ranked before them all."""
+    most = float(np.log2(references + 1))
+    at = int((bits >= most - 1e-9).sum())
+    if not at:
+        return {"ceiling": most, "at_ceiling": 0}
+    says = f"{most:.2f} bits is the most that {references:,} fresh draws can show; at the ceiling it may be more"
+    return {"ceiling": most, "at_ceiling": at, "warning": says}

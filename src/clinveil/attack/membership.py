@@ -21,6 +21,7 @@ from clinveil.errors import InputError
 from clinveil.finding import Finding
 
 RATES = (0.01, 0.001)
+NOT_TRIED = "the calibrated attack, the stronger one, was not tried: it needs notes of third patients (--reference)"
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 
 
@@ -75,7 +76,7 @@ def membership(
 
     Returns:
         `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker; a rate of false alarms that so
-        few non-members cannot measure has no value, and says so.
+        few non-members cannot measure has no value, and says so, and so does the calibrated attack without reference.
     """
     attackers = {"loss threshold": scored.by_patient(scored.totals)}
     if scored.reference is not None:
@@ -86,12 +87,21 @@ def membership(
         more |= {"non_members": separation.others.size}
         found.append(_area(separation, more, rng, blind))
         found += [_hits(separation, rate, more) for rate in RATES]
-    return found
+    return found if scored.reference is not None else [*found, _not_tried(scored, detail or {})]
+
+
+def _not_tried(scored: Scored, detail: Mapping[str, Any]) -> Finding:
+    """The calibrated attack without a reference: said, or a good figure of the weaker one would pass for all."""
+    n = len(set(scored.patients))
+    more = {**detail, "attacker": "calibrated", "unit": "patients", "why": NOT_TRIED}
+    return Finding("attack.membership", None, n, "lower", chance=0.5, source=SOURCE, detail=more)
 
 
 def _area(separation: Separation, detail: dict[str, Any], rng: Generator, blind: Finding | None) -> Finding:
     low, high = separation.auc_interval(rng)
-    more = {"statistic": "area under the curve", "interval": "bootstrap over patients, 95 %"}
+    apart = separation.auc in (0.0, 1.0)
+    method = "exact where 0 or 1, for as many patients as the smaller side has (Clopper-Pearson), 95 %"
+    more = {"statistic": "area under the curve", "interval": method if apart else "bootstrap over patients, 95 %"}
     if blind is not None:
         more["control_is"] = "a blind attacker: words of the notes, no model"
         if blind.low is not None and blind.low > 0.5:

@@ -60,7 +60,7 @@ def _row(finding: Finding) -> Iterable[str]:
 
 # What a number is of, in the detail of a finding.
 _OF: tuple[str, ...] = ("list", "setting", "mode", "model", "from", "first_weights", "attacker", "family", "repeats")
-_OF += ("side", "metric", "step", "series", "label", "scale")
+_OF += ("side", "metric", "step", "series", "label", "scale", "range")
 
 
 def _vocabulary(detail: Detail) -> str:
@@ -91,13 +91,24 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
         for key, says in _BEHIND:
             if finding.detail.get(key):
                 seen.setdefault((says, finding.detail[key]), {})
-    return [f"{'; '.join(names)} {says}: {told}".lstrip() for (says, told), names in seen.items()]
+    return [f"{'; '.join(names)} {says}: {told}".lstrip() for (says, told), names in seen.items()] + _methods(findings)
+
+
+def _methods(findings: Sequence[Finding]) -> list[str]:
+    """How intervals were made; where in several ways, of which measures each."""
+    seen: dict[str, dict[str, None]] = {}
+    for finding in findings:
+        if finding.detail.get("interval"):
+            seen.setdefault(str(finding.detail["interval"]), {})[_name(finding)] = None
+    if len(seen) == 1:
+        return [f"95 %: {method}" for method in seen]
+    return [f"95 % of {', '.join(names)}: {method}" for method, names in seen.items()]
 
 
 # What a remark says of its measures, and of the columns, in the detail of a finding.
 _ASKED: tuple[tuple[str, str], ...] = (("question", "asks"), ("warning", "beware"), ("code", "code"))
 _BEHIND: tuple[tuple[str, str], ...] = (("why", "not measured"), ("not_checked", "not checked"), ("read", "read"))
-_BEHIND += (("interval", "95 %"), ("control_is", "control"), ("p_is", "p"))
+_BEHIND += (("control_is", "control"), ("p_is", "p"))
 
 
 def file_names(paths: Iterable[Path]) -> str:
