@@ -65,16 +65,16 @@ def test_a_copier_is_caught_by_the_copy_scan():
     found = copies(as_corpus(COPIED), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(8, 12))
     for one in (f for f in found if f.measure == "attack.copies"):
         assert one.value == 1.0
-        assert one.control < 0.01
+        assert one.detail["held_out"] < 0.01
     patients = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == 12)
-    assert patients.detail["difference"] > 0.7
+    assert patients.value > 0.7
     assert patients.detail["p"] < 0.001
 
 
 def test_a_generator_of_other_patients_is_at_chance_in_the_copy_scan():
     found = copies(as_corpus(OF_THIRD), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(5, 10))
     for one in (f for f in found if f.measure == "attack.copies_of_patients"):
-        assert one.detail["difference_low"] <= 0 <= one.detail["difference_high"]
+        assert one.low <= 0 <= one.high
         assert one.detail["p"] > 0.05
 
 
@@ -281,8 +281,16 @@ def test_membership_from_the_command_line(files, tmp_path, capfd):
     assert found[1]["value"] > 0.99
     assert attack(files, "membership", "members.csv", "others.csv", *end) == 0
     said = capfd.readouterr()
-    assert "released notes" in said.out
+    assert "released notes" in said.out and "not tried" not in said.out
     assert not [w for w in ("fever", "rare", "70") if w in said.err]
+
+
+def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
+    assert attack(files, "membership", "members.csv", "others.csv", "--synthetic", "copied.csv", "--seed", "1") == 0
+    out = capfd.readouterr().out
+    assert "not measured: the calibrated attack, the stronger one, was not tried" in out and "(--reference)" in out
+    row = next(line for line in out.splitlines() if "calibrated" in line)
+    assert row.startswith("membership ") and " - " in row
 
 
 @pytest.mark.parametrize(
@@ -297,7 +305,17 @@ def test_membership_from_the_command_line(files, tmp_path, capfd):
         (["leaveout", "members.csv"], 2, "the models need a folder"),
         (["leaveout", "members.csv", "-o", "DIR", "--mode", "compat", "--model", "gpt"], 2, "compat is of the LSTM"),
         (["leaveout", "members.csv", "-o", "DIR", "--model", "unigram", "--units", "30"], 3, "too few to leave 30 out"),
-        (["leaveout", "members.csv", "--mode", "unigram", "--from-text"], 2, "--mode unigram takes notes only"),
+        (["leaveout", "members.csv", "--mode", "unigram", "--from-text"], 2, "--from-text is not for --mode unigram"),
+        (
+            ["leaveout", "members.csv", "--mode", "unigram", "--plant-names"],
+            2,
+            "--plant-names is not for --mode unigram, a closed form: take --mode exact --model unigram",
+        ),
+        (
+            ["leaveout", "members.csv", "--mode", "unigram", "--plant-names", "--pretrain", "third.csv"],
+            2,
+            "--plant-names and --pretrain are not for --mode unigram, a closed form: take --mode exact",
+        ),
         (["leaveout", "members.csv", "-o", "DIR", "--max-hours", "1e-9", "--units", "2"], 2, "more than --max-hours"),
     ],
 )
@@ -321,3 +339,7 @@ def test_canaries_from_the_command_line(files, tmp_path, capfd):
     }
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]  # the copy with canaries is never written
     assert "contact person" not in capfd.readouterr().out
+    assert attack(files, "canaries", "members.csv", *end) == 0
+    out = capfd.readouterr().out
+    assert "2 of 2 at the ceiling" in out and "bits" in out
+    assert "canary exposure beware: 9.97 bits is the most that 1,000 fresh draws can show" in out

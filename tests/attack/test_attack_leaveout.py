@@ -301,7 +301,7 @@ def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
 def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid):
     store, audit, _ = laid()
     said = []
-    with pytest.raises(UsageError, match=r"hours, more than --max-hours 1e-09 \(fewer --units"):
+    with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(fewer --units"):
         perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
     assert said[0].startswith("6 models of ")
     assert not any(store.done(member) for member in audit.members)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.pdtp import findings, leave_out, unigram_pdtp
+from clinveil.attack.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
 from clinveil.errors import InputError
+from clinveil.stats import clopper_pearson
 
 
 def logs(*units):
@@ -93,6 +94,31 @@ def test_notes_of_one_patient_are_drawn_together():
     together = measures(findings(measured, np.random.default_rng(0), patients=owners))["attack.pdtp"]
     assert alone.value == together.value
     assert (alone.low, alone.high) != (together.low, together.high)
+
+
+def test_the_reseed_floor_has_a_range_over_seeds_and_no_interval():
+    full = logs([-1.0, -2.0], [-1.0], [-1.0])
+    seeds = [logs([-1.0, -3.0], [-1.0], [-3.0]), logs([-1.0, -2.0], [-1.5], [-6.5])]
+    floor = reseed_floor(leave_out(full, [full] * 3, seeds), {"mode": "exact"})
+    assert floor.value == pytest.approx((0.5 + 0.25 + 3.75) / 3)
+    assert (floor.low, floor.high) == (None, None) and "interval" not in floor.detail
+    assert "no interval" in floor.detail["why"] and floor.detail["mode"] == "exact"
+    assert (floor.detail["least_of_seeds"], floor.detail["largest_of_seeds"]) == (1.0, 2.0)
+    assert floor.detail["range"] == "2 seeds: 1.0000 to 2.0000"
+    one = reseed_floor(leave_out(full, [full] * 3, seeds[:1]), {})
+    assert (one.low, one.high, one.value, one.detail["range"]) == (None, None, 1.0, "1 seed")
+
+
+def test_every_number_says_its_unit_and_the_sign_its_interval():
+    rng = np.random.default_rng(3)
+    all_positive = measures(findings(leave_out(*noisy(rng, 12, 3.0)), rng))
+    units = {name.partition("_")[2]: f.detail["scale"] for name, f in all_positive.items()}
+    assert units == {"": "nats", "excess": "nats", "gap": "nats a token", "sign": "share of units"}
+    sign = all_positive["attack.pdtp_sign"]
+    assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12))
+    assert "Clopper-Pearson" in sign.detail["interval"] and "bootstrap" not in sign.detail["interval"]
+    mixed = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))["attack.pdtp_sign"]
+    assert 0 < mixed.value < 1 and mixed.detail["interval"] == "bootstrap over patients, 95 %"
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, permutation_p, share_by_patient
+from clinveil.stats import bootstrap_clusters, permutation_p, share_by_patient, share_method
 
 PERMUTATIONS = 9_999
+SEEDS = "an interval of the reseed floor: it strays by seed, and seeds are few; their range is no interval"
+BY_PATIENT = "bootstrap over patients, 95 %"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and excess are ours"
 Matrix = NDArray[np.float64]
 Logs = Sequence[NDArray[np.floating[Any]]]  # of each unit, log p of its words, natural log
@@ -134,18 +136,32 @@ def findings(
     gap_p = permutation_p(float(np.trace(measured.gaps)), _permuted(measured.gaps, rng))
     placebo, gap_placebo = float(measured.placebos.mean()), float(_others(measured.gaps).mean())
     excess, gap = _mean(measured.excess, group, rng), _mean(np.diag(measured.gaps), group, rng)
-    n, shared = measured.n_units, {**shared, "interval": "bootstrap over patients, 95 %"}
+    n, shared = measured.n_units, {**shared, "interval": BY_PATIENT, "scale": "nats"}
     by_control = {**shared, "control_is": "placebo: another unit left out"}
 
     def number(name: str, value: tuple[float, float, float], chance: Any, control: Any, more: Any) -> Finding:
         return Finding(f"attack.{name}", value[0], n, "lower", *value[1:], chance, control, SOURCE, more)
 
     return [
-        number("pdtp", score, None, placebo, {**by_control, "scale": "nats"}),
+        number("pdtp", score, None, placebo, by_control),
         number("pdtp_excess", excess, 0.0, None, {**shared, "p": p}),
-        number("pdtp_gap", gap, 0.0, gap_placebo, {**by_control, "p": gap_p}),
+        number("pdtp_gap", gap, 0.0, gap_placebo, {**by_control, "p": gap_p, "scale": "nats a token"}),
         _sign(measured, shared, group, rng),
     ]
+
+
+def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
+    """`attack.pdtp_reseed_floor`: the score between models that differ in their seed alone; there must be one.
+
+    It strays more by seed than by patient, and seeds are few: no interval, but the least and largest in the detail.
+    """
+    by_seed = measured.reseeded.mean(axis=1)
+    least, largest, n = float(by_seed.min()), float(by_seed.max()), len(by_seed)
+    more = {**detail, "unit": "audited units", "reseeds": n, "scale": "nats", "why": SEEDS}
+    more |= {"least_of_seeds": least, "largest_of_seeds": largest}
+    more["range"] = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"
+    mean = float(by_seed.mean())
+    return Finding("attack.pdtp_reseed_floor", mean, measured.n_units, None, source=SOURCE, detail=more)
 
 
 def _groups(patients: Sequence[str] | None, n: int) -> NDArray[np.int64]:
@@ -178,7 +194,8 @@ def _sign(measured: LeaveOut, detail: dict[str, Any], group: NDArray[np.int64], 
     positive = measured.signed > 0
     by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
     low, high = share_by_patient(by_patient, rng)
-    more = {**detail, "positive": int(positive.sum())}
+    more = {**detail, "positive": int(positive.sum()), "scale": "share of units"}
+    more["interval"] = share_method(by_patient, "patients")
     return Finding(
         "attack.pdtp_sign", float(positive.mean()), measured.n_units, "lower", low, high, 0.5, None, SOURCE, more
     )

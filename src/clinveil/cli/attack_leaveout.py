@@ -28,14 +28,14 @@ def leaveout(
     json: JsonOut = None,
 ) -> None:
     """Train with and without each of some patients, and compare; beside it what any other change does to the score."""
-    import secrets
-
     from clinveil.cli.findings import say_findings
     from clinveil.corpus.open import open_corpus
     from clinveil.errors import UsageError
     from clinveil.lm.notes import read_notes
 
-    seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
+    seed = settings.seed
+    if seed is None:
+        seed = _seed_there(settings, out)
     if settings.mode != "unigram" and out is None:
         raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
     if settings.neural and settings.mode != "unigram":
@@ -49,8 +49,18 @@ def leaveout(
     else:
         assert out is not None
         found = _models(read, settings, seed, out, say)
-    title = f"S-PDTP on {notes.name}, in nats; no epsilon, and nothing without its floors (seed {seed})"
+    title = f"S-PDTP on {notes.name}, natural logs; no epsilon, and nothing without its floors (seed {seed})"
     say_findings("attack leaveout", found, seed=seed, json_out=json, title=title)
+
+
+def _seed_there(settings: LeaveOutSettings, out: Path | None) -> int:
+    """That of the folder's earlier run, which this one goes on with; or a fresh one."""
+    import secrets
+
+    from clinveil.attack.leaveout.folder import seed_of
+
+    found = None if out is None or settings.mode == "unigram" or settings.force else seed_of(out)
+    return secrets.randbelow(2**31) if found is None else found
 
 
 def _unigram(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> list[Finding]:
@@ -63,15 +73,16 @@ def _unigram(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> list[F
 
 def _models(notes: PlainNotes, settings: LeaveOutSettings, seed: int, out: Path, say: Say) -> list[Finding]:
     from clinveil.attack.leaveout.command import audit_notes
+    from clinveil.attack.leaveout.folder import FINDINGS, Given, audit_folder
     from clinveil.corpus.open import open_corpus
     from clinveil.finding import write_findings
     from clinveil.lm.notes import read_notes
-    from clinveil.scale.tasks import study_folder
 
     public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
-    with study_folder(out, force=settings.force) as store:
+    given = Given.of(notes, settings, seed, public)
+    with audit_folder(out, given, force=settings.force) as store:
         found = audit_notes(notes, settings, seed, store, out, say, public=public)
-    write_findings(out / "findings.json", "attack leaveout", found, seed=seed)
+        write_findings(out / FINDINGS, "attack leaveout", found, seed=seed)
     say(f"SECRET: all of {out.name}; {out.name}/units-*.csv has a row a unit")
     return found
 

@@ -25,8 +25,9 @@ Result = dict[str, Any]
 MARK = "SECRET.txt"
 SECRET = """SECRET: all of this folder. It must not leave.
 
-tasks/ holds the notes as they were treated, the vectors trained on them and the truth; the tables and figures are made
-from it. The page and the findings hold numbers only, but they tell how well the attacks work on these very notes.
+tasks/ holds the notes as they were treated, what was trained on them (word vectors or language models), what models
+say of them or wrote, and the truth that attacks are judged by. Tables, figures, page and findings are made from it and
+tell how well the attacks work on these very notes; some of them show a note.
 """
 
 
@@ -101,12 +102,13 @@ def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[s
 
 
 @contextmanager
-def study_folder(out: Path, *, force: bool = False) -> Iterator[Store]:
+def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Iterator[Store]:
     """Open DIR for one run at a time: made new, or that of an earlier run of a study.
 
     Args:
         out: the folder; it becomes its owner's only.
         force: start over: what an earlier study left there is removed.
+        secret: what `SECRET.txt` says of the folder.
 
     Raises:
         UsageError: something else is there, or another run is at work in it.
@@ -114,7 +116,8 @@ def study_folder(out: Path, *, force: bool = False) -> Iterator[Store]:
     if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("is there already and is no study's", where=out.name, remedy="name another place")
     private_folder(out)
-    private_text(out / MARK, SECRET)
+    if not (out / MARK).exists():
+        private_text(out / MARK, secret)
     with (out / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.attack.leaveout.data import AuditData
+from clinveil.attack.leaveout.folder import hash_of
 from clinveil.attack.leaveout.prepare import prepare
 from clinveil.attack.leaveout.run import Audit, arms_of, audit_of, initial_of, measure, perform_audits
 from clinveil.attack.leaveout.settings import LeaveOutSettings
-from clinveil.files import private_text, sha256
+from clinveil.files import private_text
 from clinveil.finding import Finding
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.scale.local import Map, processes
@@ -76,19 +77,13 @@ def _audits(
     if public is not None:
         vocabulary = load_data(folder).vocabulary
         place = kept(store, AuditData(encode(public.texts, vocabulary), vocabulary, ()))
-    hashed = _sha256(settings.init_vectors) if settings.init_vectors else ""
+    hashed = hash_of(settings.init_vectors) if settings.init_vectors else ""
     arms = arms_of(folder, settings, seed=seed, words=words, public=place, vectors_sha256=hashed)
     perform_all(store, [work for work, _ in arms if work is not None], over, say)
     return [
         audit_of(folder, settings, seed=seed, words=words, initial=initial_of(store, work), name=name)
         for work, name in arms
     ]
-
-
-def _sha256(path: Path) -> str:
-    if not path.is_dir():
-        return sha256(path)
-    return " ".join(sha256(file) for file in sorted(path.iterdir()) if file.is_file())
 
 
 def _owners(

@@ -29,8 +29,18 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
         return (time.monotonic() - began) / made * plan.steps
 
 
+def duration(hours: float) -> str:
+    """For people: hours with a decimal, below a tenth of one minutes, below two of those seconds."""
+    seconds = 3600 * hours
+    if hours >= 0.1:
+        return f"{hours:.1f} hours"
+    if seconds >= 120:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds:.0f} seconds" if seconds >= 1.5 else "a second"
+
+
 def refuse_too_long(hours: float, most: float) -> None:
     """Raise UsageError where the plan cannot finish in time."""
     if hours > most:
         remedy = f"fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
-        raise UsageError(f"this would take about {hours:.1f} hours, more than --max-hours {most:g}", remedy=remedy)
+        raise UsageError(f"this would take about {duration(hours)}, more than --max-hours {most:g}", remedy=remedy)

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from clinveil.attack import pdtp
 from clinveil.attack.leaveout.arms import INITIAL, Embedded, Pretrained
-from clinveil.attack.leaveout.cost import refuse_too_long, seconds_of_one
+from clinveil.attack.leaveout.cost import duration, refuse_too_long, seconds_of_one
 from clinveil.attack.leaveout.data import AuditData, load_data
 from clinveil.attack.leaveout.members import Member, load_logs
 from clinveil.attack.leaveout.planted_names import name_findings
@@ -102,7 +102,8 @@ def perform_audits(
         one = seconds_of_one(data, recipe, audits[0].full.device)
         hours = one * -(-len(waiting) // workers) / 3600
         tokens = data.encoded.ids.size * recipe.epochs / one
-        say(f"{len(waiting)} models of {tokens:,.0f} tokens a second and {one:,.0f} s each: about {hours:.2f} hours")
+        each = f"{tokens:,.0f} tokens a second and {one:,.0f} s each"
+        say(f"{len(waiting)} models of {each}: about {duration(hours)}")
         refuse_too_long(hours, most_hours)
     first = [audit.full for audit in audits]
     rest = [one for audit in audits for one in audit.members if one not in first]
@@ -145,7 +146,7 @@ def measure(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
         detail["dropout"] = audit.full.recipe.dropout
     found = pdtp.findings(compared, rng, detail, patients=patients)
     if len(compared.reseeded):
-        found.append(_floor(compared, detail))
+        found.append(pdtp.reseed_floor(compared, detail))
     if audit.again is not None and not text:
         found.append(_rerun(full, read(audit.again), detail))
     found += name_findings(data, compared, rng, detail)
@@ -159,16 +160,6 @@ def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
         starts = np.cumsum([0, *data.encoded.lengths[unit][:-1]])
         rows.append(np.where(np.isin(np.arange(own.size), starts), 0.0, own))
     return rows
-
-
-def _floor(compared: pdtp.LeaveOut, detail: Mapping[str, Any]) -> Finding:
-    """The score between models that differ in their seed alone."""
-    by_seed = compared.reseeded.mean(axis=1)
-    more = {**detail, "unit": "audited units", "reseeds": len(by_seed), "scale": "nats"}
-    more["interval"] = "least and largest over seeds"
-    low, high = float(by_seed.min()), float(by_seed.max())
-    mean, n = float(by_seed.mean()), compared.n_units
-    return Finding("attack.pdtp_reseed_floor", mean, n, None, low, high, source=pdtp.SOURCE, detail=more)
 
 
 def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:

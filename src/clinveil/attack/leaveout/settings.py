@@ -34,13 +34,22 @@ class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
     def _can_be_left_out(self) -> Self:
         if self.mode == "compat" and self.model == "gpt":
             raise ValueError("--mode compat is of the LSTM: a GPT reads each note by itself")
-        if self.mode == "unigram" and (self.pretrain or self.init_vectors or self.plant_names or self.from_text):
-            raise ValueError("--mode unigram takes notes only")
+        if self.mode == "unigram":
+            self._refuse_beside_unigram()
         if self.init_vectors and not self.word_vocabulary:
             raise ValueError("--init-vectors needs --vocabulary words")
         if (self.pretrain or self.init_vectors) and not self.neural:
-            raise ValueError("--pretrain and --init-vectors are of the networks")
+            raise ValueError("--pretrain and --init-vectors are of the networks: --model lstm or gpt")
         return self
+
+    def _refuse_beside_unigram(self) -> None:
+        names = ("plant_names", "from_text", "pretrain", "init_vectors")
+        given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+        if given:
+            networks = bool(self.pretrain or self.init_vectors)
+            remedy = "--mode exact" if networks else "--mode exact --model unigram"
+            are = "is" if len(given) == 1 else "are"
+            raise ValueError(f"{' and '.join(given)} {are} not for --mode unigram, a closed form: take {remedy}")
 
     def audit_recipe(self) -> Recipe | None:
         """The recipe that the mode asks for: fixed schedule and rows, or paper C's stream. None for count models."""

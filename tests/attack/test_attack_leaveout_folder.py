@@ -1,0 +1,249 @@
+"""The folder of an audit: the same settings go on, others are refused, and what it says of itself is true."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from leaveout_cases import notes_of, settings_of
+from scipy.stats import t as student
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
+from synthesis_cases import rows_of, write_csv
+
+from clinveil.attack.leaveout.cost import duration, refuse_too_long
+from clinveil.attack.leaveout.folder import Given, audit_folder, hash_of, seed_of
+from clinveil.attack.leaveout.planted_names import FEW, name_findings
+from clinveil.attack.leaveout.prepare import prepare
+from clinveil.attack.pdtp import LeaveOut
+from clinveil.cli.main import main
+from clinveil.errors import UsageError
+from clinveil.scale.tasks import study_folder
+
+
+def given(seed=1, notes=None, public=None, **how):
+    return Given.of(notes or notes_of(), settings_of(**how), seed, public)
+
+
+def finish(out, of, force=False):
+    """A whole run, without its models."""
+    with audit_folder(out, of, force=force):
+        (out / "findings.json").write_text(json.dumps(of.values))
+        (out / "units-random-model.csv").write_text("unit\n")
+
+
+def refusal(out, of):
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(UsageError) as caught:
+        finish(out, of)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"seed": 2}, ["--seed"]),
+        ({"units": 4}, ["--units"]),
+        ({"dropout": 0.25, "mode": "compat"}, ["--mode", "--dropout"]),
+        ({"model": "unigram"}, ["--model", "--dropout"]),
+        ({"plant_names": True}, ["--plant-names"]),
+        ({"min_count": 2}, ["--min-count"]),
+        ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
+        ({"notes": notes_of(seed=3)}, ["notes"]),
+        ({"reseeds": 0}, ["--reseeds"]),
+        ({"unit": "note"}, ["--unit"]),
+    ],
+)
+def test_other_settings_are_refused_and_named(other, named, tmp_path):
+    out = tmp_path / "out"
+    finish(out, given())
+    said = refusal(out, given(**other))
+    assert said.startswith("out: holds findings of other settings: ")
+    listed = said.partition("settings: ")[2].partition(" (")[0].split(", ")
+    assert set(named) <= set(listed)
+    assert "name another folder; --force removes" in said
+
+
+@pytest.mark.parametrize("same", [{}, {"workers": 2, "max_hours": 3.0, "quiet": True}, {"tied": True}])
+def test_the_same_settings_go_on(same, tmp_path):
+    finish(tmp_path / "out", given())
+    finish(tmp_path / "out", given(**same))
+
+
+def test_what_adds_goes_on_and_what_takes_away_does_not(tmp_path):
+    out, vectors = tmp_path / "out", tmp_path / "vectors.txt"
+    vectors.write_text("w1 0 1\n")
+    finish(out, given())
+    finish(out, given(reseeds=3))
+    finish(out, given(reseeds=3, from_text=True))
+    finish(out, given(reseeds=3, from_text=True, init_vectors=vectors))
+    more = {"reseeds": 3, "from_text": True, "init_vectors": vectors, "public": notes_of(3, seed=9)}
+    finish(out, given(**more))
+    assert "--pretrain (" in refusal(out, given(**{**more, "public": None}))
+    assert "--pretrain (" in refusal(out, given(**{**more, "public": notes_of(3, seed=8)}))
+    assert "--from-text (" in refusal(out, given(**{**more, "from_text": False}))
+    vectors.write_text("w1 1 0\n")
+    assert "--init-vectors (" in refusal(out, given(**more))
+
+
+def test_force_begins_anew(tmp_path):
+    out = tmp_path / "out"
+    finish(out, given())
+    (out / "units-pretrained-model.csv").write_text("old\n")
+    with audit_folder(out, given(seed=2), force=True) as store:
+        assert not (out / "findings.json").exists() and not list(out.glob("units-*.csv"))
+        assert list(store.root.iterdir()) == []
+    finish(out, given(seed=2))
+
+
+def test_a_killed_run_stands_in_nobodys_way(tmp_path):
+    out = tmp_path / "out"
+    for seed in (1, 2):
+        with pytest.raises(KeyboardInterrupt), audit_folder(out, given(seed)):
+            raise KeyboardInterrupt
+    finish(out, given(2))
+    with pytest.raises(KeyboardInterrupt), audit_folder(out, given(2, from_text=True)):
+        raise KeyboardInterrupt  # the findings that lie there are still of the run before
+    finish(out, given(2))
+    assert stat.S_IMODE((out / "run.json").stat().st_mode) == 0o600
+
+
+def test_findings_of_something_else_are_refused(tmp_path):
+    out = tmp_path / "out"
+    with study_folder(out):
+        (out / "findings.json").write_text("{}")
+    study = (out / "SECRET.txt").read_text()
+    assert "does not say of which settings" in refusal(out, given())
+    assert (out / "SECRET.txt").read_text() == study
+    (out / "run.json").write_text("[")
+    assert "does not say of which settings" in refusal(out, given())
+
+
+def test_the_seed_of_an_earlier_run_is_known(tmp_path):
+    assert seed_of(tmp_path) is None
+    with pytest.raises(KeyboardInterrupt), audit_folder(tmp_path / "out", given(77)):
+        raise KeyboardInterrupt
+    assert seed_of(tmp_path / "out") == 77
+    (tmp_path / "out" / "run.json").write_text('{"seed": "77"}')
+    assert seed_of(tmp_path / "out") is None
+
+
+def test_hashes_of_files_and_folders(tmp_path):
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").write_text("b")
+    assert hash_of(tmp_path) == f"{hash_of(tmp_path / 'a')} {hash_of(tmp_path / 'b')}"
+
+
+def test_the_folder_says_what_is_in_it(tmp_path):
+    with audit_folder(tmp_path / "audit", given()):
+        own = (tmp_path / "audit" / "SECRET.txt").read_text()
+    assert "must not leave" in own and "language models" in own and "log-probability" in own
+    assert "vectors" not in own
+    with study_folder(tmp_path / "study"):
+        study = (tmp_path / "study" / "SECRET.txt").read_text()
+    assert "language models" in study and "word vectors" in study and "show a note" in study
+    assert "numbers only" not in study
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (3.0, "3.0 hours"),
+        (0.1, "0.1 hours"),
+        (0.09, "5 minutes"),
+        (0.05, "3 minutes"),
+        (1 / 60, "60 seconds"),
+        (0.002, "7 seconds"),
+        (1e-9, "a second"),
+    ],
+)
+def test_times_are_said_in_what_they_are_read_in(hours, said):
+    assert duration(hours) == said
+    with pytest.raises(UsageError, match=f"would take about {said}, more than --max-hours 1e-10"):
+        refuse_too_long(hours, 1e-10)
+
+
+def compared_of(scores):
+    """A comparison of which only the scores matter."""
+    n = len(scores)
+    return LeaveOut(np.diag(scores), np.zeros((n, n)), np.array(scores), np.zeros(n, np.int64), np.zeros((0, n)))
+
+
+def test_the_effect_of_names_has_an_interval_or_says_why_not():
+    data = prepare(notes_of(12), settings_of(units=6, plant_names=True), np.random.default_rng(1))
+    planted = np.array([bool(span) for span in data.planted])
+    scores = np.where(planted, 4.0, 1.0) + np.linspace(0, 0.5, 6)
+    rise, on_name = name_findings(data, compared_of(scores), np.random.default_rng(0), {})
+    one, other = scores[planted], scores[~planted]
+    errors = [side.var(ddof=1) / 3 for side in (one, other)]
+    free = sum(errors) ** 2 / sum(error**2 / 2 for error in errors)
+    half = student.ppf(0.975, free) * sum(errors) ** 0.5
+    assert (rise.low, rise.high) == pytest.approx((rise.value - half, rise.value + half))
+    assert "Welch" in rise.detail["interval"] and "why" not in rise.detail
+    assert (rise.detail["scale"], on_name.detail["scale"]) == ("nats", "share of units")
+    assert "Clopper-Pearson" in on_name.detail["interval"]
+    few = prepare(notes_of(12), settings_of(units=2, plant_names=True), np.random.default_rng(1))
+    alone, _ = name_findings(few, compared_of([1.0, 2.0]), np.random.default_rng(0), {})
+    assert (alone.low, alone.high, alone.detail["why"]) == (None, None, FEW)
+    assert "interval" not in alone.detail
+    alike, _ = name_findings(data, compared_of([1.0] * 6), np.random.default_rng(0), {})
+    assert (alike.low, alike.detail["why"]) == (None, FEW)
+
+
+# From the command line; n-grams, which need no PyTorch.
+
+
+@pytest.fixture
+def audit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "notes.csv", rows_of(12))
+
+    def run(*flags, out="out", model="ngram"):
+        return main(["attack", "leaveout", "notes.csv", "-o", out, "--model", model, "--units", "4", *flags])
+
+    return run
+
+
+def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
+    assert audit("--seed", "1") == 0
+    files = ("findings.json", "units-random-model.csv", "run.json")
+    before = [(tmp_path / "out" / name).read_bytes() for name in files]
+    assert audit("--seed", "1") == 0
+    assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
+    capfd.readouterr()
+    assert audit("--seed", "2", "--plant-names") == 2
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert "out: holds findings of other settings: --plant-names, --seed (name another folder" in last
+    assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
+    assert audit("--seed", "2", "--plant-names", out="other") == 0
+    assert audit("--seed", "2", "--plant-names", "--force") == 0
+    assert (tmp_path / "out" / "findings.json").read_bytes() == (tmp_path / "other" / "findings.json").read_bytes()
+
+
+def test_without_a_seed_the_same_command_goes_on(audit, tmp_path):
+    assert audit() == 0
+    found = (tmp_path / "out" / "findings.json").read_bytes()
+    tasks = sorted((tmp_path / "out" / "tasks").iterdir())
+    assert audit() == 0
+    assert (tmp_path / "out" / "findings.json").read_bytes() == found
+    assert sorted((tmp_path / "out" / "tasks").iterdir()) == tasks
+
+
+def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
+    assert audit("--seed", "1", model="unigram") == 0
+    assert audit("--seed", "1", "--from-text", model="unigram") == 0
+    found = json.loads((tmp_path / "out" / "findings.json").read_text())["findings"]
+    assert [f["detail"]["from"] for f in found if f["measure"] == "attack.pdtp"] == ["the model", "released notes"]
+
+
+def test_the_table_names_the_unit_of_each_row(audit, capfd):
+    assert audit("--seed", "1", "--plant-names") == 0
+    rows = {line.split("  ")[0]: line for line in capfd.readouterr().out.splitlines() if line.startswith("pdtp")}
+    assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp excess", "pdtp planted"))
+    assert "nats a token" in rows["pdtp gap"]
+    assert all("share of units" in rows[name] for name in ("pdtp sign", "pdtp on name"))
