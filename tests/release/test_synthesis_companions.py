@@ -26,7 +26,7 @@ from synthesis_cases import (
 
 from clinveil.cli.main import main
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.errors import GateError
+from clinveil.errors import GateError, MissingExtra
 from clinveil.release.manifest import released_files, sealed, write_companions, write_sums
 from clinveil.release.synthesis.record import SHOWN, TEST_SEED, seed_mark
 from clinveil.release.synthesis.run import Synthesis
@@ -439,6 +439,15 @@ def test_a_refusal_takes_nothing_from_an_earlier_vault(finished, tmp_path):
         assert bytes_of(tmp_path) == before
 
 
+def test_a_missing_library_takes_nothing_from_an_earlier_vault(tmp_path, monkeypatch):
+    made(tmp_path)
+    before = bytes_of(tmp_path)
+    monkeypatch.setattr("clinveil.lm.byte_pairs.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="tokenizers"):
+        made(tmp_path, force=True, vocabulary="bytes", model="lstm")
+    assert bytes_of(tmp_path) == before
+
+
 def test_a_foreign_folder_is_left_alone(tmp_path):
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "mine.txt").write_text("mine")
@@ -447,11 +456,12 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
     assert bytes_of(tmp_path) == {"vault/mine.txt": b"mine"}
 
 
-def test_what_a_kill_leaves_is_kept(tmp_path):
-    """Stopped before there was a model, the key stays: the same command goes on under it."""
+def test_what_a_stop_leaves_is_kept(tmp_path):
+    """Stopped once there is a model, its key stays: the same command goes on under it."""
 
     def stop(line):
-        raise KeyboardInterrupt
+        if "notes written" in line:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         synthesis(tmp_path, model="unigram", seed=None, say=stop).run()

@@ -18,6 +18,7 @@ from clinveil.files import private_folder, private_text, remove, whole
 from clinveil.files import sha256 as file_sha256
 from clinveil.finding import Finding
 from clinveil.keys import Key
+from clinveil.lm.byte_pairs import _need
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.ready import ready
@@ -95,6 +96,8 @@ class Synthesis:
             return load_trained(self.source, self.notes, self.settings, before=True)
         if self.settings.neural and self.settings.device != "cpu":
             device_named(self.settings.device)
+        if not self.settings.word_vocabulary:
+            _need()
         kept_aside(len(set(self.notes.patients)), self.settings.held_out)
         return None
 
