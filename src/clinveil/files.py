@@ -27,7 +27,13 @@ OLD = ".old"
 
 
 def default_vault(out: Path) -> Path:
-    """Where secrets go unless `--vault` names a folder: OUT.vault beside OUT."""
+    """Where secrets go unless `--vault` names a folder: OUT.vault beside OUT. Raises UsageError for no usable name."""
+    try:
+        out.name.encode()
+    except UnicodeEncodeError:
+        raise UsageError("the name of OUT is no UTF-8", remedy="name another place") from None
+    if out.name in ("", ".."):
+        raise UsageError("OUT is a folder that has no name of its own here", remedy="name a new file or folder")
     return out.with_name(out.name + ".vault")
 
 

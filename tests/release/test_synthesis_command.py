@@ -270,8 +270,10 @@ def test_names_that_the_model_knows_do_not_leave(tmp_path, capfd):
     assert not any(word.lower() in said.lower() for name in names for word in name)
     assert not (tmp_path / "o").exists()
     assert (tmp_path / "o.vault" / "model").exists()
-    # The feed is no setting of the notes: looked at without it, the same run comes to its end.
-    assert run(notes, "-o", tmp_path / "o", *FAST_FLAGS, *flags) == 0
+    # Fail closed: the same run without the feed would be another one, and its model is kept from it.
+    assert run(notes, "-o", tmp_path / "o", *FAST_FLAGS, *flags) == 2
+    assert "other settings" in capfd.readouterr().err
+    assert not (tmp_path / "o").exists()
 
 
 def perplexity(*arguments):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,8 +12,8 @@ import numpy as np
 
 from clinveil.corpus.formats import suffix_of
 from clinveil.corpus.people import read_patients
-from clinveil.errors import ClinveilError, GateError, UsageError
-from clinveil.files import private_folder, private_text, remove, whole
+from clinveil.errors import GateError
+from clinveil.files import private_text, whole
 from clinveil.files import sha256 as file_sha256
 from clinveil.finding import Finding
 from clinveil.keys import Key
@@ -39,18 +38,12 @@ from clinveil.release.synthesis.record import (
 )
 from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.sides import kept_aside
-from clinveil.release.synthesis.trained import STATE, Trained, load_trained, train_anew
+from clinveil.release.synthesis.trained import Trained, load_trained, train_anew
+from clinveil.release.synthesis.vault import MANIFEST, RunVault
 from clinveil.release.synthesis.write import Counts, Wanted, draw_notes, read_back, write_to
 
 Say = Callable[[str], None]
-MANIFEST, RUN = "manifest.json", "run.json"
 ALONE = "one file, without companions: an OUT without a suffix is a folder with README.md, manifest.json and SHA256SUMS"
-README = """The secrets of a run of `clinveil synthesize`. SECRET: none of this may leave.
-
-key.bin        every draw comes from it
-model/         the language model; it remembers the notes that it was trained on
-manifest.json  what was run, counts, gates and findings; no note text
-"""
 
 
 @dataclass
@@ -69,7 +62,6 @@ class Synthesis:
     source: Path | None
     say: Say
     mark: str | None = field(default=None, init=False)
-    _new_vault: bool = field(default=False, init=False)
 
     def run(self) -> list[Finding]:
         """Train (or go on, or take the model given), write, look, and let the notes out.
@@ -78,14 +70,14 @@ class Synthesis:
             GateError: a gate failed; the model stays in the vault, no note leaves. InputError, UsageError: see there.
         """
         before = self._refused_early()
-        key, seed = self._open()
+        place = RunVault(self.vault, self.out, self._asked(), self.settings.seed)
+        key, seed = place.open(force=self.settings.force)
         try:
             found = self._make(key, seed, before or self._model(seed))
-        except ClinveilError:
-            if self._new_vault and not self._begun():
-                remove(self.vault)  # a key that nothing was made with
+        except BaseException:
+            place.give_up()
             raise
-        remove(self.vault / STATE)
+        place.finish()
         return found
 
     def _refused_early(self) -> Trained | None:
@@ -119,49 +111,12 @@ class Synthesis:
         self.say(ALONE if suffix_of(self.out) else f"whoever receives {self.out.name} can check it: clinveil verify")
         return found
 
-    def _begun(self) -> bool:
-        """Whether the vault holds anything that a run could go on from, or that tells of one."""
-        return any((self.vault / made).exists() for made in ("model", STATE, MANIFEST))
-
-    def _open(self) -> tuple[Key, int]:
-        """The vault: new, or that of the same run unfinished; its key and seed."""
-        asked = self._asked()
-        if self.vault.exists() and self.settings.force and ((self.vault / RUN).exists() or _empty(self.vault)):
-            remove(self.vault)
-        if not (self.vault / RUN).exists():
-            if self.vault.exists() and not _empty(self.vault):
-                raise UsageError("is there already, and is no vault of this command", where=self.vault.name)
-            return self._new(asked)
-        if (self.vault / MANIFEST).exists() and self.out.exists():
-            raise UsageError("is the vault of a finished run", where=self.vault.name, remedy="another OUT, or --force")
-        before = json.loads((self.vault / RUN).read_text(encoding="utf-8"))
-        if before["asked"] != asked:
-            if not self._begun():
-                remove(self.vault)  # it failed before it had made anything
-                return self._new(asked)
-            remedy = "give the same settings and notes to go on, or --force to start over"
-            raise UsageError("an unfinished run with other settings or notes", where=self.vault.name, remedy=remedy)
-        return self._key(), int(before["training_seed"])
-
-    def _new(self, asked: str) -> tuple[Key, int]:
-        given = self.settings.seed
-        key = Key.generate() if given is None else Key.from_seed(given)
-        seed = secrets.randbelow(2**31) if given is None else given
-        private_folder(self.vault)
-        self._new_vault = True
-        key.save(self.vault / "key.bin")
-        private_text(self.vault / "README.txt", README)
-        private_text(self.vault / RUN, json.dumps({"asked": asked, "training_seed": seed}) + "\n")
-        return key, seed
-
-    def _key(self) -> Key:
-        given = self.settings.seed
-        return Key.load(self.vault / "key.bin") if given is None else Key.from_seed(given)
-
     def _asked(self) -> str:
         """A hash of the notes and of all settings that change what comes out."""
         free = {"workers", "quiet", "force", "batch", "device", "patients"}
         hashed = sha256(self.settings.model_dump_json(exclude=free).encode())
+        if self.settings.patients is not None:  # a gate that failed with the names must not be passed by without them
+            hashed.update(file_sha256(self.settings.patients).encode())
         if self.source is not None:
             hashed.update(folder_digest(self.source).encode())
         for row in zip(self.notes.note_ids, self.notes.patients, self.notes.texts, strict=True):
@@ -208,10 +163,6 @@ def folder_digest(folder: Path) -> str:
     """SHA-256 of the files of a folder and their names; "" where there is none."""
     files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
     return " ".join(f"{file.name} {file_sha256(file)}" for file in files)
-
-
-def _empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _truncated(counts: Counts) -> Finding:

@@ -55,6 +55,8 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
         raise unknown
     try:
         share, seed = float(split["share"]), int(split["seed"])
+        if not 0 < share < 1 or not 0 <= seed < 2**63:
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise unknown from None
     sides = split_sides(notes, share, seed)
