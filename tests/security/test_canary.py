@@ -123,11 +123,11 @@ def _good() -> list[list[str]]:
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],
         ["evaluate", "nli", "vectors", "--train", "sentences.csv", "--json", "findings-nli.json", *nli],
         ["evaluate", "classification", notes, "obf.parquet", "--label", "diagnosis_group", "--min-class", "5"],
-        ["attack", "copies", "obf.parquet", "--training", notes, "--held-out", notes],
         [*study, "-o", "study", "--max-documents", "150", "--workers", "1"],
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
         ["prepare", "medtext", notes, "-o", "medtext", "--train", "60", "--valid", "9", "--test", "40"],
+        ["attack", "copies", "obf.parquet", *SIDES],
         ["synthesize", SOME, "-o", "synthetic", *model, *wrote, "--json", "findings-synthesize.json"],
         ["synthesize", SOME, "-o", "pieces.csv", *model, *wrote, "--vocabulary", "bytes", "--vocabulary-size", "400"],
         ["synthesize", SOME, "-o", "counted.jsonl", "--model", "unigram", *wrote],
@@ -142,6 +142,7 @@ def _good() -> list[list[str]]:
     ]
 
 
+SIDES = ["--training", "medtext/train.parquet", "--held-out", "medtext/test.parquet"]
 MEMBERS = ["--from", "synthetic.vault/model", "--synthetic", "synthetic", "--json", "findings-membership.json"]
 
 
@@ -161,6 +162,7 @@ def _bad() -> list[list[str]]:
     bad += [["synthesize", NOTES, "-o", "never", "--from", "out"]]
     bad += [["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")]
     bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
+    bad += [["attack", "copies", "obf.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
     return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
 
 

@@ -169,3 +169,19 @@ def test_after_a_kill_the_same_command_goes_on(tmp_path):
     done = subprocess.run([*run, "quick"], capture_output=True, text=True, check=True).stdout
     assert "1 of 2" in done
     assert json.loads(done.splitlines()[-1].replace("'", '"')) == [{"number": n} for n in range(3)]
+
+
+def test_a_secret_folder_of_another_command_is_no_study(tmp_path):
+    (tmp_path / "medtext").mkdir(mode=0o700)
+    for name in ("SECRET.txt", "train.parquet"):
+        (tmp_path / "medtext" / name).write_text("mine")
+    with pytest.raises(UsageError, match="no study's"), study_folder(tmp_path / "medtext"):
+        pass
+    assert (tmp_path / "medtext" / "SECRET.txt").read_text() == "mine"
+
+
+def test_a_study_stopped_before_its_first_task_goes_on(tmp_path):
+    with study_folder(tmp_path / "study") as store:
+        store.root.rmdir()
+    with study_folder(tmp_path / "study") as store:
+        assert store.root.is_dir()

@@ -101,6 +101,13 @@ def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[s
         say(f"{number} of {len(waiting)}: {work.title}")
 
 
+def _a_study(out: Path) -> bool:
+    """Whether a run of ours may work there; other commands mark their secrets by the same name."""
+    if not out.is_dir():
+        return False
+    return ((out / "tasks").is_dir() and (out / MARK).exists()) or {p.name for p in out.iterdir()} <= {MARK, "lock"}
+
+
 @contextmanager
 def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Iterator[Store]:
     """Open DIR for one run at a time: made new, or that of an earlier run of a study.
@@ -113,7 +120,7 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
     Raises:
         UsageError: something else is there, or another run is at work in it.
     """
-    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not _a_study(out):
         raise UsageError("is there already and is no study's", where=out.name, remedy="name another place")
     private_folder(out)
     if not (out / MARK).exists():
