@@ -16,7 +16,6 @@ import pytest
 from clinveil.corpus.demo.stream import demo_notes
 
 # One worker runs every command once for all tests of this file.
-pytestmark = pytest.mark.xdist_group("canary")
 
 # Words that no lexicon holds; each stands in the notes of at most four patients.
 CANARIES = ("zyqquavex", "brunthwock", "Ölmquîrst", "Қызқұрттан", "vexilloquart", "pfnordling", "QWERTZUIOPLAN")

@@ -25,7 +25,6 @@ from clinveil.study.clinicalnlp_2019.tables import tables
 from clinveil.study.plain import markdown
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.xdist_group("study-clinicalnlp-2019")  # one worker does the study once
 TINY = {"size": "tiny", "words": 8_000, "valid": 10, "test": 40, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
 PATIENTS = 50
 

@@ -27,7 +27,6 @@ from clinveil.study.jamia_2020.treat import Setting
 from clinveil.study.plain import Table, interval, markdown, number
 from clinveil.tokens import words
 
-pytestmark = pytest.mark.xdist_group("study-jamia-2020")  # one worker does the study once
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
 
 
