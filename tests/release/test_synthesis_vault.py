@@ -61,12 +61,21 @@ def test_a_replacement_that_fails_late_keeps_the_old_vault_aside_until_one_succe
         for _ in range(2):  # and a second try does not take the unfinished vault for the old one
             with pytest.raises(KeyboardInterrupt):
                 synthesis(tmp_path, force=True, **UNIGRAM).run()
-            assert (tmp_path / "vault.old" / "key.bin").read_bytes() == key
+            assert (tmp_path / ".vault.replaced" / "key.bin").read_bytes() == key
             assert (tmp_path / "out.csv").read_bytes() == notes
     finished(tmp_path, force=True)
-    assert not (tmp_path / "vault.old").exists()
+    assert not (tmp_path / ".vault.replaced").exists()
     assert (tmp_path / "vault" / "key.bin").read_bytes() != key
     assert (tmp_path / "out.csv").read_bytes() != notes
+
+
+@pytest.mark.parametrize("name", ["vault.old", ".vault.replaced"])
+def test_a_folder_of_somebody_else_beside_the_vault_is_left_alone(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "backup.txt").write_text("mine")
+    for force in (False, True):
+        finished(tmp_path, force=force)
+        assert (tmp_path / name / "backup.txt").read_text() == "mine"
 
 
 def test_a_stop_before_the_key_was_written_costs_nothing(tmp_path, monkeypatch):

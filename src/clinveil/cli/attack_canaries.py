@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.lm.recipe import ModelSettings
 from clinveil.settings import NotesSettings, RunSettings, flag
 
@@ -47,14 +48,6 @@ def canaries(
     seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
     read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
     run = CanaryRun(settings, seed, settings.each, settings.repeats, settings.workers)
-    found = run(read, _quiet if settings.quiet else _say)
+    found = run(read, say_unless(settings.quiet))
     title = f"canaries in {notes.name}, {settings.model} {settings.size} (seed {seed}; chance is 1.44 bits)"
     say_findings("attack canaries", found, seed=seed, json_out=json, title=title)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

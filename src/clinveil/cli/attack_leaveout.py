@@ -10,6 +10,7 @@ import typer
 
 from clinveil.attack.leaveout.settings import LeaveOutSettings
 from clinveil.cli.options import JsonOut, settings_command
+from clinveil.cli.progress import say_unless
 
 if TYPE_CHECKING:
     from clinveil.finding import Finding
@@ -43,7 +44,7 @@ def leaveout(
 
         need_torch()
     read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
-    say: Say = _quiet if settings.quiet else _say
+    say: Say = say_unless(settings.quiet)
     if settings.mode == "unigram":
         found = _unigram(read, settings, seed)
     else:
@@ -85,11 +86,3 @@ def _models(notes: PlainNotes, settings: LeaveOutSettings, seed: int, out: Path,
         write_findings(out / FINDINGS, "attack leaveout", found, seed=seed)
     say(f"SECRET: all of {out.name}; {out.name}/units-*.csv has a row a unit")
     return found
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from clinveil.cli.options import Out, Vault, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.settings import NotesSettings, PhiSettings, RunSettings, flag
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def deidentify(
     refuse_nested(OUT=out, **{"--patients": settings.patients})
     refuse_existing(out, force=settings.force)
     os.umask(0o077)  # half-written notes are as secret as whole ones
-    say = _quiet if settings.quiet else _say
+    say = say_unless(settings.quiet)
     corpus = open_corpus(notes, settings)
     with _open_vault(secrets, settings.seed) as key, whole(out, force=settings.force) as part:
         remover = _remover(settings, key)
@@ -274,11 +275,3 @@ def _report(totals: _Totals, say: Callable[[str], None]) -> None:
     for label, count in totals.labels.most_common():
         tagged = f" ({totals.tagged[label]} as a tag: no surrogate could be made)" if totals.tagged[label] else ""
         say(f"  {label:12} {count}{tagged}")
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import Out, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.settings import NotesSettings, RunSettings, VectorSettings, flag
 
 app = typer.Typer(add_completion=False)
@@ -37,7 +38,7 @@ def embed(
     refuse_nested(OUT=out, NOTES=notes)
     refuse_existing(out, force=settings.force)
     os.umask(0o077)  # half-written vectors are as secret as whole ones
-    say = _quiet if settings.quiet else _say
+    say = say_unless(settings.quiet)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     say(f"seed {seed} (public; --seed {seed} with --workers 1 makes the same vectors again)")
     corpus = open_corpus(notes, settings)
@@ -50,14 +51,6 @@ def embed(
     if out.suffix in (".vec", ".txt", ".bin"):
         say(f"a {out.suffix} file holds no counts: the rare-word floor will be counted on the notes at hand")
     typer.echo("SECRET: word vectors give away words of the notes; keep them where the notes are kept", err=True)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass
 
 
 def _progress(say: Callable[[str], None]) -> Callable[[int, int], None] | None:

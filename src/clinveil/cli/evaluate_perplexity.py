@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.lm.recipe import ModelSettings
 from clinveil.settings import NotesSettings, RunSettings, flag
 
@@ -133,7 +134,7 @@ def _models(
     said.look(Seen.of(seen), test)
     vocabulary = make_vocabulary(seen, settings)
     encoded = encode(seen.texts, vocabulary)
-    say = _quiet if settings.quiet else _say
+    say = say_unless(settings.quiet)
     model, _ = train_model(seen, encoded, vocabulary, settings, seed=seed, threads=settings.workers, say=say)
     return model, train_unigram(encoded, vocabulary)
 
@@ -151,11 +152,3 @@ def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
         return Seen.of(split_as_before(test, split, "model").training)
     except ClinveilError:
         return None  # other notes, or some of these: it cannot tell, and the findings say so
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

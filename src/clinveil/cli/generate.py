@@ -8,6 +8,7 @@ from collections.abc import Callable
 import typer
 
 from clinveil.cli.options import Out, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.settings import RunSettings, flag
 
 app = typer.Typer(add_completion=False)
@@ -25,7 +26,7 @@ def generate(settings: GenerateSettings, out: Out) -> None:
     """Write an invented corpus of consultation notes: notes, patients, codes and gold PHI spans."""
     from clinveil.corpus.demo import write_demo
 
-    say = _quiet if settings.quiet else _say
+    say = say_unless(settings.quiet)
     say(f"seed {settings.seed}, {settings.patients} patients; all of it is invented")
     made = write_demo(
         out,
@@ -38,14 +39,6 @@ def generate(settings: GenerateSettings, out: Out) -> None:
     say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
     for file in made.files:
         typer.echo(str(file))
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass
 
 
 def _progress(say: Callable[[str], None], patients: int) -> Callable[[int], None]:

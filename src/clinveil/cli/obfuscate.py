@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clinveil.cli.options import Out, Vault, settings_command
+from clinveil.cli.progress import say as say_aloud
+from clinveil.cli.progress import say_unless
 from clinveil.settings import ChannelSettings, NotesSettings, RunSettings, VectorSettings
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def obfuscate(
     safe = vault or default_vault(out)
     _refuse_places(notes, out, safe, vectors, force=settings.force)
     os.umask(0o077)
-    say = _quiet if settings.quiet else _say
+    say = say_unless(settings.quiet)
     corpus = open_corpus(notes, settings)
     if corpus.columns.patient_id is None:
         say("no patient column: each note counts as a patient of its own")
@@ -87,7 +89,7 @@ def obfuscate(
     for line in _lines(tally):
         say(line)
     if settings.seed is not None:
-        _say(TEST_SEED)
+        say_aloud(TEST_SEED)
 
 
 def _refuse_places(notes: Path, out: Path, vault: Path, vectors: Path | None, *, force: bool) -> None:
@@ -230,11 +232,3 @@ def _lines(tally: Tally) -> Iterator[str]:
     yield f"numbers  {tally.numbers}: {tally.masked} masked, {tally.numbers - tally.masked} dropped"
     yield f"marks    {tally.punct}: {tally.copied} copied, {tally.punct - tally.copied} dropped; others {tally.other}"
     yield f"released {tally.released} tokens, {tally.self_replaced} of them the word that stood there"
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

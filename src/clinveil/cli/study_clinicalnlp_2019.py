@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, Out, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.study.clinicalnlp_2019.settings import StudySettings
 
 app = typer.Typer(add_completion=False)
@@ -29,17 +30,9 @@ def clinicalnlp_2019(
     from clinveil.study.clinicalnlp_2019.tables import tables
     from clinveil.study.plain import markdown
 
-    results = run_study(notes, out, settings, _quiet if settings.quiet else _say)
+    results = run_study(notes, out, settings, say_unless(settings.quiet))
     if json_out:
         write_findings(json_out, "study clinicalnlp-2019", results.findings, seed=settings.seed)
     if json_out != "-":
         typer.echo(markdown(tables(results)))
     typer.echo(f"SECRET: all of {out.name}; begin with {out.name}/study.html", err=True)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, Out, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.errors import UsageError
 from clinveil.study.jamia_2020.settings import StudySettings
 
@@ -37,7 +38,7 @@ def jamia_2020(
     from clinveil.study.plain import markdown
 
     references = dict(map(_named, reference_vectors or ()))
-    say = _quiet if settings.quiet else _say
+    say = say_unless(settings.quiet)
     results = run_study(notes, out, settings, pairs=tuple(pairs or ()), references=references, say=say)
     if json_out:
         write_findings(json_out, "study jamia-2020", results.everything, seed=settings.seed)
@@ -52,11 +53,3 @@ def _named(said: str) -> tuple[str, Path]:
     if not (name and equals and path):
         raise UsageError("--reference-vectors takes NAME=FILE")
     return name, Path(path)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, Out, settings_command
+from clinveil.cli.progress import say_unless
 from clinveil.study.jmir_2020.settings import StudySettings
 
 app = typer.Typer(add_completion=False)
@@ -32,17 +33,9 @@ def jmir_2020(
     from clinveil.study.jmir_2020.run import run_study
     from clinveil.study.jmir_2020.tables import markdown, tables
 
-    results = run_study(notes, patients, codes, out, settings, _quiet if settings.quiet else _say)
+    results = run_study(notes, patients, codes, out, settings, say_unless(settings.quiet))
     if json_out:
         write_findings(json_out, "study jmir-2020", results.everything, seed=settings.seed)
     if json_out != "-":
         typer.echo(markdown(tables(results)))
     typer.echo(f"SECRET: all of {out.name}; begin with {out.name}/study.html", err=True)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass

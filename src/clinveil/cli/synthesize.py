@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from clinveil.cli.options import JsonOut, Out, Vault, settings_command
+from clinveil.cli.progress import say, say_unless
 from clinveil.release.synthesis.settings import SynthesisSettings
 
 app = typer.Typer(add_completion=False)
@@ -46,17 +46,8 @@ def synthesize(
     os.umask(0o077)
     read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
     with locked(safe.with_name(f".{safe.name}.lock")):
-        synthesis = Synthesis(settings, read, out, safe, source, _quiet if settings.quiet else _say)
+        synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
         found = synthesis.run()
     say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")
     if synthesis.mark:
-        _say(synthesis.mark)
-
-
-def _say(line: str) -> None:
-    with suppress(BrokenPipeError):  # who reads the progress may stop; the notes are written all the same
-        typer.echo(line, err=True)
-
-
-def _quiet(line: str) -> None:
-    pass
+        say(synthesis.mark)

@@ -29,7 +29,7 @@ class BytePairs:
     kind = "bytes"
 
     def __init__(self, model: str) -> None:
-        _need()
+        need_byte_pairs()
         from tokenizers import Tokenizer
 
         try:
@@ -69,7 +69,7 @@ def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
     Raises:
         InputError: a size below 257. MissingExtra: `tokenizers` is not installed.
     """
-    _need()
+    need_byte_pairs()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if size < SMALLEST:
@@ -85,6 +85,7 @@ def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
     return BytePairs(json.dumps(json.loads(tokenizer.to_str()), sort_keys=True))
 
 
-def _need() -> None:
+def need_byte_pairs() -> None:
+    """Raise MissingExtra where `tokenizers` is not installed."""
     if find_spec("tokenizers") is None:
         raise MissingExtra("tokenizers", "neural")

@@ -39,7 +39,7 @@ def lines(
     says = "; ".join(f"{p.series}{' (broken line)' if p.dashed else ''}, {p.at}: {p.value:.3g}" for p in points)
     legend: Legend = tuple(zip(POINTS, names, strict=False))
     if any(point.dashed for point in points):
-        legend = (*legend, ("dash", "see the caption"))
+        legend = (*legend, ("dash", "broken line"))
     return Figure(ident, caption, says, legend, page_svg(_spec(points, names, order, x, y), ident, caption, says))
 
 

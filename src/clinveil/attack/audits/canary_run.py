@@ -22,14 +22,14 @@ from clinveil.attack.canaries import (
     phrase_family,
     planted,
 )
+from clinveil.attack.leaveout.from_text import written
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.finding import Finding
-from clinveil.keys import Key
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
 from clinveil.lm.ready import ready
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing, lanes_for, write_notes
+from clinveil.lm.sampling import Drawing, lanes_for
 from clinveil.lm.train import make_vocabulary, train_model
 
 COMMON, NAMES = 200, 300
@@ -64,8 +64,8 @@ class CanaryRun:
         with_canaries = read_notes(planted(as_corpus(notes), canaries, rng), prepared=True)
         model, encoded = self._train(with_canaries, canaries, say)
         own = {"model": model.kind, "from": "the model"}
+        text = [] if model.kind == "ngram" else self._write(model, encoded)
         with ready(model, threads=self.threads):
-            text = [] if model.kind == "ngram" else self._write(model, encoded)
             bits = exposures(canaries, score_of(model), rng)
         numbers = tuple(map(str, range(len(text))))
         released = PlainNotes(tuple(text), numbers, numbers)
@@ -90,14 +90,9 @@ class CanaryRun:
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes) -> list[str]:
         """Synthetic notes of so many tokens, under a public key."""
-        made, text = 0, []
         drawing = Drawing(lanes_for(len(encoded)), int(encoded.lengths.max()))
-        for note in write_notes(model, Key.from_seed(self.seed), drawing):
-            text.append(model.vocabulary.decode(note.ids.tolist()))
-            made += note.ids.size + 1  # its end: notes without a word come to an end too
-            if made >= encoded.ids.size:
-                return text
-        return text
+        notes = written(model, encoded.ids.size, self.seed, drawing, threads=self.threads)
+        return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 
 
 def families(notes: PlainNotes, rng: Generator) -> list[Family]:

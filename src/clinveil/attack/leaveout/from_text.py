@@ -27,11 +27,11 @@ def logs_from_text(model: LanguageModel, data: AuditData, words: int, seed: int,
     return units_logs(Ngram(notes, data.vocabulary), data)
 
 
-def written(model: LanguageModel, tokens: int, seed: int, drawing: Drawing) -> EncodedNotes:
+def written(model: LanguageModel, tokens: int, seed: int, drawing: Drawing, *, threads: int = 1) -> EncodedNotes:
     """Synthetic notes of so many tokens, under the key of a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     rows, made = [], 0
-    with ready(model):
+    with ready(model, threads=threads):
         for note in write_notes(model, Key.from_seed(seed), drawing):
             rows.append(np.concatenate([note.ids, end]))
             made += rows[-1].size  # with its end: notes without a word come to an end too

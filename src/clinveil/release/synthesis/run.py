@@ -17,7 +17,7 @@ from clinveil.files import private_text, whole
 from clinveil.files import sha256 as file_sha256
 from clinveil.finding import Finding
 from clinveil.keys import Key
-from clinveil.lm.byte_pairs import _need
+from clinveil.lm.byte_pairs import need_byte_pairs
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.ready import ready
@@ -89,7 +89,7 @@ class Synthesis:
         if self.settings.neural and self.settings.device != "cpu":
             device_named(self.settings.device)
         if not self.settings.word_vocabulary:
-            _need()
+            need_byte_pairs()
         kept_aside(len(set(self.notes.patients)), self.settings.held_out)
         return None
 

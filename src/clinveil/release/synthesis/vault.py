@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.errors import InputError, UsageError
-from clinveil.files import OLD, private_folder, private_text, remove
+from clinveil.files import private_folder, private_text, remove
 from clinveil.keys import Key
 from clinveil.release.synthesis.trained import STATE
 
 MANIFEST, RUN, KEY = "manifest.json", "run.json", "key.bin"
+ASIDE = ".replaced"
 SCHEMA = "clinveil.synthesis-run/1"
 README = """The secrets of a run of `clinveil synthesize`. SECRET: none of this may leave.
 
@@ -38,8 +39,8 @@ class RunVault:
 
     @property
     def aside(self) -> Path:
-        """Where the vault of a finished run waits while `--force` makes another."""
-        return self.path.with_name(self.path.name + OLD)
+        """Where the vault of a finished run waits while `--force` makes another: a name that nobody else gives."""
+        return self.path.with_name(f".{self.path.name}{ASIDE}")
 
     @property
     def begun(self) -> bool:
@@ -58,8 +59,8 @@ class RunVault:
             if self.path.exists() and not _empty(self.path):
                 raise UsageError("is there already, and is no vault of this command", where=self.path.name)
             return self._new()
-        before = self._before()
-        if (self.path / MANIFEST).exists() and self.out.exists() and not self.aside.exists():
+        before = self._before(self.path)
+        if (self.path / MANIFEST).exists() and self.out.exists() and not self._ours(self.aside):
             raise UsageError("is the vault of a finished run", where=self.path.name, remedy="another OUT, or --force")
         if before["asked"] == self.asked and (self.path / KEY).exists():
             own = self.public_seed
@@ -73,38 +74,39 @@ class RunVault:
     def finish(self) -> None:
         """The notes are out: what only an unfinished run needs goes, and so does the vault that this one replaces."""
         remove(self.path / STATE)
-        remove(self.aside)
+        if self._ours(self.aside):
+            remove(self.aside)
 
     def give_up(self) -> None:
         """A key that nothing was made with goes; the vault of the run that was to be replaced comes back."""
         if not self.begun:
             remove(self.path)
-            if self.aside.exists():
+            if self._ours(self.aside):
                 self.aside.replace(self.path)
 
     def _clear(self) -> None:
         """Make room for another run; the vault of notes that are still there is kept until that has succeeded."""
-        if not self.path.exists() or not (self._ours() or _empty(self.path)):
+        if not self.path.exists() or not (self._ours(self.path) or _empty(self.path)):
             return
         if (self.path / MANIFEST).exists() and self.out.exists() and not self.aside.exists():
             self.path.replace(self.aside)
         else:
             remove(self.path)
 
-    def _ours(self) -> bool:
+    def _ours(self, folder: Path) -> bool:
         try:
-            return bool(self._before())
+            return bool(self._before(folder))
         except InputError:
             return False
 
-    def _before(self) -> dict[str, Any]:
+    def _before(self, folder: Path) -> dict[str, Any]:
         try:
-            said = json.loads((self.path / RUN).read_text(encoding="utf-8"))
+            said = json.loads((folder / RUN).read_text(encoding="utf-8"))
             if said["schema"] != SCHEMA or not isinstance(said["asked"], str) or type(said["training_seed"]) is not int:
                 raise ValueError
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             remedy = "bring it back from a copy, or name another --vault"
-            raise InputError(f"{RUN} is damaged, or of something else", where=self.path.name, remedy=remedy) from None
+            raise InputError(f"{RUN} is damaged, or of something else", where=folder.name, remedy=remedy) from None
         return dict(said)
 
     def _new(self) -> tuple[Key, int]:
