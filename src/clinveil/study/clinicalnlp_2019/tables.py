@@ -263,7 +263,7 @@ def analysis(results: Results) -> Table:
     ]
     if rise is not None:
         remarks.append(
-            f"Planted names: the score of patients with a planted full name is {number(rise.value, 2)} nats "
+            f"Planted names: the score of patients with a planted full name is {shown(rise, 2)} nats "
             f"higher than of those without (P {_p(rise)}, {rise.detail['planted']} of {rise.n}); the largest "
             f"difference fell on the name in {shown(on_name, 2)} of them (chance {number(_chance(on_name), 4)})."
         )
