@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from clinveil.files import private_text
 
 SCHEMA = "clinveil.findings/1"
 Better = Literal["lower", "higher"]
+ControlKind = Literal["negative", "positive"]
 Detail = Mapping[str, float | int | str | bool | None]
 
 
@@ -33,13 +34,18 @@ class Finding:
     Attributes:
         measure: `room.name`, for example `attack.names`.
         value: the number; None where it could not be had, with `detail["why"]`.
-        low, high: a 95 % interval unless `detail["interval"]` says otherwise.
-        n: how many things were counted (tokens, notes, patients, pairs: `detail["unit"]`).
-        chance: what guessing scores on this case, computed for it.
-        control: what the same measure scores where nothing is to be found (or as the detail says).
+        low, high: a 95 % interval unless `method` says otherwise.
+        n: how many things were counted, in `unit`s (tokens, notes, patients, pairs).
+        chance: what guessing scores on this case, computed for it; `chance_is` says what was guessed.
+        control: what the same measure scores on a case whose answer is known; `control_is` says which.
+        control_kind: "negative" where nothing is to be found, "positive" where all is: the attack must find it.
         better: the direction that is good.
         source: the paper and its table or equation, or the section of the documentation.
-        detail: numbers and labels only; never note text, a word of a note, a path or an id.
+        count: how many of the n were hits, where the value is a share.
+        p: a P value; `p_is` says of which test.
+        method: how low and high were made, and their level.
+        question: what was asked, in words, where the measure's own text does not say it.
+        detail: numbers and labels of this measure alone; never note text, a word of a note, a path or an id.
 
     Raises:
         InputError: NaN or infinity anywhere, a null number without `detail["why"]`, or an interval upside down.
@@ -55,16 +61,29 @@ class Finding:
     control: float | None = None
     source: str = ""
     detail: Detail = field(default_factory=dict)
+    _: KW_ONLY
+    unit: str = ""
+    count: int | None = None
+    p: float | None = None
+    p_is: str = ""
+    method: str = ""
+    chance_is: str = ""
+    control_is: str = ""
+    control_kind: ControlKind | None = None
+    question: str = ""
 
     def __post_init__(self) -> None:
         if "." not in self.measure:
             raise InputError(f"a measure is named room.name, not {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
-        for name in ("value", "low", "high", "chance", "control"):
+        for name, value in _lifted(self.detail).items():  # until every producer fills the fields
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+        for name in ("value", "low", "high", "chance", "control", "p"):
             number = getattr(self, name)
             if number is not None:
                 object.__setattr__(self, name, float(number))
-        numbers = [self.value, self.low, self.high, self.chance, self.control]
+        numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
         numbers += [v for v in self.detail.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
             raise InputError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
@@ -75,15 +94,36 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary."""
-        return {**{k: getattr(self, k) for k in _ORDER}, "detail": dict(self.detail)}
+        return {**{k: getattr(self, k) for k in (*_ORDER, *_TYPED)}, "detail": dict(self.detail)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
-        """The finding of a dictionary made by `as_dict`; unknown keys are refused by the constructor."""
+        """The finding of a dictionary made by `as_dict`, or by a version that kept the typed fields in its detail.
+
+        Raises TypeError for unknown keys.
+        """
         return cls(**data)
 
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
+_TYPED = ("unit", "count", "p", "p_is", "method", "chance_is", "control_is", "control_kind", "question")
+_LIFT = {
+    "unit": ("unit", str),
+    "count": ("count", int),
+    "p": ("p", float),
+    "p_is": ("p_is", str),
+    "interval": ("method", str),
+    "chance": ("chance_is", str),
+    "chance_is": ("chance_is", str),
+    "control": ("control_is", str),
+    "control_is": ("control_is", str),
+    "question": ("question", str),
+}
+
+
+def _lifted(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The typed fields that an older finding has in its detail."""
+    return {name: detail[key] for key, (name, kind) in _LIFT.items() if isinstance(detail.get(key), kind)}
 
 
 def _plain(value: Any) -> float | int | str | bool | None:
