@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
 from clinveil.phi.catalogue import detectors
 from clinveil.phi.detector import RuleDetector
 from clinveil.phi.note import NoteView
 from clinveil.phi.places import places
-from clinveil.phi.required import NOTHING, Literal, Run, Strings, required
+from clinveil.phi.required import required
 
 RULES = [
     pytest.param(rule.pattern, id=f"{detector.name}-{number}")

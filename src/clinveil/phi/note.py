@@ -14,8 +14,8 @@ from clinveil.spans import LABELS, Span
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
+    from clinveil.phi.anchors import Reach
     from clinveil.phi.places import Spot
-    from clinveil.phi.required import Reach
 
 _NUMBER = re.compile(r"[^\x00-/:-\x7f]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from clinveil.phi.anchors import EDGE, MANY, NEAR, Literal, Reach, Run, Strings
 from clinveil.phi.note import NoteView
-from clinveil.phi.required import EDGE, MANY, NEAR, Literal, Reach, Run, Strings, required
+from clinveil.phi.required import required
 
 # The letters other than ASCII ones that match an ASCII letter where case is ignored (a test looks at all characters).
 _ASCII_OF = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")

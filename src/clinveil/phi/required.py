@@ -12,151 +12,53 @@ is taken to match anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from clinveil.phi.anchors import (
+    ALL,
+    ANYTHING,
+    ASCII,
+    DIGITS,
+    EDGE,
+    LETTERS,
+    MANY,
+    NOTHING,
+    NUMERIC,
+    OTHERS,
+    Anchor,
+    Literal,
+    Reach,
+    Run,
+    Strings,
+    mask,
+)
+
 _parser = import_module("re._parser")
 _op = import_module("re._constants")
 
-MANY = 1 << 20
-"""A width that no note has: unbounded."""
-NEAR = 4
-"""So few places before a spot are tried one by one."""
-EDGE = "|"
-"""In a string: no ASCII letter stands here."""
 _MOST_STRINGS = 256
 _MOST_ITEMS = 8
 _FAR = 64
 
-
-def _mask(characters: Iterable[str]) -> int:
-    return sum({1 << ord(c) for c in characters})
-
-
-_OTHERS = 1 << 128
-_ALL = (1 << 129) - 1
-_ASCII = [chr(code) for code in range(128)]
-_LETTERS = _mask(c for c in _ASCII if c.isalpha())
-_DIGITS = _mask("0123456789")
-_NUMERIC = _DIGITS | _OTHERS
 _CATEGORIES = {
-    _op.CATEGORY_DIGIT: _DIGITS | _OTHERS,
-    _op.CATEGORY_SPACE: _mask(c for c in _ASCII if c.isspace()) | _OTHERS,
-    _op.CATEGORY_WORD: _LETTERS | _DIGITS | _mask("_") | _OTHERS,
+    _op.CATEGORY_DIGIT: DIGITS | OTHERS,
+    _op.CATEGORY_SPACE: mask(c for c in ASCII if c.isspace()) | OTHERS,
+    _op.CATEGORY_WORD: LETTERS | DIGITS | mask("_") | OTHERS,
 }
 _CATEGORIES |= {
-    _op.CATEGORY_NOT_DIGIT: _ALL & ~_DIGITS,
-    _op.CATEGORY_NOT_SPACE: _ALL & ~_CATEGORIES[_op.CATEGORY_SPACE] | _OTHERS,
-    _op.CATEGORY_NOT_WORD: _ALL & ~_CATEGORIES[_op.CATEGORY_WORD] | _OTHERS,
+    _op.CATEGORY_NOT_DIGIT: ALL & ~DIGITS,
+    _op.CATEGORY_NOT_SPACE: ALL & ~_CATEGORIES[_op.CATEGORY_SPACE] | OTHERS,
+    _op.CATEGORY_NOT_WORD: ALL & ~_CATEGORIES[_op.CATEGORY_WORD] | OTHERS,
 }
-# How often characters stand in notes, roughly: it chooses between filters and changes no result.
-_SHARE = (
-    dict.fromkeys(_ASCII, 0.0005)
-    | {c: 0.0015 for c in _ASCII if c.isupper() or c.isdigit()}
-    | dict(zip("eaintorsldchmupfgybvwkxqzj", (90 / 1.14**n / 1000 for n in range(26)), strict=True))
-    | {" ": 0.16, EDGE: 0.2, ".": 0.013, ",": 0.011, "\n": 0.005, "-": 0.003, "/": 0.001}
-)
-
-
-@cache
-def _share(chars: int) -> float:
-    return min(1.0, sum(share for c, share in _SHARE.items() if chars >> ord(c) & 1))
-
-
-class Reach(NamedTuple):
-    """What a piece of a pattern can consume: ASCII characters as bits, all others as one more, and how many."""
-
-    chars: int = 0
-    low: int = 0
-    high: int = 0
-
-    def then(self, other: Reach) -> Reach:
-        """This piece, and after it another."""
-        return Reach(self.chars | other.chars, self.low + other.low, min(MANY, self.high + other.high))
-
-    def either(self, other: Reach) -> Reach:
-        """This piece or another."""
-        return Reach(self.chars | other.chars, min(self.low, other.low), max(self.high, other.high))
-
-    def times(self, low: int, high: int) -> Reach:
-        """This piece over and over."""
-        return Reach(self.chars, self.low * low, min(MANY, self.high * high))
-
-    def source(self) -> str:
-        """A pattern of as many characters of these."""
-        listed = "".join(f"\\x{code:02x}" for code in range(128) if self.chars >> code & 1 != self.chars >> 128)
-        sign = f"[{'^' * (self.chars >> 128)}{listed}]" if listed else r"[\s\S]"
-        return f"{sign}{{{self.low},{self.high if self.high < MANY else ''}}}"
-
-
-ANYTHING = Reach(_ALL, 0, MANY)
-NOTHING = Reach()
-
-
-class Literal(NamedTuple):
-    """A string of ASCII letters and edges; in lower case where it stands for any case."""
-
-    text: str
-    any_case: bool
-
-
-class Strings(NamedTuple):
-    """One of these stands in every match, after what `before` can consume."""
-
-    literals: frozenset[Literal]
-    before: Reach
-
-    @property
-    def cost(self) -> float:
-        """Expected work for each character of a note."""
-        found = sum(reduce(lambda p, c: p * _SHARE[c], text, 2.0 if folded else 1.0) for text, folded in self.literals)
-        return found * _work(self.before)
-
-
-class Run(NamedTuple):
-    """Such runs of characters stand in every match, after what `before` can consume."""
-
-    items: tuple[Reach, ...]
-    before: Reach
-
-    @property
-    def digits(self) -> int:
-        """How many digits in a row, where it is nothing else; else 0."""
-        return self.items[0].low if len(self.items) == 1 and not self.items[0].chars & ~_NUMERIC else 0
-
-    @property
-    def signs(self) -> str:
-        """The few ASCII characters of which it is one, where it is nothing else; else none."""
-        chars = self.items[0].chars
-        few = len(self.items) == 1 and self.items[0].low == 1 and chars < _OTHERS and chars.bit_count() <= 3
-        return "".join(c for c in _ASCII if few and chars >> ord(c) & 1)
-
-    @property
-    def cost(self) -> float:
-        """Expected work for each character of a note; a look for digits is shared between rules, signs are quick."""
-        found = reduce(lambda p, item: p * _share_of(item), self.items, 1.0) * _work(self.before)
-        return found if self.digits else found + (0.001 if self.signs else 0.04 + _share(self.items[0].chars) * 0.2)
-
-
-def _share_of(item: Reach) -> float:
-    """How often a piece stands in notes, roughly; a digit is often followed by another."""
-    share = _share(item.chars)
-    return share ** min(item.low, 1) * (0.5 if not item.chars & ~_NUMERIC else share) ** max(0, item.low - 1)
-
-
-def _work(before: Reach) -> float:
-    return 1.0 + before.high if before.high <= NEAR else 15.0
-
-
-Anchor = Strings | Run
 
 
 def _both_cases(chars: int) -> int:
     """The same in upper and lower case; other letters match ASCII ones then (a long s an s)."""
-    return chars | _mask(c.swapcase() for c in _ASCII if chars >> ord(c) & 1) | (_OTHERS if chars & _LETTERS else 0)
+    return chars | mask(c.swapcase() for c in ASCII if chars >> ord(c) & 1) | (OTHERS if chars & LETTERS else 0)
 
 
 def _of_set(members: Any, any_case: bool) -> int:
@@ -166,12 +68,12 @@ def _of_set(members: Any, any_case: bool) -> int:
         if op is _op.NEGATE:
             negated = True
         elif op is _op.LITERAL:
-            chars |= 1 << value if value < 128 else _ALL
+            chars |= 1 << value if value < 128 else ALL
         elif op is _op.RANGE:
-            chars |= _mask(_ASCII[value[0] : value[1] + 1]) if value[1] < 128 else _ALL
+            chars |= mask(ASCII[value[0] : value[1] + 1]) if value[1] < 128 else ALL
         else:
-            chars |= _CATEGORIES.get(value, _ALL)
-    return _ALL if negated else _both_cases(chars) if any_case else chars
+            chars |= _CATEGORIES.get(value, ALL)
+    return ALL if negated else _both_cases(chars) if any_case else chars
 
 
 def _negated(members: Any) -> bool:
@@ -228,30 +130,30 @@ class _Walk:
             text = letter.lower() if self.any_case else letter
             self._strings(frozenset({Literal(text, self.any_case)}), Reach(self._chars(letter), 1, 1))
         elif letter:
-            self._cut(Reach(_mask(letter), 1, 1))
+            self._cut(Reach(mask(letter), 1, 1))
         else:
-            self._break(Reach(_ALL, 1, 1))
+            self._break(Reach(ALL, 1, 1))
 
     def _chars(self, letter: str) -> int:
-        return _both_cases(_mask(letter)) if self.any_case else _mask(letter)
+        return _both_cases(mask(letter)) if self.any_case else mask(letter)
 
     def _in(self, members: Any) -> None:
         reach = Reach(_of_set(members, self.any_case), 1, 1)
-        letters = [c for c in _ASCII if reach.chars >> ord(c) & 1]
+        letters = [c for c in ASCII if reach.chars >> ord(c) & 1]
         plain = all(op in (_op.LITERAL, _op.RANGE) for op, _ in members)
-        if plain and not reach.chars & ~_LETTERS and len(letters) <= 6:
+        if plain and not reach.chars & ~LETTERS and len(letters) <= 6:
             texts = {c.lower() for c in letters} if self.any_case else letters
             self._strings(frozenset(Literal(text, self.any_case) for text in texts), reach)
-        elif not reach.chars & _LETTERS and not _negated(members):
+        elif not reach.chars & LETTERS and not _negated(members):
             self._cut(reach)
         else:
             self._break(reach)
 
     def _not_literal(self, value: int) -> None:
-        self._break(Reach(_ALL, 1, 1))
+        self._break(Reach(ALL, 1, 1))
 
     def _any(self, value: None) -> None:
-        self._break(Reach(_ALL, 1, 1))
+        self._break(Reach(ALL, 1, 1))
 
     def _at(self, where: Any) -> None:
         if where is _op.AT_BOUNDARY:
@@ -292,7 +194,7 @@ class _Walk:
         reach = once.times(low, high)
         if fork.exact and high == 1:
             self._become(fork.current | (frozenset() if low else self.current), reach)
-        elif _sign(inside) and not once.chars & _LETTERS:
+        elif _sign(inside) and not once.chars & LETTERS:
             self._signs(low, reach)
         else:
             best = fork.finish() if low else None
@@ -349,7 +251,7 @@ class _Walk:
             return False
         # Without either, the letters that fold to ASCII ones (a long s) would not be refused.
         all_letters = self.any_case or (_op.CATEGORY, _op.CATEGORY_WORD) in list(nodes[0][1])
-        return all_letters and not _LETTERS & ~_of_set(nodes[0][1], self.any_case)
+        return all_letters and not LETTERS & ~_of_set(nodes[0][1], self.any_case)
 
     def _strings(self, literals: frozenset[Literal], reach: Reach) -> None:
         """One of these strings goes on what stood here."""
@@ -438,8 +340,8 @@ def _digits_together(items: list[Reach]) -> Iterator[Reach]:
     """Pieces that follow each other and are of digits, as one; pieces of no width left out."""
     held = Reach()
     for item in (item for item in items if item.high):
-        if not item.chars & ~_NUMERIC:
-            held = held.then(Reach(_NUMERIC, item.low, item.high))
+        if not item.chars & ~NUMERIC:
+            held = held.then(Reach(NUMERIC, item.low, item.high))
             continue
         if held.high:
             yield held

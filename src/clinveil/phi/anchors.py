@@ -1,0 +1,127 @@
+"""What a match may have to hold: strings, or runs of characters; and what it costs to look for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, reduce
+from typing import NamedTuple
+
+MANY = 1 << 20
+"""A width that no note has: unbounded."""
+NEAR = 4
+"""So few places before a spot are tried one by one."""
+EDGE = "|"
+"""In a string: no ASCII letter stands here."""
+
+
+def mask(characters: Iterable[str]) -> int:
+    """The bits of some ASCII characters."""
+    return sum({1 << ord(c) for c in characters})
+
+
+OTHERS = 1 << 128
+ALL = (1 << 129) - 1
+ASCII = [chr(code) for code in range(128)]
+LETTERS = mask(c for c in ASCII if c.isalpha())
+DIGITS = mask("0123456789")
+NUMERIC = DIGITS | OTHERS
+# How often characters stand in notes, roughly: it chooses between filters and changes no result.
+_SHARE = (
+    dict.fromkeys(ASCII, 0.0005)
+    | {c: 0.0015 for c in ASCII if c.isupper() or c.isdigit()}
+    | dict(zip("eaintorsldchmupfgybvwkxqzj", (90 / 1.14**n / 1000 for n in range(26)), strict=True))
+    | {" ": 0.16, EDGE: 0.2, ".": 0.013, ",": 0.011, "\n": 0.005, "-": 0.003, "/": 0.001}
+)
+
+
+@cache
+def _share(chars: int) -> float:
+    return min(1.0, sum(share for c, share in _SHARE.items() if chars >> ord(c) & 1))
+
+
+class Reach(NamedTuple):
+    """What a piece of a pattern can consume: ASCII characters as bits, all others as one more, and how many."""
+
+    chars: int = 0
+    low: int = 0
+    high: int = 0
+
+    def then(self, other: Reach) -> Reach:
+        """This piece, and after it another."""
+        return Reach(self.chars | other.chars, self.low + other.low, min(MANY, self.high + other.high))
+
+    def either(self, other: Reach) -> Reach:
+        """This piece or another."""
+        return Reach(self.chars | other.chars, min(self.low, other.low), max(self.high, other.high))
+
+    def times(self, low: int, high: int) -> Reach:
+        """This piece over and over."""
+        return Reach(self.chars, self.low * low, min(MANY, self.high * high))
+
+    def source(self) -> str:
+        """A pattern of as many characters of these."""
+        listed = "".join(f"\\x{code:02x}" for code in range(128) if self.chars >> code & 1 != self.chars >> 128)
+        sign = f"[{'^' * (self.chars >> 128)}{listed}]" if listed else r"[\s\S]"
+        return f"{sign}{{{self.low},{self.high if self.high < MANY else ''}}}"
+
+
+ANYTHING = Reach(ALL, 0, MANY)
+NOTHING = Reach()
+
+
+class Literal(NamedTuple):
+    """A string of ASCII letters and edges; in lower case where it stands for any case."""
+
+    text: str
+    any_case: bool
+
+
+class Strings(NamedTuple):
+    """One of these stands in every match, after what `before` can consume."""
+
+    literals: frozenset[Literal]
+    before: Reach
+
+    @property
+    def cost(self) -> float:
+        """Expected work for each character of a note."""
+        found = sum(reduce(lambda p, c: p * _SHARE[c], text, 2.0 if folded else 1.0) for text, folded in self.literals)
+        return found * _work(self.before)
+
+
+class Run(NamedTuple):
+    """Such runs of characters stand in every match, after what `before` can consume."""
+
+    items: tuple[Reach, ...]
+    before: Reach
+
+    @property
+    def digits(self) -> int:
+        """How many digits in a row, where it is nothing else; else 0."""
+        return self.items[0].low if len(self.items) == 1 and not self.items[0].chars & ~NUMERIC else 0
+
+    @property
+    def signs(self) -> str:
+        """The few ASCII characters of which it is one, where it is nothing else; else none."""
+        chars = self.items[0].chars
+        few = len(self.items) == 1 and self.items[0].low == 1 and chars < OTHERS and chars.bit_count() <= 3
+        return "".join(c for c in ASCII if few and chars >> ord(c) & 1)
+
+    @property
+    def cost(self) -> float:
+        """Expected work for each character of a note; a look for digits is shared between rules, signs are quick."""
+        found = reduce(lambda p, item: p * _share_of(item), self.items, 1.0) * _work(self.before)
+        return found if self.digits else found + (0.001 if self.signs else 0.04 + _share(self.items[0].chars) * 0.2)
+
+
+def _share_of(item: Reach) -> float:
+    """How often a piece stands in notes, roughly; a digit is often followed by another."""
+    share = _share(item.chars)
+    return share ** min(item.low, 1) * (0.5 if not item.chars & ~NUMERIC else share) ** max(0, item.low - 1)
+
+
+def _work(before: Reach) -> float:
+    return 1.0 + before.high if before.high <= NEAR else 15.0
+
+
+Anchor = Strings | Run
