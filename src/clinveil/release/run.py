@@ -150,7 +150,8 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     with clock.stage("check", "read the release back"):
         check = _read_back(job, protected.corpus, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        material = Material(job.corpus, released, *id_maps(crosswalk_batches(job.folder)), channel, counts, job.known)
+        ids = id_maps(crosswalk_batches(job.folder))
+        material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
     held = [*output_gates(check, tally, channel), *patient_gates(findings), *accounting_gates(rows, check, tally)]
