@@ -35,7 +35,7 @@ from clinveil.tokens import words
 Ints = NDArray[np.int64]
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
-PULL = 10.0  # tokens of equally frequent words that weigh as much as the word's own
+PULL = 5.0  # tokens of equally frequent words that weigh as much as the word's own
 _CANDIDATES = 2_000_000  # weighed at a time
 MEASURE = "attack.inversion_counts"
 SOURCE = "posterior over one memoised draw and its number of places; attack A5 of the threat model"
@@ -57,9 +57,12 @@ class Uses:
     def times_of(self, patient: Ints, word: Ints) -> tuple[Ints, Ints]:
         """How often these patients use these words, and the place of the pair; 0 and any place where they do not."""
         wanted = patient * self.n_words + word
-        keys = self.patient * self.n_words + self.word
-        places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        return np.where(keys[places] == wanted, self.times[places], 0), places
+        places = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
+        return np.where(self._keys[places] == wanted, self.times[places], 0), places
+
+    @cached_property
+    def _keys(self) -> Ints:
+        return self.patient * self.n_words + self.word
 
     def of(self, kept: NDArray[np.bool_]) -> Uses:
         """Only the words of a mask, (n_words,)."""
@@ -89,25 +92,25 @@ class Habits:
         return self._table(self.uses.word, self.uses.n_words)
 
     @cached_property
-    def _bands(self) -> NDArray[np.float64]:
-        return self._table(self.band[self.uses.word], int(self.band.max()) + 1)
+    def _totals(self) -> NDArray[np.float64]:
+        return np.asarray(self._words.sum(axis=1))
 
     @cached_property
-    def _own_bands(self) -> NDArray[np.float64]:
-        """The part of each patient in `_bands`: (n_patients * n_bands, n_classes)."""
-        n_bands = int(self.band.max()) + 1
-        return self._table(
-            self.uses.patient * n_bands + self.band[self.uses.word], (int(self.uses.patient.max()) + 1) * n_bands
-        )
+    def _usual(self) -> NDArray[np.float64]:
+        """(n_patients, n_bands, n_classes) shares of the classes in a band, by all patients but each."""
+        uses, n_bands, n_patients = self.uses, int(self.band.max()) + 1, int(self.uses.patient.max()) + 1
+        own = self._table(uses.patient * n_bands + self.band[uses.word], n_patients * n_bands)
+        own = own.reshape(n_patients, n_bands, CLASSES.size)
+        others = own.sum(axis=0) - own + 1.0
+        return np.asarray(others / others.sum(axis=2, keepdims=True))
 
     def log_share(self, patient: Ints, word: Ints, times: Ints) -> NDArray[np.float64]:
         """log P(class of `times` | word) by the other patients, (n,)."""
-        kind, band = class_of(times), self.band[word]
-        alike = self._bands[band] - self._own_bands[patient * (int(self.band.max()) + 1) + band]
-        usual = (alike[np.arange(kind.size), kind] + 1.0) / (alike.sum(axis=1) + CLASSES.size)
+        kind = class_of(times)
+        usual = self._usual[patient, self.band[word], kind]
         own, _ = self.uses.times_of(patient, word)
         seen = self._words[word, kind] - np.where(class_of(np.maximum(own, 1)) == kind, own, 0)
-        return np.asarray(np.log((seen + PULL * usual) / (self._words[word].sum(axis=1) - own + PULL)))
+        return np.asarray(np.log((seen + PULL * usual) / (self._totals[word] - own + PULL)))
 
 
 def class_of(times: Ints) -> Ints:
@@ -216,7 +219,8 @@ def _finding(
     inputs: Inputs, part: Stratum, uses: Uses, habits: Habits, rng: Generator, detail: dict[str, Any]
 ) -> Finding:
     if not uses.times.size:
-        return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail={**detail, "why": "no such word in the notes"})
+        why: Detail = {**detail, "why": "no such word in the notes"}
+        return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail=why, unit="tokens")
     rows = np.minimum(uses.word, len(inputs.channel.words))
     game = _Game(inputs, part, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0])
     named = game.guesses(habits)

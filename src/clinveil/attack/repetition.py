@@ -32,6 +32,7 @@ APART: dict[Memo, str] = {"occurrence": "places", "note": "notes", "patient": "p
 DRAWS = 20_000
 EXACT_CASES = 30_000
 _CHUNK = 500
+REPEATED = "attack.inversion_repeated"
 SOURCE = "joint posterior over m draws (averaging attack); attack A5 of the threat model"
 
 
@@ -181,7 +182,7 @@ def repeated(
         detail: Detail = {"memo": memo, "stratum": stratum}
         if not part.tokens:
             why: Detail = {**detail, "why": "no such word in the notes"}
-            findings.append(Finding("attack.inversion_repeated", None, 0, "lower", source=SOURCE, detail=why))
+            findings.append(Finding(REPEATED, None, 0, "lower", source=SOURCE, detail=why, unit="tokens"))
             continue
         guesser = Guesser(inputs, part)
         findings += [_finding(guesser, m, detail, _recovery(guesser, m, draws, rng), draws) for m in repeats]
@@ -190,7 +191,7 @@ def repeated(
 
 def _finding(guesser: Guesser, m: int, detail: Detail, seen: _Recovery, draws: int) -> Finding:
     return Finding(
-        "attack.inversion_repeated",
+        REPEATED,
         seen.share,
         guesser.part.tokens if seen.exact else draws,
         "lower",
