@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -15,8 +15,9 @@ from clinveil.attack.identifiers import identifiers
 from clinveil.attack.inversion import inversion
 from clinveil.attack.kept_columns import kept_columns
 from clinveil.attack.layout import layout
-from clinveil.attack.name_outputs import EVERY, name_outputs
+from clinveil.attack.name_outputs import EVERY, inversion_names, name_outputs
 from clinveil.attack.overlap import overlap
+from clinveil.attack.patient_counts import inversion_counts
 from clinveil.attack.repetition import repeated, repeats_in_notes
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import Corpus
@@ -30,7 +31,9 @@ from clinveil.vectors.count import WordCounts
 DRAWS = 5000
 
 NOT_TRIED = (
-    "An attacker who reads context: a language model over each place's candidates recovers more than these figures.",
+    "An attacker who reads context; the inversion figures are lower bounds. One independent measurement outside this "
+    "repository (577 MTSamples notes, N 3-14, memo patient; the attacker holds the channel and trigram counts of 1,277 "
+    "other notes) read back .77 of the words where .48 is printed, and .35 of those seen fewer than 20 times.",
     "An attacker without the vectors, who trains his own on other notes or on the release.",
     "Linkage by somebody who holds a piece of the source: he tests which released note could have come from it.",
     "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
@@ -50,19 +53,23 @@ class Material:
     channel: Channel
     counts: WordCounts
     known: dict[str, Patient]
+    entered: Corpus  # the notes as they entered the channel
 
 
 def prior(channel: Channel, counts: WordCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The owner's word frequencies in the channel's order, and those of the words it does not know."""
     known = np.zeros(len(channel.words), dtype=np.int64)
-    unknown = []
     for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
         row = channel.ids.get(word)
-        if row is None:
-            unknown.append(count)
-        else:
+        if row is not None:
             known[row] = count
-    return known, np.array(unknown, dtype=np.int64)
+    return known, np.array([*unknown_words(channel, counts).values()], dtype=np.int64)
+
+
+def unknown_words(channel: Channel, counts: WordCounts) -> dict[str, int]:
+    """Occurrences of the owner's words that the channel does not know."""
+    occurrences = zip(counts.words, counts.counts.tolist(), strict=True)
+    return {word: count for word, count in occurrences if word not in channel.ids}
 
 
 def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> list[Finding]:
@@ -70,6 +77,8 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
     known, unknown = prior(material.channel, material.counts)
     steps: list[Callable[[], list[Finding]]] = [
         lambda: inversion(material.channel, known, unknown),
+        lambda: _names_back(material, known),
+        lambda: _counted(material, known, settings, rng),
         lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng, draws=_draws(settings)),
         lambda: repeats_in_notes(material.original, rng),
         lambda: _names(material, rng),
@@ -80,6 +89,20 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         *[lambda label=label: _utility(material, label, settings.model, rng) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
+
+
+def _names_back(material: Material, counts: NDArray[np.int64]) -> list[Finding]:
+    if not material.known:
+        return []
+    names = [" ".join(patient.name) for patient in material.known.values()]
+    return inversion_names(material.channel, names, counts, unknown_words(material.channel, material.counts))
+
+
+def _counted(material: Material, counts: NDArray[np.int64], settings: ReleaseSettings, rng: Generator) -> list[Finding]:
+    if settings.memo != "patient":
+        return []
+    unknown = unknown_words(material.channel, material.counts)
+    return inversion_counts(material.channel, counts, material.entered, unknown, rng=rng)
 
 
 def _draws(settings: ReleaseSettings) -> int:
@@ -106,8 +129,8 @@ def _what_names_become(material: Material, counts: NDArray[np.int64]) -> list[Fi
 
 def _controlled(finding: Finding, unprotected: float | None) -> Finding:
     """The finding with what the same search finds in the source: the positive control."""
-    detail = {**finding.detail, "control_is": "the same search in the source notes"}
-    return Finding.from_dict({**finding.as_dict(), "control": unprotected, "detail": detail})
+    said = "the same search in the source notes"
+    return replace(finding, control=unprotected, control_is=said, control_kind="positive")
 
 
 def _utility(material: Material, label: str, models: tuple[str, ...], rng: Generator) -> list[Finding]:
@@ -122,7 +145,7 @@ def without_kept(material: Material, base: Channel) -> list[Finding]:
 
 
 def _renamed(finding: Finding, ending: str) -> Finding:
-    return Finding.from_dict({**finding.as_dict(), "measure": finding.measure + ending})
+    return replace(finding, measure=finding.measure + ending)
 
 
 def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:
