@@ -179,7 +179,7 @@ def test_a_copier_gives_its_canaries_away():
     for family in ("phrase", "number", "name"):
         bits = [f for f in by(found, "attack.canary_exposure", "released notes")[1] if f.detail["family"] == family]
         assert [f.value for f in bits] == pytest.approx([MOST_BITS] * 2)
-        assert bits[0].control < MOST_BITS - 2  # high: most of what it never saw is equally likely, and ties count
+        assert bits[0].control == pytest.approx(1.44, abs=0.5)  # what it never saw is equally likely: ranked at random
     shares, rows = by(found, "attack.canary_extraction")
     assert shares == [1.0, 1.0]
     assert {f.control for f in rows} == {0.0}
