@@ -68,14 +68,14 @@ def test_a_copier_is_caught_by_the_copy_scan():
         assert one.detail["held_out"] < 0.01
     patients = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == 12)
     assert patients.value > 0.7
-    assert patients.detail["p"] < 0.001
+    assert patients.p < 0.001
 
 
 def test_a_generator_of_other_patients_is_at_chance_in_the_copy_scan():
     found = copies(as_corpus(OF_THIRD), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(5, 10))
     for one in (f for f in found if f.measure == "attack.copies_of_patients"):
         assert one.low <= 0 <= one.high
-        assert one.detail["p"] > 0.05
+        assert one.p > 0.05
 
 
 def test_a_copier_is_caught_by_membership_through_its_text_alone():
