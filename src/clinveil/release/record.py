@@ -233,7 +233,8 @@ def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
         "seed": account.seeds["measuring"],
         "determinism": {stage.name: stage.determinism for stage in account.stages if stage.determinism},
         "gates": [
-            {"name": g.name, "passed": g.passed, "value": g.value, "threshold": g.threshold} for g in account.gates
+            {name: getattr(g, name) for name in ("name", "passed", "value", "threshold", "power", "by_construction")}
+            for g in account.gates
         ],
         "findings": [finding.as_dict() for finding in account.findings],
         "test_seed": account.job.key.test_seed is not None,

@@ -154,7 +154,8 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
-    held = [*output_gates(check, tally, channel), *patient_gates(findings), *accounting_gates(rows, check, tally)]
+    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.numbers != "drop")]
+    held += accounting_gates(rows, check, tally)
     account = Account(
         job=job,
         rows=rows,

@@ -168,7 +168,7 @@ def _plain(value: object) -> float | None:
 
 
 def _p(finding: Finding | None) -> str:
-    p = None if finding is None else finding.detail.get("p")
+    p = None if finding is None else finding.p
     return NONE if not isinstance(p, float) else f"{p:.4f}"
 
 
