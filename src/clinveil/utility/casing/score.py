@@ -44,9 +44,19 @@ def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
     return sum(g and r for g, r in zip(gold, right, strict=True)), proposed, sum(gold), sum(right), len(true)
 
 
-def score(counts: Counts, weights: NDArray[np.int64] | None = None) -> Score:
-    """The score of all lines, from `count_words`; `weights` says how often each line counts, (n_lines,)."""
-    totals = counts.sum(axis=0) if weights is None else weights @ counts
+def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
+    """(n_owners, 5) the sums of the lines of each owner; the lines themselves where there are no owners."""
+    if owners is None:
+        return counts
+    names, row = np.unique(np.array(owners, dtype=object), return_inverse=True)
+    sums = np.zeros((len(names), counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, row, counts)
+    return sums
+
+
+def score(counts: Counts) -> Score:
+    """The score of all lines, from `count_words`."""
+    totals = counts.sum(axis=0)
     precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
     f1 = _share(2 * precision * recall, precision + recall)
     return Score(precision, recall, f1, _share(totals[EXACT], totals[WORDS]))
