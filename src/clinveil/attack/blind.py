@@ -34,14 +34,14 @@ def blind_membership(
     """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
 
     Each patient is scored by what was fitted to the notes of other patients (folds by patient: with a patient's notes
-    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of
-    their notes' ranks within their fold.
+    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of their
+    notes' ranks within their fold.
 
     Args:
         texts, patients, members: of each note. All pairs of notes are held: 130 MB for 4,000.
 
     Returns:
-        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and `p`
+        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and its P
         is two-sided.
 
     Raises:
@@ -60,15 +60,23 @@ def blind_membership(
     below, above = np.quantile(null, [0.025, 0.975])
     low, high = max(0.0, value - max(0.0, above - 0.5)), min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
-    detail: dict[str, Any] = {"members": n_members, "non_members": member.size - n_members, "folds": FOLDS}
-    detail |= {"permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
+    detail: dict[str, Any] = {"members": n_members, "non_members": member.size - n_members}
+    detail |= {"folds": FOLDS, "permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
     return Finding(
-        *("attack.membership_blind", value, member.size, "lower", low, high, 0.5, None, SOURCE, detail),
+        "attack.membership_blind",
+        value,
+        member.size,
+        "lower",
+        low,
+        high,
+        0.5,
+        source=SOURCE,
+        detail=detail,
         unit="patients",
         p=p,
         p_is="members drawn at random, two-sided",
         method="as far as it strays when members are drawn at random, 95 %",
-        chance_is="members drawn at random",
+        chance_is="an attacker who orders patients at random",
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.errors import InputError
 from clinveil.finding import Finding
@@ -17,11 +16,10 @@ from clinveil.utility.casing import OnLook
 from clinveil.utility.casing.characters import Characters
 from clinveil.utility.casing.floor import dealt_anew, lowered_lines, restore_usual, usual_casings
 from clinveil.utility.casing.lines import Lines
-from clinveil.utility.casing.score import CORRECT, EXACT, GOLD, PROPOSED, WORDS, Counts, by_owner, count_words, score
+from clinveil.utility.casing.score import GOLD, WORDS, Counts, Metric, by_owner, count_words, metric_shares, score
 from clinveil.utility.casing.settings import CasingSettings
 
 SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
-Metric = Literal["f1", "accuracy"]
 
 
 def casing(
@@ -106,7 +104,7 @@ class _Scores:
         rng: Generator,
     ) -> None:
         self.reference, self.owners, self.lower, self.rng = reference, owners, lower, rng
-        self.of = "test lines" if owners is None else "patients"
+        self.of = "test lines" if owners is None else "patients or notes"
         self.detail = {**detail, "independent": len(reference) if owners is None else len(set(owners))}
 
     def side(self, metric: Metric, series: str, guess: list[str]) -> Finding:
@@ -119,7 +117,7 @@ class _Scores:
         if series == "model" and metric == "f1" and detail["stopped"] != "all epochs":
             made = f"{detail['epochs']:.1f} of {detail['epochs_asked']} passes"
             detail["warning"] = f"training ended early ({detail['stopped']}), after {made}"
-        shares = _shares(by_owner(counts, self.owners), metric)
+        shares = metric_shares(by_owner(counts, self.owners), metric)
         chance, control_value = getattr(score(self.lower), metric), getattr(score(control), metric)
         return Finding(
             "utility.casing" + ("" if metric == "f1" else "_accuracy"),
@@ -159,10 +157,3 @@ class _Scores:
         both = np.stack([own, floor], axis=1)
         low, high = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
         return Interval(max(-1.0, low), min(1.0, high))
-
-
-def _shares(counts: Counts, metric: Metric) -> NDArray[np.float64]:
-    """(n_owners, 2) hits and things whose ratio is the metric; F1 is the right over the mean of proposed and true."""
-    if metric == "accuracy":
-        return counts[:, [EXACT, WORDS]].astype(np.float64)
-    return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from clinveil.errors import InputError
 
 Counts = NDArray[np.int64]
+Metric = Literal["f1", "accuracy"]
 CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
 
 
@@ -52,6 +53,13 @@ def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
     sums = np.zeros((len(names), counts.shape[1]), dtype=np.int64)
     np.add.at(sums, row, counts)
     return sums
+
+
+def metric_shares(counts: Counts, metric: Metric) -> NDArray[np.float64]:
+    """(n_owners, 2) hits and things whose ratio is the metric; for F1 the right, and the mean of proposed and true."""
+    if metric == "accuracy":
+        return counts[:, [EXACT, WORDS]].astype(np.float64)
+    return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)
 
 
 def score(counts: Counts) -> Score:
