@@ -106,7 +106,7 @@ def test_the_blind_attacker_is_at_chance_on_a_random_split_and_warns_on_another(
     later = notes_of([(n, p, t + " Seen in the new house.") for n, p, t in rows_of(30, seed=7)])
     moved = PlainNotes(later.texts, later.note_ids, tuple(f"later {p}" for p in later.patients))
     biased = membership(model_of_text(OF_THIRD), held_out=moved)
-    assert biased[0].value > 0.9 and biased[0].low > 0.5 and biased[0].detail["p"] < 0.01
+    assert biased[0].value > 0.9 and biased[0].low > 0.5 and biased[0].p < 0.01
     assert "differ by themselves" in area(biased).detail["warning"]
 
 

@@ -192,7 +192,7 @@ def test_intervals_say_how_they_were_made(sides):
     assert gap.high == pytest.approx(clopper_pearson(0, 40).high)
     assert "Clopper-Pearson" in gap.method
     part = by_measure(copies(*corpora([*training[:9], *others], training, held_out), np.random.default_rng(1)))
-    assert part["attack.copies", 50].method == "bootstrap over synthetic notes, 95 %"
+    assert part["attack.copies", 50].method == "Korn-Graubard by synthetic notes, 95 %"
 
 
 @pytest.mark.parametrize(

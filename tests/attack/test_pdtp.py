@@ -118,7 +118,7 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
     assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12))
     assert "Clopper-Pearson" in sign.detail["interval"] and "bootstrap" not in sign.detail["interval"]
     mixed = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))["attack.pdtp_sign"]
-    assert 0 < mixed.value < 1 and mixed.detail["interval"] == "bootstrap over patients, 95 %"
+    assert 0 < mixed.value < 1 and mixed.detail["interval"] == "Korn-Graubard by patients, 95 %"
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,6 @@ class Predicted:
 
         parts = self.corpus.parts
         vocabulary = vocabulary_of_parts(store, parts)
-        rng = np.random.default_rng([parts.seed, 8])
         models = [("n-grams of the notes", model_of_text(self.corpus.load(store), vocabulary))]
         if self.member is not None:
             from clinveil.lm.checkpoint import load_model
@@ -209,7 +208,7 @@ class Predicted:
             part = part_of(store, parts, name)
             notes = encode(part.texts, vocabulary)
             for by, model in models:
-                found = perplexity_findings(model, fit_of(model, notes), part, name, rng)
+                found = perplexity_findings(model, fit_of(model, notes), part, name)
                 rows += told(found, corpus=self.corpus.label, by=by)["findings"]
         return {"findings": rows}
 
