@@ -109,10 +109,10 @@ def test_the_tables_hold_no_word_of_a_note(finished):
 
 
 def _sources():
-    from clinveil.study.clinicalnlp_2019 import plan
+    from clinveil.study.clinicalnlp_2019 import differences, plan
     from clinveil.study.clinicalnlp_2019 import tables as of
 
-    return claims, paper, of, plan
+    return claims, differences, paper, of, plan
 
 
 def test_real_notes_are_the_positive_control_of_every_attack(finished):
