@@ -2,8 +2,8 @@
 
 gensim reads lines until a batch holds more than 10,000 tokens and then cuts the batch at 10,000, in silence; a line
 that straddles the limit loses its tail. So lines are broken at every 10,000th token, and a line of fillers, which are
-no words of any text, ends the batch just there. Several workers start at byte offsets, off the batches' beat: now and then a
-filler line as long as a batch brings them back in step.
+no words of any text, ends the batch just there. Several workers start at byte offsets, off the batches' beat: now and
+then a filler line as long as a batch brings them back in step.
 """
 
 from __future__ import annotations
