@@ -265,7 +265,9 @@ def _sections(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Iter
 def _note_length(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Finding:
     own, control = ([len(note.split()) for note in side] for side in (notes, real))
     pairs = [(n, 1) for n in own], [(n, 1) for n in control]
-    medians = {f"{k}median": float(np.median(v)) if v else None for k, v in (("", own), ("control_", control))}
+    medians: dict[str, Any] = {
+        f"{k}median": float(np.median(v)) if v else None for k, v in (("", own), ("control_", control))
+    }
     return _finding("note_length", pairs, rng, "notes", better=None, per=1.0, **medians)
 
 
