@@ -383,6 +383,9 @@ def test_compat_scores_from_the_second_token_on(laid):
     reads = [load_logs(store, member, data) for member in audit.members]
     cut = [[logs[1:] for logs in read] for read in reads]
     assert measured.leave_out.scores == pytest.approx(leave_out(cut[0], cut[-3:]).scores)
+    recipe = audit.full.recipe
+    assert recipe.schedule == "annealed"
+    assert all(len(store.result(member)["perplexities"]) == recipe.epochs for member in audit.members)
     for unit, row in enumerate(csv.DictReader(measured.table.splitlines())):
         difference = np.abs(reads[0][unit] - reads[-3 + unit][unit])
         difference[0] = -1

@@ -109,10 +109,10 @@ def test_the_tables_hold_no_word_of_a_note(finished):
 
 
 def _sources():
-    from clinveil.study.clinicalnlp_2019 import plan
+    from clinveil.study.clinicalnlp_2019 import differences, plan
     from clinveil.study.clinicalnlp_2019 import tables as of
 
-    return claims, paper, of, plan
+    return claims, differences, paper, of, plan
 
 
 def test_real_notes_are_the_positive_control_of_every_attack(finished):
@@ -186,6 +186,108 @@ def test_sizes_are_profiles_that_flags_win_over():
     assert settings().units == 2 and StudySettings(size="paper").units == 30
     assert StudySettings(size="paper").leave_out(0.3, "exact").audit_recipe().width == 650
     assert StudySettings().leave_out(0.0, "compat").audit_recipe().plan == "stream"
+
+
+def test_compat_is_annealed_at_every_size_and_fills_table_2_at_the_papers():
+    for size in ("tiny", "small", "paper"):
+        how = StudySettings(size=size)
+        compat, exact = (how.leave_out(0.3, mode).audit_recipe() for mode in ("compat", "exact"))
+        assert (compat.schedule, compat.plan, compat.backoff) == ("annealed", "stream", 4.0)
+        assert (exact.schedule, exact.plan) == ("fixed", "rows")
+        assert how.main == ("compat" if size == "paper" else "exact")
+    assert compat.epochs == 20 and StudySettings(size="paper", compat=False).main == "exact"
+    assert StudySettings(epochs=3).leave_out(0.0, "compat").audit_recipe().epochs == 3
+
+
+def planned(demo, out, how):
+    """The study's audits and corpora, nothing trained."""
+    from clinveil.scale.tasks import perform, study_folder
+    from clinveil.study.clinicalnlp_2019.parts import Source
+    from clinveil.study.clinicalnlp_2019.plan import Study, parts_of
+
+    source = Source.of(demo / "demo" / "notes.parquet", how)
+    with study_folder(out, force=False) as store:
+        study = Study(how, store, lambda *rest: iter(()), lambda line: None, parts_of(how, source))
+        perform(store, study.parts)
+        study._plan_audits()
+        study._plan_corpora()
+    return study
+
+
+def test_the_papers_recipe_writes_the_notes_where_it_is_the_main_one(demo, monkeypatch):
+    own = planned(demo, demo / "planned", settings())
+    assert [c.member.mode for c in own.corpora if c.member] == ["exact", "exact"]
+    assert [a.full.write for a in own.compat.values()] == [0, 0]
+    monkeypatch.setattr(StudySettings, "main", "compat")
+    study = planned(demo, demo / "planned-paper", settings())
+    for corpus in study.corpora[1:3]:
+        assert (corpus.member.mode, corpus.member.keep) == ("compat", True) and corpus.member.write > 0
+    assert all(one.write == 0 for a in study.compat.values() for one in a.left_out)
+
+
+def test_annealing_looks_at_the_studys_own_validation_notes(demo):
+    from clinveil.attack.leaveout.data import load_data
+    from clinveil.study.clinicalnlp_2019.parts import part_of
+
+    study = planned(demo, demo / "planned-valid", settings())
+    valid, train = (part_of(study.store, study.parts, name) for name in ("valid", "train"))
+    data = load_data(study.compat[0.0].data)
+    assert (len(data.validation), len(data.encoded)) == (len(valid), len(train))
+    assert data.vocabulary.decode(data.validation.note(0).tolist()) == valid.texts[0]
+    assert load_data(study.audits[0.0].data).validation is None
+
+
+def test_letter_case_is_of_whole_notes_and_every_line_has_its_owner(finished, demo):
+    from clinveil.lm.notes import PlainNotes
+    from clinveil.study.clinicalnlp_2019.utility import lines_of
+
+    notes = PlainNotes(("One\ntwo", "Three"), ("n1", "n2"), ("p", "p"))
+    assert lines_of(notes, "test notes").owners == ["p", "p", "p"]
+    by_note = lines_of(notes, "test notes", by_note=True)
+    assert (by_note.lines, by_note.owners) == (["One", "two", "Three"], ["n1", "n1", "n2"])
+    out, results, _ = finished
+    texts = json.loads(next((out / "tasks").glob("*/test.json")).read_text(encoding="utf-8"))[0]
+    cased = results.of("utility.casing", "real notes", series="model")
+    assert (cased.detail["notes"], cased.detail["lines"]) == (40, sum(text.count("\n") + 1 for text in texts))
+
+
+def test_vectors_are_of_medtexts_own_tokens(finished):
+    from clinveil.vectors.files import load_vectors
+
+    out, _, _ = finished
+    seen = [set(load_vectors(folder).words) for folder in (out / "tasks").glob("*/vectors")]
+    assert len(seen) == 4
+    for words in seen:
+        assert {".", ":"} <= words and "unk" not in words and "<unk>" in words
+        assert any(word != word.lower() for word in words)
+
+
+def nli_of(value, low, high, chance):
+    from clinveil.finding import Finding
+
+    detail = {"corpus": "real notes", "series": "vectors"}
+    return Finding("utility.nli", value, 899, "higher", low, high, chance, detail=detail)
+
+
+@pytest.mark.parametrize(("low", "says"), [(0.50, "has no power"), (0.60, "can tell something")])
+def test_inference_says_whether_real_notes_beat_the_majority(finished, low, says):
+    from dataclasses import replace
+
+    _, results, _ = finished
+    with_nli = replace(results, findings=(*results.findings, nli_of(0.62, low, 0.7, 0.563)))
+    text = markdown(tables(with_nli))
+    assert f"Inference {says}" in text and "0.563" in text.split("| by chance |")[1].split("\n")[0]
+    verdict = next(line for line in text.split("\n") if line.startswith("| inference rises"))
+    assert ("no power here: real notes do not beat the majority guess (0.563)" in verdict) == (low < 0.563)
+
+
+def test_the_page_says_what_differs_from_the_papers_code(finished):
+    out, _, _ = finished
+    text = (out / "tables.md").read_text(encoding="utf-8")
+    listed = text.split("## What differs from the paper's code")[1]
+    for part in ("learning rate", "left out", "word vectors", "inference", "letter case", "writing", "end of a note"):
+        assert f"| {part} |" in listed, part
+    assert "compat: so, over 1 passes" in listed
 
 
 def test_the_fall_of_a_score_is_paired():

@@ -100,7 +100,8 @@ def perform_audits(
     if recipe is not None and waiting:
         data = load_data(audits[0].data)
         one = seconds_of_one(data, recipe, audits[0].full.device)
-        hours = one * -(-len(waiting) // workers) / 3600
+        passes = sum(member.recipe.epochs for member in waiting if member.recipe) / recipe.epochs
+        hours = one * max(1.0, passes / workers) / 3600
         tokens = data.encoded.ids.size * recipe.epochs / one
         each = f"{tokens:,.0f} tokens a second and {one:,.0f} s each"
         say(f"{len(waiting)} models of {each}: about {duration(hours)}")
