@@ -38,7 +38,7 @@ NOT_TRIED = (
     "Linkage by somebody who holds a piece of the source: he tests which released note could have come from it.",
     "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
     "Intersection with another release of the same notes.",
-    "Linkage by the order of the rows, which is that of the source.",
+    "Linkage by the order of the rows, where --order source keeps it.",
 )
 
 
