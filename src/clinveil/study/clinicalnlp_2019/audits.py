@@ -103,7 +103,7 @@ class UnigramScore:
 
     def identity(self) -> Mapping[str, Any]:
         """The notes."""
-        return {"parts": name_of(self.parts), "version": 2}
+        return {"parts": name_of(self.parts), "version": 3}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The score over all patients."""

@@ -31,6 +31,7 @@ class Study:
 
     Attributes:
         audits: by dropout, `exact`; compat: the same by paper C's code; planted: of the least dropout, with names.
+        unigram: of the same patients as `audits`, by counting.
         works: everything that returned findings.
     """
 
@@ -42,6 +43,7 @@ class Study:
     audits: dict[float, Audit] = field(default_factory=dict)
     compat: dict[float, Audit] = field(default_factory=dict)
     planted: Audit | None = None
+    unigram: Audit | None = None
     corpora: list[Written] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
 
@@ -52,6 +54,8 @@ class Study:
         every = [*self.audits.values(), *self.compat.values(), *([self.planted] if self.planted else [])]
         how = self.settings
         perform_audits(self.store, every, self.over, self.say, workers=how.workers, most_hours=how.max_hours)
+        if self.unigram is not None:
+            perform_all(self.store, self.unigram.members, self.over, lambda line: None)
         self._plan_corpora()
         self._stage("corpora", self.corpora)
         embeddings = [Embedding(corpus, how.scale.dim, how.seed) for corpus in self.corpora]
@@ -70,6 +74,8 @@ class Study:
             for mode, audits in modes if how.compat else modes[:1]:
                 audits[dropout] = self._audit(how.leave_out(dropout, mode))  # type: ignore[arg-type]
         self.planted = self._audit(how.leave_out(how.dropout[0], "exact", names=True), PLANTED)
+        counted = how.leave_out(how.dropout[0], "exact").model_copy(update={"model": "unigram"})
+        self.unigram = audit_of(self.audits[how.dropout[0]].data, counted, seed=how.seed, name=UNIGRAM)
 
     def _audit(self, settings: LeaveOutSettings, name: str = "") -> Audit:
         notes = part_of(self.store, self.parts, "train")
@@ -80,7 +86,7 @@ class Study:
         main = settings.mode == "exact" and not name
         tokens = load_data(folder).encoded.ids.size if main else 0
         audit = audit_of(folder, settings, seed=self.settings.seed, words=tokens, name=name, keep=main)
-        return audit if main else replace(audit, again=None, reseeded=())
+        return audit if main else replace(audit, again=None, reseeded=(), other_seeds=())
 
     def _plan_corpora(self) -> None:
         own = [Written(label_of(dropout), self.parts, audit.full) for dropout, audit in self.audits.items()]
