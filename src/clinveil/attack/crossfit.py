@@ -120,14 +120,15 @@ def effect_finding(
     group = groups_of(patients, len(effects.matrix))
     control = effects.control
     known = control is not None
-    ends = mean_interval(effects.own, group)
-    more = {**detail, "seeds": effects.seeds, "scale": "nats"} | ({} if ends else {"why": FEW})
+    low, high = mean_interval(effects.own, group) or (None, None)
+    more = {**detail, "seeds": effects.seeds, "scale": "nats"} | ({"why": FEW} if low is None else {})
     return Finding(
         "attack.pdtp_effect",
         float(effects.own.mean()),
         len(effects.own),
         "lower",
-        *(ends or (None, None)),
+        low,
+        high,
         chance=0.0,
         control=control,
         source=SOURCE,
@@ -135,7 +136,7 @@ def effect_finding(
         unit="audited units",
         p=flipped_p(above_floors(effects.matrix), group, rng) if known else None,
         p_is=P_IS if known else "",
-        method=METHOD if ends else "",
+        method="" if low is None else METHOD,
         chance_is="no effect",
         control_is=CONTROL if known else "",
         control_kind="negative" if known else None,

@@ -144,12 +144,14 @@ def findings(
 def _with_placebo(
     name: str, values: Matrix, ends: Interval | None, placebo: float, detail: dict[str, Any], **more: Any
 ) -> Finding:
+    low, high = ends or (None, None)
     return Finding(
         f"attack.{name}",
         float(values.mean()),
         values.size,
         "lower",
-        *(ends or (None, None)),
+        low,
+        high,
         control=placebo,
         source=SOURCE,
         detail=detail if ends else {**detail, "why": FEW},
@@ -187,12 +189,14 @@ def _sign(measured: LeaveOut, detail: dict[str, Any], group: NDArray[np.int64], 
     hits, n = int(positive.sum()), measured.n_units
     by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
     alone = len(by_patient) == n
+    low, high = clopper_pearson(hits, n) if alone else share_by_patient(by_patient, rng)
     return Finding(
         "attack.pdtp_sign",
         float(positive.mean()),
         n,
         "lower",
-        *(clopper_pearson(hits, n) if alone else share_by_patient(by_patient, rng)),
+        low,
+        high,
         chance=0.5,
         source=SOURCE,
         detail={**detail, "scale": "share of units"},

@@ -51,11 +51,11 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
 
 
 def _mean(measure: str, values: Matrix, patients: Sequence[str], about: dict[str, Any]) -> Finding:
-    ends = crossfit.mean_interval(values, crossfit.groups_of(patients, values.size))
-    said: dict[str, Any] = {"method": crossfit.METHOD} if ends else {}
-    if ends is None:
+    low, high = crossfit.mean_interval(values, crossfit.groups_of(patients, values.size)) or (None, None)
+    if low is None:
         about = {**about, "detail": {**about["detail"], "why": crossfit.FEW}}
-    return Finding(measure, float(values.mean()), values.size, "lower", *(ends or (None, None)), **about, **said)
+    method = "" if low is None else crossfit.METHOD
+    return Finding(measure, float(values.mean()), values.size, "lower", low, high, method=method, **about)
 
 
 def _floors(counts: Counts, units: list[tuple[Counts, Counts]], alpha: float, rng: Generator) -> Matrix:

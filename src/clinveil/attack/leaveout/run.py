@@ -190,8 +190,9 @@ def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any
     largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
     more = {**detail, "bit_identical": largest == 0.0, "scale": "nats"}
     n, name = int(sum(logs.size for logs in full)), "attack.pdtp_rerun"
-    about = {"chance_is": "deterministic training", "unit": "tokens"}
-    return Finding(name, largest, n, "lower", chance=0.0, source=pdtp.SOURCE, detail=more, **about)
+    is_what = "deterministic training"
+    source = pdtp.SOURCE
+    return Finding(name, largest, n, chance=0.0, source=source, detail=more, unit="tokens", chance_is=is_what)
 
 
 def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) -> str:

@@ -119,12 +119,14 @@ def _differences(before: Measured, after: Measured, detail: dict[str, Any], seed
 
 
 def _fall(difference: np.ndarray[Any, Any], detail: dict[str, Any], seed: int) -> Finding:
+    low, high = t_interval(difference)
     return Finding(
         "attack.pdtp_fall",
         float(difference.mean()),
         difference.size,
         "higher",
-        *t_interval(difference),
+        low,
+        high,
         chance=0.0,
         source=crossfit.SOURCE,
         detail={**detail, "scale": "nats"},
