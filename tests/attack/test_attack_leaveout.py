@@ -253,7 +253,9 @@ def test_tasks_of_an_audit_are_told_apart(laid):
     assert store.folder(replace(audit.full, device="cuda")).name not in names
     assert store.folder(replace(audit.full, mode="compat")).name not in names
     titles = [member.title for member in audit.left_out]
-    assert [title.partition("exact, ")[2] for title in titles] == [f"without unit {unit}" for unit in (1, 2, 3, 4)]
+    assert [title.partition("exact, ")[2] for title in titles] == [
+        f"without unit {unit}, seed {SEED}" for unit in (1, 2, 3, 4)
+    ]
     (again,) = audit.other_seeds
     assert [member.left_out for member in again] == [0, 1, 2, 3]
     assert {member.seed for member in again} == {audit.reseeded[0].seed} != {audit.full.seed}
