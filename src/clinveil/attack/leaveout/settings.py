@@ -23,6 +23,7 @@ class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
     unit: Literal["patient", "note"] = flag("patient", "What is left out: all notes of a patient, or one note.")
     units: int = flag(30, "How many of them are left out, one after another (paper: 30).", ge=2)
     reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
+    seeds: int = flag(2, "Training seeds under which each unit is left out: the effect is measured across them.", ge=1)
     from_text: bool = flag(False, "Also from released notes alone: synthesize under each model, and score by n-grams.")
     plant_names: bool = flag(False, "Plant an invented full name in a random half of the audited units.")
     pretrain: Path | None = flag(None, "Train on these public notes first; measured with and without.")

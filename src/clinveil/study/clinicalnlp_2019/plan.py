@@ -31,6 +31,7 @@ class Study:
 
     Attributes:
         audits: by dropout, `exact`; compat: the same by paper C's code; planted: of the least dropout, with names.
+        unigram: of the same patients as `audits`, by counting.
         works: everything that returned findings.
     """
 
@@ -42,6 +43,7 @@ class Study:
     audits: dict[float, Audit] = field(default_factory=dict)
     compat: dict[float, Audit] = field(default_factory=dict)
     planted: Audit | None = None
+    unigram: Audit | None = None
     corpora: list[Written] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
 
@@ -52,6 +54,8 @@ class Study:
         every = [*self.audits.values(), *self.compat.values(), *([self.planted] if self.planted else [])]
         how = self.settings
         perform_audits(self.store, every, self.over, self.say, workers=how.workers, most_hours=how.max_hours)
+        if self.unigram is not None:
+            perform_all(self.store, self.unigram.members, self.over, lambda line: None)
         self._plan_corpora()
         self._stage("corpora", self.corpora)
         embeddings = [Embedding(corpus, how.scale.dim, how.seed) for corpus in self.corpora]
@@ -71,6 +75,8 @@ class Study:
             if how.compat:
                 self.compat[dropout] = self._audit(how.leave_out(dropout, "compat"))
         self.planted = self._audit(how.leave_out(how.dropout[0], "exact", names=True), PLANTED)
+        counted = how.leave_out(how.dropout[0], "exact").model_copy(update={"model": "unigram"})
+        self.unigram = audit_of(self.audits[how.dropout[0]].data, counted, seed=how.seed, name=UNIGRAM)
 
     def _audit(self, settings: LeaveOutSettings, name: str = "") -> Audit:
         notes = part_of(self.store, self.parts, "train")
@@ -85,7 +91,7 @@ class Study:
         if exact:
             return audit
         full = replace(audit.full, write=tokens) if main else audit.full
-        return replace(audit, full=full, again=None, reseeded=())
+        return replace(audit, full=full, again=None, reseeded=(), other_seeds=())
 
     def _plan_corpora(self) -> None:
         audits = self.compat if self.settings.main == "compat" else self.audits

@@ -74,6 +74,7 @@ class StudySettings(RunSettings, NotesSettings):
     dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
     units: int = flag(8, "Patients left out, one after another (paper: 30 notes).", ge=2)
     reseeds: int = flag(3, "Models with other seeds: the reseed floor.", ge=1)
+    seeds: int = flag(2, "Training seeds under which each patient is left out (exact mode).", ge=1)
     epochs: int | None = flag(None, "Passes of the LSTM over the notes (default: by size).", ge=1)
     compat: bool = flag(True, "Also the privacy score by paper C's recipe: annealed, notes taken out, text cut anew.")
     words: int = flag(60_000, "Words of the training notes, about.", ge=1_000)
@@ -118,7 +119,8 @@ class StudySettings(RunSettings, NotesSettings):
     def leave_out(self, dropout: float, mode: Mode, *, names: bool = False) -> LeaveOutSettings:
         """The audit of one model: `exact` with a schedule that looks at nothing, `compat` annealed on validation."""
         own = {**self.scale.model, "model": "lstm", "vocabulary": "words", "dropout": dropout, "mode": mode}
-        own |= {"units": self.units, "reseeds": self.reseeds, "plant_names": names, "device": self.device}
+        own |= {"units": self.units, "reseeds": self.reseeds, "seeds": self.seeds}
+        own |= {"plant_names": names, "device": self.device}
         if mode == "compat":
             own |= {"schedule": "annealed", "epochs": self.scale.annealed_epochs}
         else:

@@ -10,7 +10,7 @@ from clinveil.study.clinicalnlp_2019.claims import claims_table, without_power
 from clinveil.study.clinicalnlp_2019.corpora import REAL
 from clinveil.study.clinicalnlp_2019.differences import differences
 from clinveil.study.clinicalnlp_2019.plan import PLANTED, label_of
-from clinveil.study.clinicalnlp_2019.results import Results
+from clinveil.study.clinicalnlp_2019.results import SAME, Results
 from clinveil.study.plain import NONE, Row, Table, interval, number
 
 
@@ -145,19 +145,29 @@ def paper_2(ident: str, title: str, rows: Mapping[str, tuple[str, ...]]) -> Tabl
 
 
 def privacy(results: Results) -> Table:
-    """Score, floors, excess, gap and sign for each dropout: by the model, by its notes alone, and by paper C's code."""
+    """Score, floors, effect, gap and sign for each dropout: by the model, by its notes alone, and by paper C's code."""
     rows = [row for dropout in results.settings.dropout for row in _privacy_rows(results, label_of(dropout))]
-    rows += _unigram_row(results)
-    heads = ("model", "seen through", "score", "placebo", "reseed floor", "excess", "P", "gap, nats a token", "P")
+    rows += _unigram_rows(results)
+    heads = ("model", "seen through", "score", "placebo", "reseed floor", "effect", "elsewhere", "P")
     remarks = (
         "Placebo: the same largest difference when another patient was left out. Reseed floor: between models of all "
-        "notes that differ in their seed alone. Excess: score less placebo, P by permuting who was left out.",
-        "compat: paper C's recipe, annealed on validation notes, in which leaving out a note moves all others; no "
-        "reseeds were trained for it. What differs from its code stands at the end of the page.",
-        "The unigram's score is exact and of all patients, not of the audited ones.",
+        "notes that differ in their seed alone. Score less placebo is not what the patient adds: the two are at other "
+        "words, and maxima do not add.",
+        "Effect: how much likelier the models that had the patient find one word of theirs than those that lost them, "
+        "the word chosen under one training seed and measured under another, mean over patients. Elsewhere: the same "
+        "for a model that lost somebody else; P that the effect is no more than that. Where one seed does not find the "
+        "word again the effect is too low, the score always too high: the largest effect lies between the two.",
+        "Gap: the mean of the difference over all words instead of one; P likewise.",
+        "Intervals are Student's t over patients. Effects need a second training seed: compat has none, nor reseeds.",
+        "compat: paper C's recipe, annealed on validation notes, in which leaving out a note moves all others. What "
+        "differs from its code stands at the end of the page.",
+        "The unigram's score and effect are exact; all patients, and the audited ones alone.",
     )
     asks = "How much of the privacy score is about the patient who was left out?"
-    return Table("privacy", "The privacy score and its floors", asks, (*heads, "positive"), tuple(rows), remarks)
+    return Table("privacy", "The privacy score and its floors", asks, (*heads, *GAP), tuple(rows), remarks)
+
+
+GAP = ("gap, nats a token", "P", "positive")
 
 
 def _privacy_rows(results: Results, label: str) -> Iterator[Row]:
@@ -166,28 +176,31 @@ def _privacy_rows(results: Results, label: str) -> Iterator[Row]:
         score = results.of("attack.pdtp", label, **own)
         if score is None:
             continue
-        excess, gap = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("excess", "gap"))
+        effect, gap = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("effect", "gap"))
         floor, sign = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("reseed_floor", "sign"))
-        positive = NONE if sign is None else f"{sign.detail['positive']} of {sign.n}"
         yield (
             label,
             by if mode == "exact" else f"{by}, compat",
             shown(score, 2),
             _control(score, 2),
             number(_value(floor), 2),
-            shown(excess, 2),
-            _p(excess),
+            *_tested(effect, 2),
             shown(gap),
             _p(gap),
-            positive,
+            NONE if sign is None else f"{sign.count} of {sign.n}",
         )
 
 
-def _unigram_row(results: Results) -> Iterator[Row]:
-    score, excess = (results.of(f"attack.{name}", "unigram") for name in ("pdtp", "pdtp_excess"))
-    if score is not None:
-        cells = (shown(score, 2), _control(score, 2), "none", shown(excess, 2))
-        yield ("unigram", "the model", *cells, NONE, NONE, NONE, NONE)
+def _tested(effect: Finding | None, digits: int) -> tuple[str, str, str]:
+    return shown(effect, digits), _control(effect, digits), _p(effect)
+
+
+def _unigram_rows(results: Results) -> Iterator[Row]:
+    for label, by in (("unigram", "the model, all patients"), (SAME, "the model")):
+        score, effect, gap = (results.of(f"attack.{name}", label) for name in ("pdtp", "pdtp_effect", "pdtp_gap"))
+        if score is not None:
+            cells = (shown(score, 2), _control(score, 2), "none", *_tested(effect, 2))
+            yield ("unigram", by, *cells, shown(gap), _p(gap), NONE)
 
 
 def _plain(value: object) -> float | None:
