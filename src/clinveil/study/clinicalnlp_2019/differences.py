@@ -23,7 +23,7 @@ def _notes(settings: StudySettings) -> tuple[Row, ...]:
     by = "by patient: nobody stands on both sides" if settings.split == "patient" else "by note"
     return (
         ("notes", "59,652 discharge summaries of MIMIC-III", "the notes given"),
-        ("split", "by note; 129 test notes, one too many by a slip of the code", f"{by}; {settings.test} test notes"),
+        ("split", "by note; 129 test notes, one too many by a slip of the code", by),
         ("tokens", "spaCy 2.0.7 and its sentence borders", "rules of our own; lines break where the code breaks them"),
         ("end of a note", "an empty line: the end-of-line token twice", "a token of its own, after that of the line"),
     )
@@ -32,8 +32,8 @@ def _notes(settings: StudySettings) -> tuple[Row, ...]:
 def _models(settings: StudySettings) -> tuple[Row, ...]:
     compat, exact = (settings.leave_out(settings.dropout[0], mode).recipe() for mode in ("compat", "exact"))
     theirs = "SGD at 20, divided by 4 after a pass whose validation perplexity is not 0.1 below the best, which is kept"
-    passes = f"compat: so, over {compat.epochs} passes" if settings.compat else "compat: not run"
-    ours = f"exact: {exact.epochs} passes, a warm-up, then down to a tenth, whatever the validation notes say"
+    passes = f"compat: so (passes: {compat.epochs})" if settings.compat else "compat: not run"
+    ours = f"exact: a warm-up, then down to a tenth, whatever the validation notes say (passes: {exact.epochs})"
     kept = f"Table 2, notes and utility are of {settings.main}"
     return (
         ("network", "LSTM, 2 layers of 650, 20 passes", f"LSTM, {exact.layers} layers of {exact.width}"),
@@ -89,6 +89,6 @@ def _utility(settings: StudySettings) -> tuple[Row, ...]:
         (
             "letter case",
             "2 layers of 300, 30 passes, columns of 100; the test text searched as one",
-            f"{casing}; all {settings.test} test notes, whole, in {scale.casing.streams} parts",
+            f"{casing}; all test notes, whole, in {scale.casing.streams} parts",
         ),
     )
