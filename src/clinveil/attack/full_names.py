@@ -231,7 +231,9 @@ class NameScan:
         }
         if not taking.size:
             why = {"why": "no patient with a full name has released notes"}
-            return Finding("attack.own_name", None, 0, "lower", source=SOURCE, detail=detail | why, unit="patients")
+            return Finding(
+                "attack.own_name", None, 0, "lower", source=SOURCE, detail={**detail, **why}, unit="patients"
+            )
         patient, name = self._found(taking)
         count, n = int((patient == name).sum()), int(taking.size)
         p, p_is = own_name_p(patient, name, n, rng, permutations)
@@ -267,7 +269,9 @@ class NameScan:
         n = int(notes.sum())
         if not n or not names:
             why = {"why": "no released notes" if not n else "no full names to look for"}
-            return Finding("attack.other_names", None, n, "lower", source=SOURCE, detail=detail | why, unit="notes")
+            return Finding(
+                "attack.other_names", None, n, "lower", source=SOURCE, detail={**detail, **why}, unit="notes"
+            )
         counts = self._counts
         by_patient = np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1)
         low, high = share_by_patient(by_patient, rng)
