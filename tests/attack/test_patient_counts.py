@@ -101,6 +101,14 @@ def test_of_unknown_words_only_the_most_frequent_can_be_named():
     assert every.n == 4 + 6 + 1 and every.value == pytest.approx((4 + 6) / 11)
 
 
+def test_among_rare_unknown_words_the_most_frequent_rare_one_can_be_named():
+    """Both unknown words come out as w1; the one of 30 tokens is none of the rare words."""
+    channel = channel_of([{0: 1.0}, {0: 1.0}, {1: 1.0}])
+    notes = [{"fever": 30}, {"w0": 2}, {"rash": 3}, {"rash": 3, "pain": 1}]
+    rare = found(channel, notes, unknown=("fever", "pain", "rash"))["below 20"]
+    assert rare.n == 2 + 6 + 1 and rare.value == pytest.approx((2 + 6) / 9) and rare.chance == pytest.approx(6 / 9)
+
+
 def test_dropped_words_are_left_out():
     channel = channel_of([{0: 1.0}, {}, {}])
     every = found(channel, [{"w0": 2, "w1": 3, "rash": 4}], unknown=("rash",))["all"]

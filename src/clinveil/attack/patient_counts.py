@@ -129,12 +129,18 @@ class _Game:
 
     Attributes:
         uses: the patients' words of the stratum. drawn: (n_pairs,) the output of each.
+        top: the most frequent of the stratum's words that the channel does not know, as a word of `uses`.
     """
 
     inputs: Inputs
     part: Stratum
     uses: Uses
     drawn: Ints
+    top: int
+
+    def _words(self, rows: NDArray[Any]) -> Ints:
+        """The words that an attacker means by rows of the channel: of unknown words the most frequent."""
+        return np.where(rows == len(self.inputs.channel.words), self.top, rows).astype(np.int64)
 
     @cached_property
     def shown(self) -> tuple[Ints, Ints, Ints]:
@@ -154,7 +160,7 @@ class _Game:
             case = np.repeat(some, lengths[some])
             places = np.arange(case.size) + ends[some[0]] - lengths[some[0]] - (ends - lengths)[case]
             places += joint.indptr[output[case]]
-            word = joint.indices[places].astype(np.int64)
+            word = self._words(joint.indices[places])
             scores = np.log(joint.data[places]) + habits.log_shares(patient[case], word, times[case])
             for row, score in enumerate(scores):
                 named[row, some] = word[_first_of_most(score, lengths[some])]
@@ -187,8 +193,8 @@ class _Game:
 
     def unseeing(self) -> float:
         """The share that is right when always the most frequent word is named."""
-        top = self.uses.times[self.uses.word == np.argmax(self.part.won)].sum()
-        return float(top / self.uses.times.sum())
+        usual = self._words(np.argmax(self.part.won))
+        return float(self.uses.times[self.uses.word == usual].sum() / self.uses.times.sum())
 
 
 def _first_of_most(score: NDArray[np.float64], lengths: Ints) -> Ints:
@@ -230,18 +236,19 @@ def inversion_counts(
     found = []
     for name, (part, kept) in strata.items():
         detail: dict[str, Any] = {"stratum": name, "memo": "patient", "sampled": sample.left_out}
-        found.append(_finding(inputs, part, uses.of(kept), habits, rng, detail))
+        top = len(counts) + int(np.argmax(kept[len(counts) :])) if outside else len(counts)
+        found.append(_finding(inputs, part, uses.of(kept), top, habits, rng, detail))
     return found
 
 
 def _finding(
-    inputs: Inputs, part: Stratum, uses: Uses, habits: Habits, rng: Generator, detail: dict[str, Any]
+    inputs: Inputs, part: Stratum, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]
 ) -> Finding:
     if not uses.times.size:
         why: Detail = {**detail, "why": "no such word in the notes"}
         return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail=why, unit="tokens")
     rows = np.minimum(uses.word, len(inputs.channel.words))
-    game = _Game(inputs, part, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0])
+    game = _Game(inputs, part, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0], top)
     every = game.guesses(habits)
     named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))
