@@ -112,6 +112,13 @@ def test_names_that_the_channel_does_not_know_count_too():
     assert found.n == 4 + 7 and found.value == pytest.approx((1 + 5) / 11)
 
 
+def test_names_that_are_words_as_well_are_left_out():
+    """Mrs. Pain: most tokens of the word are no name."""
+    with_pain, without = (inversion_names(CHANNEL, names, COUNTS)[0] for names in (["Jones", "Pain"], ["Jones"]))
+    assert with_pain.value == without.value and with_pain.n == without.n == 4
+    assert (with_pain.detail["left_out"], without.detail["left_out"]) == (1, 0)
+
+
 def test_no_name_in_the_notes_is_a_null_with_why():
     (found,) = inversion_names(CHANNEL, ["Nobody"], COUNTS)
     assert found.value is None and found.detail["why"]

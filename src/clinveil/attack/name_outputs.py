@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from clinveil.attack.inversion import NO_COUNTS, Inputs, recovered
 from clinveil.channel.channel import Channel
 from clinveil.finding import Finding
+from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.tokens import words
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
@@ -66,19 +67,22 @@ def inversion_names(
 ) -> list[Finding]:
     """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
 
-    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`.
+    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
+    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
 
     Args:
         names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
         unknown: occurrences of the words that the channel does not know.
     Raises: InputError as `inversion` does.
     """
-    forms = {form for name in names for form in words(name)}
+    all_forms = {form for name in names for form in words(name)}
+    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
     outside = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown)) if unknown else NO_COUNTS
     inputs = Inputs(channel, counts, outside)
     known = np.array([word in forms for word in channel.words], dtype=np.bool_)
     part = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
-    return [recovered(inputs, part, "attack.inversion_names", {"draws": 1})]
+    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
+    return [recovered(inputs, part, "attack.inversion_names", detail)]
 
 
 def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:

@@ -6,8 +6,11 @@ in `inversion.py`, and knows how often each word stands in *other* patients' not
 they name the word with the largest pi(x) C(y|x) P(c | x).
 
 P(c | x) is the share of the tokens of x that stand c times in a patient's notes (c in classes), over the other
-patients, drawn towards that of equally frequent words. Where several words of a patient come out as one output, the
-attacker takes them for one, and names the outputs of a patient one by one: a lower bound.
+patients, drawn towards that of equally frequent words. How strongly, or whether counts are of use at all, is settled
+for each half of the patients by what would have served best on the other half.
+
+Where several words of a patient come out as one output, the attacker takes them for one, and names the outputs of a
+patient one by one: a lower bound.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from clinveil.tokens import words
 Ints = NDArray[np.int64]
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
-PULL = 5.0  # tokens of equally frequent words that weigh as much as the word's own
+PULLS = (1.0, 5.0, 25.0, np.inf)  # tokens of equally frequent words that weigh as the word's own; inf: no counting
 _CANDIDATES = 2_000_000  # weighed at a time
 MEASURE = "attack.inversion_counts"
 SOURCE = "posterior over one memoised draw and its number of places; attack A5 of the threat model"
@@ -104,13 +107,15 @@ class Habits:
         others = own.sum(axis=0) - own + 1.0
         return np.asarray(others / others.sum(axis=2, keepdims=True))
 
-    def log_share(self, patient: Ints, word: Ints, times: Ints) -> NDArray[np.float64]:
-        """log P(class of `times` | word) by the other patients, (n,)."""
+    def log_shares(self, patient: Ints, word: Ints, times: Ints) -> NDArray[np.float64]:
+        """log P(class of `times` | word) by the other patients, (n_pulls, n); 0 where counts are not used."""
         kind = class_of(times)
         usual = self._usual[patient, self.band[word], kind]
         own, _ = self.uses.times_of(patient, word)
         seen = self._words[word, kind] - np.where(class_of(np.maximum(own, 1)) == kind, own, 0)
-        return np.asarray(np.log((seen + PULL * usual) / (self._totals[word] - own + PULL)))
+        others = self._totals[word] - own
+        used = [np.log((seen + pull * usual) / (others + pull)) for pull in PULLS if np.isfinite(pull)]
+        return np.stack([*used, np.zeros(kind.size)])
 
 
 def class_of(times: Ints) -> Ints:
@@ -124,12 +129,18 @@ class _Game:
 
     Attributes:
         uses: the patients' words of the stratum. drawn: (n_pairs,) the output of each.
+        top: the most frequent of the stratum's words that the channel does not know, as a word of `uses`.
     """
 
     inputs: Inputs
     part: Stratum
     uses: Uses
     drawn: Ints
+    top: int
+
+    def _words(self, rows: NDArray[Any]) -> Ints:
+        """The words that an attacker means by rows of the channel: of unknown words the most frequent."""
+        return np.where(rows == len(self.inputs.channel.words), self.top, rows).astype(np.int64)
 
     @cached_property
     def shown(self) -> tuple[Ints, Ints, Ints]:
@@ -139,21 +150,28 @@ class _Game:
         return keys // n, keys % n, np.bincount(inverse, self.uses.times).astype(np.int64)
 
     def guesses(self, habits: Habits) -> Ints:
-        """The word that is named at each shown output."""
+        """(n_pulls, n_shown) the word that is named at each shown output."""
         joint = self.inputs.joint(self.part)
         patient, output, times = self.shown
         lengths = np.diff(joint.indptr)[output].astype(np.int64)
         ends = np.cumsum(lengths)
-        named = np.zeros(output.size, dtype=np.int64)
+        named = np.zeros((len(PULLS), output.size), dtype=np.int64)
         for some in np.split(np.arange(output.size), np.flatnonzero(np.diff(ends // _CANDIDATES)) + 1):
             case = np.repeat(some, lengths[some])
             places = np.arange(case.size) + ends[some[0]] - lengths[some[0]] - (ends - lengths)[case]
             places += joint.indptr[output[case]]
-            word = joint.indices[places].astype(np.int64)
-            score = np.log(joint.data[places]) + habits.log_share(patient[case], word, times[case])
-            order = np.lexsort((word, -score, case))
-            named[some] = word[order][np.unique(case[order], return_index=True)[1]]
+            word = self._words(joint.indices[places])
+            scores = np.log(joint.data[places]) + habits.log_shares(patient[case], word, times[case])
+            for row, score in enumerate(scores):
+                named[row, some] = word[_first_of_most(score, lengths[some])]
         return named
+
+    def settled(self, guesses: Ints) -> Ints:
+        """(n_shown,) of the guesses by pull those of the pull that hits most in the other half of the patients."""
+        odd = self.shown[0] % 2
+        hits = np.array([[self.hits(named)[odd == half].sum() for half in (0, 1)] for named in guesses])
+        best = hits.argmax(axis=0)
+        return np.asarray(np.where(odd == 0, guesses[best[1]], guesses[best[0]]))
 
     def hits(self, named: Ints) -> Ints:
         """(n_shown,) tokens of each shown output that the named word is right for."""
@@ -175,8 +193,15 @@ class _Game:
 
     def unseeing(self) -> float:
         """The share that is right when always the most frequent word is named."""
-        top = self.uses.times[self.uses.word == np.argmax(self.part.won)].sum()
-        return float(top / self.uses.times.sum())
+        usual = self._words(np.argmax(self.part.won))
+        return float(self.uses.times[self.uses.word == usual].sum() / self.uses.times.sum())
+
+
+def _first_of_most(score: NDArray[np.float64], lengths: Ints) -> Ints:
+    """The place of the largest score in each run of these lengths; the first of equal ones."""
+    starts = np.cumsum(lengths) - lengths
+    most = np.flatnonzero(score == np.repeat(np.maximum.reduceat(score, starts), lengths))
+    return most[np.searchsorted(most, starts)]
 
 
 def inversion_counts(
@@ -211,22 +236,24 @@ def inversion_counts(
     found = []
     for name, (part, kept) in strata.items():
         detail: dict[str, Any] = {"stratum": name, "memo": "patient", "sampled": sample.left_out}
-        found.append(_finding(inputs, part, uses.of(kept), habits, rng, detail))
+        top = len(counts) + int(np.argmax(kept[len(counts) :])) if outside else len(counts)
+        found.append(_finding(inputs, part, uses.of(kept), top, habits, rng, detail))
     return found
 
 
 def _finding(
-    inputs: Inputs, part: Stratum, uses: Uses, habits: Habits, rng: Generator, detail: dict[str, Any]
+    inputs: Inputs, part: Stratum, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]
 ) -> Finding:
     if not uses.times.size:
         why: Detail = {**detail, "why": "no such word in the notes"}
         return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail=why, unit="tokens")
     rows = np.minimum(uses.word, len(inputs.channel.words))
-    game = _Game(inputs, part, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0])
-    named = game.guesses(habits)
+    game = _Game(inputs, part, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0], top)
+    every = game.guesses(habits)
+    named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))
     low, high = share_by_patient(by_patient, rng)
-    one_draw = ratio(game.by_patient(game.hits(inputs.guesses(part)[0][game.shown[1]])))
+    one_draw = ratio(game.by_patient(game.hits(every[-1])))
     told: Detail = {**detail, "one_draw": one_draw, "patients": len(by_patient)}
     return Finding(
         MEASURE,
