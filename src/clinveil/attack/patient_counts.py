@@ -193,7 +193,7 @@ class _Game:
 
     def unseeing(self) -> float:
         """The share that is right when always the most frequent word is named."""
-        usual = self._words(np.argmax(self.part.won))
+        usual = self._words(np.asarray(np.argmax(self.part.won)))
         return float(self.uses.times[self.uses.word == usual].sum() / self.uses.times.sum())
 
 
