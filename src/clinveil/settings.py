@@ -71,13 +71,16 @@ class RunSettings(Settings):
 class NotesSettings(Settings):
     """How notes are read."""
 
-    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).")
-    id: str | None = flag(None, "Column of the note id, unique (guessed).")
+    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).", min_length=1)
+    id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
     patient: str | None = flag(None, "Column of the patient id (guessed; without one each note is its own patient).")
     label: tuple[str, ...] = flag((), "Column to keep and to measure utility on; repeatable.")
     keep: tuple[str, ...] = flag((), "Column to pass through unchanged; repeatable. All others are dropped.")
     preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column preset of a known source.")
     encoding: str = flag("utf-8", "Character encoding of text files.")
+    max_note_bytes: int = flag(
+        10_000_000, "A note of more bytes is refused: a damaged file, or a bomb.", ge=1_000, le=2**31 - 1
+    )
 
 
 class PhiSettings(Settings):
@@ -134,14 +137,11 @@ class ChannelSettings(Settings):
     mechanism: Literal["neighbours", "laplace", "gaussian"] = flag(
         "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
     )
-    epsilon: float | None = flag(
-        None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", gt=0, allow_inf_nan=False
-    )
-    sigma: float | None = flag(
-        None, "gaussian: standard deviation of the noise on each coordinate.", gt=0, allow_inf_nan=False
-    )
+    # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
+    epsilon: float | None = flag(None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", ge=1e-6, le=1e6)
+    sigma: float | None = flag(None, "gaussian: standard deviation of the noise on each coordinate.", ge=1e-6, le=1e6)
     unchanged: float | None = flag(
-        None, "Noise that leaves about this share of the words as they are, instead of its size.", gt=0, lt=1
+        None, "Noise that leaves about this share of the words as they are, instead of its size.", ge=0.001, le=0.999
     )
     n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")

@@ -24,6 +24,8 @@ def codec_name(encoding: str) -> str:
     """Python's own name of an encoding. Raises UsageError if there is no such text encoding."""
     try:
         "".encode(encoding)  # refuses unknown names and codecs that are not for text, such as base64
+        if not encoding.isprintable() or encoding != encoding.strip():
+            raise ValueError  # Python forgives a line break, a log does not
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
         raise UsageError("--encoding: no such text encoding", remedy="for example cp1252 or utf-16") from None
