@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -73,7 +75,9 @@ class NotesSettings(Settings):
 
     text: str | None = flag(None, "Column of the note text (guessed where the name is usual).", min_length=1)
     id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
-    patient: str | None = flag(None, "Column of the patient id (guessed; without one each note is its own patient).")
+    patient: str | None = flag(
+        None, "Column of the patient id (guessed; without one each note is its own patient).", min_length=1
+    )
     label: tuple[str, ...] = flag((), "Column to keep and to measure utility on; repeatable.")
     keep: tuple[str, ...] = flag((), "Column to pass through unchanged; repeatable. All others are dropped.")
     preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column preset of a known source.")
@@ -243,14 +247,48 @@ class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, C
         return value
 
 
-def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = None) -> S:
-    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake."""
-    values: dict[str, Any] = {}
-    if config is not None:
-        try:
-            values = tomllib.loads(config.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            raise UsageError("is not there or is no TOML file", where=config.name) from None
+def _read_toml(model: type[Settings], config: Path, without: Collection[str]) -> dict[str, Any]:
+    """A file's settings, each of the kind that the model wants. Raises UsageError, which names the key."""
+    try:
+        values = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise UsageError("is not there or is no TOML file", where=config.name) from None
+    for key, value in values.items():
+        if key in without:
+            raise UsageError(f"{key}: this command has no such setting", where=config.name, remedy="take it out")
+        field = model.model_fields.get(key)
+        if field is not None and not any(_fits(value, kind) for kind in _kinds(field.annotation)):
+            raise UsageError(f"{key}: a value of the wrong kind", where=config.name, remedy="see --help for it")
+    return values
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """The kinds that a field takes in a file: the parts of a union, each without its own arguments."""
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(kind for part in get_args(annotation) for kind in _kinds(part))
+    return (get_origin(annotation) or annotation,)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a TOML value is of a kind: a truth value is no number, a fraction no count, a table nothing."""
+    if kind is tuple:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if kind is NeighbourRange:
+        return type(value) in (int, str)
+    if kind in (int, bool):
+        return type(value) is kind
+    return type(value) in (int, float) if kind is float else isinstance(value, str)
+
+
+def load_settings(
+    model: type[S], flags: dict[str, Any], config: Path | None = None, without: Collection[str] = ()
+) -> S:
+    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake.
+
+    Args:
+        without: fields that the command does not offer; the file may not have them either.
+    """
+    values: dict[str, Any] = {} if config is None else _read_toml(model, config, without)
     values |= {name: value for name, value in flags.items() if value is not None}
     if "profile" in model.model_fields:
         values = PROFILES.get(str(values.get("profile")), {}) | values

@@ -25,8 +25,8 @@ ASIDE = ".replaced"
 # What changes how a run goes, but not what comes out; a resumed run may change these.
 _FREE = {"workers", "quiet", "force"}
 # What a run may leave unfinished, and what is written beside a finished one.
-_IN_VAULT = ("key.bin", "vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "findings.json")
-_IN_VAULT += ("state.json", "lock", "work", "staging", "refused", "manifest.json", "record.json")
+_IN_VAULT: tuple[str, ...] = ("key.bin", "vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet")
+_IN_VAULT += ("state.json", "lock", "work", "staging", "refused", "manifest.json", "record.json", "findings.json")
 _IN_VAULT += ("report.html", "report-external.html")
 _OWN = {"release", "vault", *(f"vault/{name}" for name in _IN_VAULT)}
 
