@@ -68,7 +68,7 @@ def audit_folder(out: Path, given: Given, *, force: bool = False) -> Iterator[St
     """
     with study_folder(out, force=force, secret=SECRET) as store:
         if force:
-            for path in (out / FINDINGS, out / RUN, *out.glob("units-*.csv")):
+            for path in (out / FINDINGS, out / RUN, *out.glob("units-*-model.csv"), *out.glob("units-*-text.csv")):
                 remove(path)
         elif (out / FINDINGS).exists():
             _refuse_other(out, given)

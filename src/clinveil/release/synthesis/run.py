@@ -40,7 +40,7 @@ from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.sides import kept_aside
 from clinveil.release.synthesis.trained import Trained, load_trained, train_anew
 from clinveil.release.synthesis.vault import MANIFEST, RunVault
-from clinveil.release.synthesis.write import Counts, Wanted, draw_notes, read_back, write_to
+from clinveil.release.synthesis.write import MAKER, Counts, Wanted, draw_notes, read_back, write_to
 
 Say = Callable[[str], None]
 ALONE = "one file, without companions: an OUT without a suffix is a folder with README.md, manifest.json and SHA256SUMS"
@@ -98,7 +98,7 @@ class Synthesis:
         found = self._fit(trained)
         floor = Floor.of(trained.sides.training, self.settings.min_patients)
         self.mark = seed_mark(public_seeds(key, trained), self.out)
-        with whole(self.out, force=self.settings.force) as part:
+        with whole(self.out, force=self.settings.force, maker=MAKER) as part:
             counts, written = self._write(trained, key, floor, part)
             looked = self._look(written, counts, trained, floor, seed)
             found += [_truncated(counts), _unknown(counts, floor), *looked.findings]

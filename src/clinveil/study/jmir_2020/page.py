@@ -60,7 +60,20 @@ def _environment() -> Environment:
 
 def _settings(results: Results) -> dict[str, Any]:
     """The settings that shape the numbers; no path, no column name."""
-    hidden = {"text", "id", "patient", "label", "keep", "preset", "encoding", "quiet", "force", "workers", "on"}
+    hidden = {
+        "text",
+        "id",
+        "patient",
+        "label",
+        "keep",
+        "preset",
+        "encoding",
+        "max_note_bytes",
+        "quiet",
+        "force",
+        "workers",
+        "on",
+    }
     return results.settings.model_dump(exclude=hidden)
 
 
