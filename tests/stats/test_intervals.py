@@ -185,9 +185,12 @@ def test_rare_events_have_the_exact_interval_of_a_poisson_count():
 
 
 def test_the_jackknife_of_a_mean_is_the_t_interval():
-    values = np.random.default_rng(1).normal(size=9)
+    values = np.linspace(-1, 3, 9)
     columns = np.stack([values, np.ones(9)], axis=1)
     assert jackknife_t(columns, lambda sums: sums[0] / sums[1]) == pytest.approx(t_interval(values))
+    columns[-1, 0] = 40  # one patient makes nearly all of the spread: what is known of it is less than nine tell
+    low, high = jackknife_t(columns, lambda sums: sums[0] / sums[1])
+    assert high - low > 1.3 * np.diff(t_interval(columns[:, 0]))[0]
     with pytest.raises(InputError, match="two patients"):
         jackknife_t(columns[:1], lambda sums: sums[0])
     with pytest.raises(InputError, match="no number"):

@@ -44,11 +44,18 @@ def _effective(residuals: NDArray[np.float64], share: float, things: float, leve
         return 1.0
     if not square:  # every patient has the same share
         return things
-    kurtosis = n * float((residuals**4).sum()) / square**2
-    freedom = min(n - 1.0, 2 * n / max(kurtosis - 1, 1.0))
-    t = special.stdtrit(np.array([max(things - 1, 1.0), freedom]), (1 + level) / 2)
+    t = special.stdtrit(np.array([max(things - 1, 1.0), _freedom(residuals)]), (1 + level) / 2)
     alike = share * (1 - share) * things**2 * (n - 1) / (n * square)
     return float(min(things, alike * (t[0] / t[1]) ** 2))
+
+
+def _freedom(residuals: NDArray[np.float64]) -> float:
+    """Degrees of freedom of the variance that residuals show: fewer where few patients make most of it."""
+    n, square = len(residuals), float(residuals @ residuals)
+    if not square:
+        return n - 1.0
+    kurtosis = n * float((residuals**4).sum()) / square**2
+    return min(n - 1.0, 2 * n / max(kurtosis - 1, 1.0))
 
 
 def share_method(values: NDArray[Any], of: str) -> str:
@@ -66,7 +73,7 @@ def _all_alike(values: NDArray[Any]) -> bool:
 def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float], *, level: float = LEVEL) -> Interval:
     """The interval of a smooth function of sums (ratio, difference of ratios) by leaving out each patient in turn.
 
-    Student's t with one degree of freedom less than patients, about the statistic of all of them.
+    Student's t about the statistic of all of them, with the degrees of freedom of `share_by_patient`.
 
     Args:
         values: what each patient adds to the sums, (n_patients, n_sums).
@@ -81,5 +88,6 @@ def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float]
     whole, without = statistic(sums), np.array([statistic(sums - row) for row in values])
     if not np.isfinite(without).all():
         raise InputError("with one patient left out there is no number")
-    half = float(special.stdtrit(n - 1, (1 + level) / 2) * np.sqrt((n - 1) * without.var()))
+    strayed = without - without.mean()
+    half = float(special.stdtrit(_freedom(strayed), (1 + level) / 2) * np.sqrt((n - 1) * without.var()))
     return Interval(whole - half, whole + half)
