@@ -48,7 +48,8 @@ class Finding:
         detail: numbers and labels of this measure alone; never note text, a word of a note, a path or an id.
 
     Raises:
-        InputError: NaN or infinity anywhere, a null number without `detail["why"]`, or an interval upside down.
+        InputError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, or an interval
+            upside down.
     """
 
     measure: str
@@ -79,14 +80,16 @@ class Finding:
         for name, value in _lifted(self.detail).items():  # until every producer fills the fields
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
-        for name in ("value", "low", "high", "chance", "control", "p"):
+        for name, kind in _NUMBERS.items():  # NumPy scalars too become Python's own
             number = getattr(self, name)
             if number is not None:
-                object.__setattr__(self, name, float(number))
+                object.__setattr__(self, name, kind(number))
         numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
         numbers += [v for v in self.detail.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
             raise InputError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
+        if self.p is not None and not 0 <= self.p <= 1:
+            raise InputError(f"{self.measure}: a P value lies between 0 and 1")
         if self.value is None and "why" not in self.detail:
             raise InputError(f"{self.measure}: a null value needs detail['why']")
         if self.low is not None and self.high is not None and self.low > self.high:
@@ -107,6 +110,10 @@ class Finding:
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
 _TYPED = ("unit", "count", "p", "p_is", "method", "chance_is", "control_is", "control_kind", "question")
+_NUMBERS: Mapping[str, type[float] | type[int]] = {
+    **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
+    **dict.fromkeys(("n", "count"), int),
+}
 _LIFT = {
     "unit": ("unit", str),
     "count": ("count", int),

@@ -41,8 +41,8 @@ def blind_membership(
         texts, patients, members: of each note. All pairs of notes are held: 130 MB for 4,000.
 
     Returns:
-        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and `p`
-        in the detail is two-sided.
+        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and its P
+        is two-sided.
 
     Raises:
         InputError: fewer patients than folds on one side.
@@ -60,10 +60,24 @@ def blind_membership(
     below, above = np.quantile(null, [0.025, 0.975])
     low, high = max(0.0, value - max(0.0, above - 0.5)), min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
-    detail: dict[str, Any] = {"unit": "patients", "members": n_members, "non_members": member.size - n_members}
-    detail |= {"folds": FOLDS, "p": p, "permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
-    detail["interval"] = "as far as it strays when members are drawn at random, 95 %"
-    return Finding("attack.membership_blind", value, member.size, "lower", low, high, 0.5, None, SOURCE, detail)
+    detail: dict[str, Any] = {"members": n_members, "non_members": member.size - n_members}
+    detail |= {"folds": FOLDS, "permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
+    return Finding(
+        "attack.membership_blind",
+        value,
+        member.size,
+        "lower",
+        low,
+        high,
+        0.5,
+        source=SOURCE,
+        detail=detail,
+        unit="patients",
+        p=p,
+        p_is="members drawn at random, two-sided",
+        method="as far as it strays when members are drawn at random, 95 %",
+        chance_is="an attacker who orders patients at random",
+    )
 
 
 def _scores(texts: Sequence[str], patient: NDArray[np.int64], sides: NDArray[np.bool_], rng: Generator) -> Scores:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -106,8 +106,11 @@ def _what_names_become(material: Material, counts: NDArray[np.int64]) -> list[Fi
 
 def _controlled(finding: Finding, unprotected: float | None) -> Finding:
     """The finding with what the same search finds in the source: the positive control."""
-    detail = {**finding.detail, "control_is": "the same search in the source notes"}
-    return Finding.from_dict({**finding.as_dict(), "control": unprotected, "detail": detail})
+    if unprotected is None:
+        return finding
+    return replace(
+        finding, control=unprotected, control_is="the same search in the source notes", control_kind="positive"
+    )
 
 
 def _utility(material: Material, label: str, models: tuple[str, ...], rng: Generator) -> list[Finding]:
@@ -122,7 +125,7 @@ def without_kept(material: Material, base: Channel) -> list[Finding]:
 
 
 def _renamed(finding: Finding, ending: str) -> Finding:
-    return Finding.from_dict({**finding.as_dict(), "measure": finding.measure + ending})
+    return replace(finding, measure=finding.measure + ending)
 
 
 def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:
