@@ -9,9 +9,9 @@ from invented_release import record, repeats
 
 from clinveil.finding import Finding
 from clinveil.report import draw
+from clinveil.report.cells import row
 from clinveil.report.edition import external_edition
 from clinveil.report.record import TokenRow
-from clinveil.report.summarise import row
 from clinveil.report.tiles import attack_rows, utility_pairs
 
 HOSTILE = '<script>alert("x")</script> & "quotes" $2 \\n {{ 7*7 }}'
@@ -94,7 +94,7 @@ def test_nothing_to_draw_is_no_figure():
 
 
 def test_hostile_labels_stay_words():
-    finding = Finding("attack.x", 0.2, 40, "lower", 0.1, 0.3, 0.1, detail={"column": HOSTILE})
+    finding = Finding("attack.x", 0.2, 40, "lower", 0.1, 0.3, 0.1, detail={"label": HOSTILE})
     figure = draw.forest([row(finding, "internal")])
     root = ElementTree.fromstring(figure.svg)
     assert not list(root.iter("script"))
@@ -105,7 +105,7 @@ def test_hostile_labels_stay_words():
 
 
 def test_a_hidden_count_is_not_drawn_at_its_place():
-    finding = Finding("attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.0048, detail={"unit": "patients"})
+    finding = Finding("attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.0048, unit="patients")
     shown = draw.forest([row(finding, "external")])
     other = draw.forest([row(replace(finding, value=7 / 712), "external")])
     assert "<11" in shown.says

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clinveil.report.cells import Row, row
 from clinveil.report.edition import hidden
 from clinveil.report.numerals import NONE, SPACE, Number, number, share, small
 from clinveil.report.record import ReleaseRecord, TokenRow
-from clinveil.report.summarise import Row, badness, furthest, row
+from clinveil.report.summarise import badness, furthest
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def _identifiers(record: ReleaseRecord) -> Tile:
 
 
 def _successes(shown: Row) -> float:
-    count = shown.finding.detail.get("count")
-    return float(count) if isinstance(count, int | float) else (shown.finding.value or 0.0) * shown.finding.n
+    count = shown.finding.count
+    return (shown.finding.value or 0.0) * shown.finding.n if count is None else count
 
 
 def _names(rows: Sequence[Row], named: Sequence[str]) -> list[str]:
@@ -103,7 +104,7 @@ def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
 
 
 def _column(shown: Row) -> str:
-    return str(shown.finding.detail.get("label", shown.finding.detail.get("column", "")))
+    return str(shown.finding.detail.get("label", ""))
 
 
 def _useful(record: ReleaseRecord) -> Tile:

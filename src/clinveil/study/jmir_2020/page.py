@@ -79,7 +79,7 @@ def _chain(results: Results) -> Iterator[Row]:
             continue
         of = [str(found.detail[name]) for name in ("series", "direction", "label", "metric") if found.detail.get(name)]
         interval = f"{shown(found.low, 'count')} to {shown(found.high, 'count')}"
-        count = f"{found.detail.get('count', NONE)} of {found.n:,}"
+        count = f"{NONE if found.count is None else found.count} of {found.n:,}"
         yield (", ".join(of), count, *(shown(x, "count") for x in (found.value,)), interval, *_expected(found))
 
 
