@@ -23,6 +23,7 @@ VARIANTS = (
     *("attacker", "family", "metric", "step", "memo", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
+PARTS = ("vocabulary", "size")  # said together with unknown_share
 REMARKS = ("warning", "why", "not_checked", "read", "code")
 
 

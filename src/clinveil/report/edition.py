@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from clinveil.finding import Finding
-from clinveil.report.details import COMPANIONS, REMARKS, VARIANTS
+from clinveil.report.details import COMPANIONS, PARTS, REMARKS, VARIANTS
 from clinveil.report.measures import find
 from clinveil.report.numerals import SMALL, Kind
 from clinveil.report.record import AlignedNote, Edition, Fact, Gate, Plain, ReleaseRecord
@@ -66,7 +66,7 @@ def outward_finding(finding: Finding) -> dict[str, Any]:
     What is hidden is null; of the detail, labels, companions of the value and remarks stay.
     """
     said = finding.as_dict()
-    kept = {*COMPANIONS, *VARIANTS, *REMARKS}
+    kept = {*COMPANIONS, *VARIANTS, *PARTS, *REMARKS}
     if too_small(finding, "external"):
         kept -= {*COMPANIONS, "warning"}
         said |= dict.fromkeys(("value", "low", "high", "count", "p"))
@@ -83,8 +83,9 @@ def hidden_gate(gate: Gate, rows: int, edition: Edition) -> bool:
     """Whether what a gate measured is a small count, or a share of the rows that gives one away."""
     if not isinstance(gate.value, int | float) or isinstance(gate.value, bool):
         return False
-    share = gate.unit.split(" ")[0] == "share"
-    return hidden(gate.value * rows, "rows", edition) if share else hidden(gate.value, gate.unit, edition)
+    if gate.unit.split(" ")[0] == "share":
+        return hidden(round(gate.value * rows, 6), gate.unit.partition(" of ")[2] or "rows", edition)
+    return hidden(gate.value, gate.unit, edition)
 
 
 def outward_count(count: int, unit: str) -> int | str:
