@@ -189,4 +189,4 @@ def read_findings(path: Path) -> list[Finding]:
         raise InputError("not a findings file", where=path.name, remedy="make it with --json") from None
 
 
-__all__ = ["SCHEMA", "Better", "Finding", "Measure", "document", "read_findings", "write_findings"]
+__all__ = ["SCHEMA", "Better", "ControlKind", "Finding", "Measure", "document", "read_findings", "write_findings"]

@@ -259,6 +259,14 @@ def test_kept_words_are_shown_with_their_cost(desk, tmp_path):
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
     assert values["attack.inversion"] > values["attack.inversion_none_kept"]
     assert manifest["settings"]["keep_words_given"] is True
+    # Another key, the same notes: the same split and the same original score, to the last digit.
+    other = json.loads((desk / "out/release/manifest.json").read_text())
+    assert other["key_commitment"] != manifest["key_commitment"]
+    ours, theirs = (
+        [(f["measure"], f["value"]) for f in run["findings"] if f["detail"].get("side") == "original"]
+        for run in (manifest, other)
+    )
+    assert ours == theirs != []
 
 
 def test_every_format_comes_back_in_its_own(desk, tmp_path):

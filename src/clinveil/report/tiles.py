@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clinveil.report.cells import Row, row
 from clinveil.report.edition import hidden
 from clinveil.report.numerals import NONE, SPACE, Number, number, share, small
-from clinveil.report.record import ReleaseRecord, TokenRow
+from clinveil.report.record import Edition, ReleaseRecord, TokenRow
 from clinveil.report.summarise import badness, furthest
 
 
@@ -119,18 +119,21 @@ def _useful(record: ReleaseRecord) -> Tile:
     lines = (
         f"of the original score: {worst[2].value.text} against {worst[1].value.text} on “{worst[0]}”",
         f"chance is {worst[2].chance.text}",
-        *_classes(worst[2]),
+        *_classes(worst[2], record.edition),
         f"the worst of {len(pairs)} label columns" if len(pairs) > 1 else "the one label column that was measured",
     )
     return Tile("Use that is kept", Number(share(kept(worst)), kept(worst)), lines, "utility")
 
 
-def _classes(shown: Row) -> list[str]:
+def _classes(shown: Row, edition: Edition) -> list[str]:
     """How much of the column was measured at all."""
-    classes, small = (shown.finding.detail.get(name) for name in ("classes", "classes_too_small"))
-    if not isinstance(classes, int) or not isinstance(small, int) or not small:
+    detail = shown.finding.detail
+    classes, merged, notes = (detail.get(name) for name in ("classes_in_notes", "classes_merged", "notes_share"))
+    if not isinstance(classes, int) or not isinstance(merged, int) or not isinstance(notes, float):
         return []
-    return [f"measured on {classes} of {classes + small} classes; the others have too few notes"]
+    lone = f"{classes - merged} of {classes} classes" + (" and all others as one" if merged and notes == 1 else "")
+    few = hidden(int(detail.get("notes_of_small_classes") or 0), "notes", edition)
+    return [f"measured on {'all but a few' if few else share(notes)} of the labelled notes: {lone}"]
 
 
 def _seal(record: ReleaseRecord) -> Tile:
