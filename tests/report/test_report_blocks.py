@@ -190,3 +190,19 @@ def test_a_null_finding_is_no_evidence():
     null = Finding("attack.own_phone", None, 0, detail={"why": "none known"})
     (harbor, *_) = rules(replace(record(), findings=(null,)))
     assert not harbor.measured
+
+
+def test_the_control_of_others_names_is_the_search_in_the_source():
+    found = Finding("attack.other_names", 0.2, 400, "lower", chance=0.2, control=0.3, unit="notes", count=80)
+    (block,) = blocks([found], "internal")
+    assert block.control == "the same search in the source notes"
+
+
+def test_the_tile_of_use_says_what_share_of_notes_and_classes_it_is_of():
+    detail = {"label": "doc_type", "classes_in_notes": 32, "classes_merged": 20, "notes_share": 1.0}
+    sides = [
+        Finding("utility.classification", v, 400, "higher", detail={**detail, "side": s}, unit="test notes")
+        for s, v in (("original", 0.8), ("released", 0.6))
+    ]
+    lines = tiles(replace(record(), findings=tuple(sides)))[3].lines
+    assert "measured on 100\u202f% of the labelled notes: 12 of 32 classes and all others as one" in lines

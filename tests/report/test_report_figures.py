@@ -122,3 +122,27 @@ def test_a_figure_needs_no_interval_chance_or_control():
 def test_the_same_rows_make_the_same_picture():
     rows = attack_rows(record())
     assert draw.forest(rows).svg == draw.forest(rows).svg
+
+
+def _own(kind, words="the same search in the source notes"):
+    return Finding(
+        "attack.own_phone", 0.0, 90, "lower", 0.0, 0.04, 0.0, 0.78, unit="own phones", count=0,
+        control_is=words, control_kind=kind,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "glyph", "words"),
+    [
+        ("positive", "diamond", "positive control: it must find something"),
+        ("negative", "ring", "control: nothing to find"),
+        (None, "ring", "control (each table says which)"),
+    ],
+)
+def test_a_control_is_drawn_and_worded_as_its_kind(kind, glyph, words):
+    assert (glyph, words) in draw.forest([row(_own(kind), "internal")]).legend
+
+
+def test_where_the_attack_must_succeed_nobody_says_that_there_is_nothing_to_find():
+    legend = [words for _, words in draw.forest([row(_own("positive"), "internal")]).legend]
+    assert not any("nothing to find" in words for words in legend)

@@ -32,7 +32,7 @@ def kept_columns(released: Iterable[pa.RecordBatch], keep: Sequence[str]) -> lis
 
 def _finding(keys: NDArray[np.uint64], columns: int) -> Finding:
     if not keys.size:
-        why = {"columns": columns, "why": "no released notes"}
+        why: dict[str, int | str] = {"columns": columns, "why": "no released notes"}
         return Finding("attack.kept_columns_unique", None, 0, "lower", unit="notes", detail=why)
     counts = np.unique(keys, return_counts=True)[1]
     alone = int((counts == 1).sum())

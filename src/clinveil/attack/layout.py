@@ -63,7 +63,7 @@ def _unique(measure: str, keys: array[int]) -> Finding:
     if not n:
         return Finding(measure, None, 0, "lower", unit="notes", detail={"why": "no released notes"})
     _, sizes = np.unique(np.frombuffer(keys, dtype=np.uint64), return_counts=True)
-    detail = {
+    detail: dict[str, float | int | str] = {
         "why": "no guess is made, so there is no chance",
         "distinct": len(sizes),
         f"below_{SMALL}": float(sizes[sizes < SMALL].sum() / n),

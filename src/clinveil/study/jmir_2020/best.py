@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinveil.finding import Finding
-from clinveil.study.jmir_2020.cells import Kind, hits, p_value, shown
+from clinveil.report.numerals import p_value
+from clinveil.study.jmir_2020.cells import Kind, hits, shown
 from clinveil.study.jmir_2020.results import Results
 
 LEVEL = 0.05

@@ -13,9 +13,10 @@ from markupsafe import Markup
 
 from clinveil.finding import Finding
 from clinveil.report.draw import Figure
+from clinveil.report.numerals import NONE
 from clinveil.report.render import environment
 from clinveil.study.jmir_2020 import paper
-from clinveil.study.jmir_2020.cells import NONE, Kind, cell, shown
+from clinveil.study.jmir_2020.cells import Kind, cell, shown
 from clinveil.study.jmir_2020.results import Results
 from clinveil.study.jmir_2020.tables import FARTHEST, MATCHED, PAPERS, Table
 
