@@ -224,6 +224,7 @@ class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, C
     )
     model: tuple[str, ...] = flag(("lr",), "Classifiers of the utility figures: lr, svm, cnn, lstm, …; repeatable.")
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
+    order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
 
     @field_validator("model")
     @classmethod

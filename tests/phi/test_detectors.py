@@ -58,6 +58,8 @@ Mrs. {NAME:Hope Price} came. Today {NAME:Hope} feels better; there is hope.
 
 DATES = """
 Seen {DATE:03/04/2019} and {DATE:2019-03-04}.
+Seen on {DATE:03 / 14 / 2021} in clinic.
+DOB {DATE:3 /14 /1951}.
 On {DATE:4 March 2019}, {DATE:March 4th, 2019}, {DATE:Mar 4 2019}, {DATE:04-Mar-19}.
 Admitted the {DATE:2nd of March}.
 Surgery in {DATE:Dec '19} and {DATE:March 2019}; follow-up in {DATE:June}.
@@ -119,6 +121,8 @@ Chart: {MRN:923-4528}
 SSN {SSN:536-22-1234}. Social security number is {SSN:536 22 1234}.
 Account number: {ACCOUNT:A-99812}. The bill goes to account {ACCOUNT:9318-197640}.
 Member ID {HEALTH_PLAN:XYZ123456}. Health plan: Cigna {HEALTH_PLAN:368-899777}
+Insurance: BlueCross {HEALTH_PLAN:123-45678}
+The finger4 and the findings3 of serials8; scan of lot5.
 License no. {LICENSE:D1234567}; DEA {LICENSE:AB1234563}; NPI: {LICENSE:1234567893}
 Plate {VEHICLE:XCM 6435}, VIN {VEHICLE:1HGCM82633A004352}.
 S/N {DEVICE:PJN123456H}; a Carpentier-Edwards 25 mm valve; lot # {DEVICE:3344AB}
@@ -139,6 +143,10 @@ Postal code {ZIP:M5B 1W8}; postcode: {ZIP:02114}
 Treated at {HOSPITAL:St. Vincent's Medical Center}, then {HOSPITAL:Mercy Hospital}.
 Seen at {HOSPITAL:Elm Clinic} and at {HOSPITAL:Mayo Clinic}.
 She works for {HOSPITAL:Maier Foods}.
+{HOSPITAL:Saranac Sanatorium}
+Seen at {HOSPITAL:General Hosp.} twice.
+Recent Hospitalization, Brief Clinical history.
+Sent for Left Clubfoot repair, back to Old Schooling.
 Sent to the pain clinic, the emergency department and the hospital.
 CC: cough. PMH: none. ER visit. St. Jude valve in place.
 MS, RA, AS and MI are diseases; OR, IN and ME are words.

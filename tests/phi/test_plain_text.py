@@ -85,10 +85,3 @@ def test_words_lose_their_possessive_and_know_their_place():
     view = NoteView("Smith's wife, O'Brien-Jones can't")
     assert [w.text for w in view.words] == ["Smith", "wife", "O'Brien-Jones", "can't"]
     assert [view.plain[w.start : w.end] for w in view.words] == [w.text for w in view.words]
-
-
-def test_positions_know_the_parts_of_hyphenated_words():
-    view = NoteView("X-ray of Smith-Jones")
-    assert view.positions["ray"] == [0]
-    assert view.positions["Jones"] == view.positions["jones"] == [9]
-    assert "zebra" not in view.positions

@@ -6,10 +6,13 @@ import json
 import re
 import shutil
 import stat
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import spearmanr
 
 from clinveil.cli.main import main
 from clinveil.corpus.demo.stream import demo_notes
@@ -56,13 +59,47 @@ def test_rows_columns_and_order(desk):
     source, released = (pq.read_table(p) for p in (desk / "demo/notes.parquet", desk / "out/release/notes.parquet"))
     kept = [n for n in source.column_names if n != "code"]
     assert released.column_names == kept
-    assert released["diagnosis_group"].to_pylist() == source["diagnosis_group"].to_pylist()
     assert not set(released["note_id"].to_pylist()) & set(source["note_id"].to_pylist())
-    pairs = set(zip(source["patient_id"].to_pylist(), released["patient_id"].to_pylist(), strict=True))
-    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 70
     crosswalk = pq.read_table(desk / "out/vault/crosswalk.parquet")
     assert crosswalk["source_note_id"].to_pylist() == source["note_id"].to_pylist()
-    assert crosswalk["note_id"].to_pylist() == released["note_id"].to_pylist()
+    pairs = set(zip(source["patient_id"].to_pylist(), crosswalk["patient_id"].to_pylist(), strict=True))
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 70
+    groups = dict(zip(crosswalk["note_id"].to_pylist(), source["diagnosis_group"].to_pylist(), strict=True))
+    ids = released["note_id"].to_pylist()
+    assert released["diagnosis_group"].to_pylist() == [groups[note_id] for note_id in ids]
+    assert sorted(crosswalk["note_id"].to_pylist()) == ids
+
+
+def test_the_order_of_the_release_tells_nothing_of_that_of_the_source(desk):
+    released = pq.read_table(desk / "out/release/notes.parquet")
+    crosswalk = pq.read_table(desk / "out/vault/crosswalk.parquet").to_pylist()
+    place = {row["note_id"]: number for number, row in enumerate(crosswalk)}
+    places = [place[note_id] for note_id in released["note_id"].to_pylist()]
+    assert spearmanr(range(len(places)), places).pvalue > 1e-4
+    patients = released["patient_id"].to_pylist()
+    together = sum(a == b for a, b in pairwise(patients))
+    assert together < 0.1 * sum(a["patient_id"] == b["patient_id"] for a, b in pairwise(crosswalk))
+    assert json.loads((desk / "out/release/manifest.json").read_text())["settings"]["order"] == "keyed"
+    assert "order of the source" not in (desk / "out/release/report.html").read_text()
+
+
+def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
+    notes = pq.read_table(desk / "demo/notes.parquet")
+    pq.write_table(notes.take(np.random.default_rng(1).permutation(len(notes))), tmp_path / "permuted.parquet")
+    found = []
+    for path, flags in ((desk / "demo/notes.parquet", ["--workers", "2"]), (tmp_path / "permuted.parquet", [])):
+        out = tmp_path / path.stem
+        assert main(["release", str(path), "-o", str(out), *FAST, "--seed", "5", "--no-phi", *flags]) == 4
+        found.append(pq.read_table(out / "vault/refused/notes.parquet")["note_id"].to_pylist())
+    assert found[0] == found[1] == sorted(found[0])
+
+
+def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path):
+    notes = str(desk / "demo/notes.parquet")
+    assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, "--no-phi", "--order", "source"]) == 0
+    crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
+    assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
+    assert "Rows stand in the order of the source" in (tmp_path / "o/release/report.html").read_text()
 
 
 def test_released_text_is_plain_words_of_enough_patients(desk):

@@ -369,7 +369,7 @@ def test_a_gate_without_power_says_so(finished):
     run, public, _ = finished
     gate = public["gates"][-1]
     assert (gate["passed"], gate["value"], gate["threshold"]) == (True, 0, 0)
-    assert gate["meaning"].startswith("No power: no pair of known name parts occurs in the notes")
+    assert gate["power"].startswith("No power: no pair of known name parts occurs in the notes")
     assert "No power: no pair of known name parts" in (run.out / "README.md").read_text()
     finding = next(f for f in public["findings"] if f["measure"] == "attack.known_names")
     assert finding["detail"]["warning"].startswith("No power")

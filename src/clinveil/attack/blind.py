@@ -1,6 +1,6 @@
 """The blind attacker: a bag of words, labelled notes of both sides, and no model.
 
-Where he tells members from non-members, the two sides differ by themselves, and no membership figure means anything.
+Where they tell members from non-members, the two sides differ by themselves, and no membership figure means anything.
 Ridge regression on word counts in its dual form: the notes' inner products are taken once, so that who is a member can
 be permuted hundreds of times, and the interval is that of the permutations. A bootstrap over patients alone, with the
 folds held fast, missed 0.5 in one of six random splits.
@@ -34,7 +34,7 @@ def blind_membership(
     """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
 
     Each patient is scored by what was fitted to the notes of other patients (folds by patient: with a patient's notes
-    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of his
+    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of their
     notes' ranks within their fold.
 
     Args:

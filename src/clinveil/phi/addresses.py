@@ -7,7 +7,7 @@ from functools import cache
 
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import FOUR_DIGITS, Detector, Rule, RuleDetector, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, before, words
 from clinveil.phi.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
@@ -29,12 +29,6 @@ _LIVES = (
     r"(?:live[sd]?|living|resid(?:es?|ed|ing|ent)|moved|born|grew\s+up|raised|native|travel(?:s|ed|led|ing)?"
     r"|relocated|flew"
     r"|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated)"
-)
-_LIVES_WORDS = words(
-    "live lives lived living reside resides resided residing resident moved born grew raised native travel travels"
-    " traveled travelled"
-    " traveling travelling relocated flew visit visits visited visiting works worked vacation vacationing trip"
-    " hometown emigrated immigrated"
 )
 _I = re.IGNORECASE
 
@@ -86,14 +80,11 @@ def _zip(match: re.Match[str], note: NoteView) -> bool:
 _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
 _STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in word_list("states")))
 _FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area)"
-_A_STATE = re.compile(rf",\s?{_STATE}\b")
-_FIRST_WORDS = frozenset(city.split()[0].strip(".").split("-")[0] for city in word_list("cities"))
 _STREET = re.compile(
     rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?,?\s+(?:(?:[NSEW]|NE|NW|SE|SW)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st"
     rf"|nd|rd|th))\s+)"
     rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
-_HOUSE = re.compile(r"\d[A-Z]?,?\s+(?:[NSEW]{1,2}\.?\s+)?(?:[A-Z]|\d{1,3}[snrt])")
 _BOX = re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
 _AFTER_ADDRESS = re.compile(
     r"\b(?:address|lives at|residing at|resides at|living at|home is)(?: is)?[:\s]+"
@@ -106,63 +97,56 @@ _CUED_ZIP = re.compile(
 )
 
 RULES = (
-    Rule("ADDRESS", _STREET, check=_street, anchor=_HOUSE, reach=100),
-    Rule("ADDRESS", _BOX, needs=words("box"), score=0.95),
-    Rule("ADDRESS", _AFTER_ADDRESS, needs=words("address lives resides residing living home"), score=0.8),
-    Rule("ADDRESS", _FLAT_ALONE, needs=words("apt apartment suite ste"), score=0.7),
-    Rule("CITY", re.compile(rf"{_CITY_RUN},?\s+{_STATE}\.?,?\s+{_ZIP}(?!\d)"), score=0.95, anchor=FOUR_DIGITS),
-    Rule("ZIP", re.compile(rf"\b{_STATE}\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), score=0.95, anchor=FOUR_DIGITS),
-    Rule("ZIP", _CUED_ZIP, needs=words("zip zipcode postal postcode")),
-    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b"), anchor=re.compile(r"\d[A-Z] \d")),
+    Rule("ADDRESS", _STREET, check=_street),
+    Rule("ADDRESS", _BOX, score=0.95),
+    Rule("ADDRESS", _AFTER_ADDRESS, score=0.8),
+    Rule("ADDRESS", _FLAT_ALONE, score=0.7),
+    Rule("CITY", re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?\s+{_ZIP}(?!\d)"), score=0.95),
+    Rule("ZIP", re.compile(rf"\b{_STATE}\b\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), score=0.95),
+    Rule("ZIP", _CUED_ZIP),
+    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b")),
     Rule(
         "ZIP",
         re.compile(r"(?:[A-Z][a-z]+),\s+(?:[A-Z][a-z]+\s){1,2}(?P<phi>\d{5}(?:-\d{4})?)(?!\d)"),
         score=0.7,
         check=_zip,
-        anchor=FOUR_DIGITS,
     ),
     Rule(
         "CITY",
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"),
         score=0.6,
         check=_city_of_state,
-        anchor=_A_STATE,
     ),
-    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}[ \t]*\r?$", re.M), score=0.8, anchor=_A_STATE),
+    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M), score=0.8),
     Rule(
         "CITY",
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
         score=0.7,
         check=_a_city,
-        needs=frozenset(state.split()[0] for state in word_list("states")),
     ),
     Rule(
         "CITY",
         re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
         score=0.7,
         check=_a_city,
-        needs=_LIVES_WORDS,
     ),
     Rule(
         "CITY",
-        re.compile(rf"\b(?:in|from|to|near|at|of|outside),?\s+{_CITY_RUN}"),
+        re.compile(rf"\b(?:in|from|to|near|at|of|outside)\b,?\s+{_CITY_RUN}"),
         score=0.6,
         check=_known_city,
-        needs=_FIRST_WORDS,
     ),
     Rule(
         "CITY",
         re.compile(rf"\b(?:our|the|a|in)\s+{_CITY_RUN}(?=\s+{_FACILITY}\b)"),
         score=0.6,
         check=_known_city,
-        needs=_FIRST_WORDS,
     ),
     Rule(
         "CITY",
         re.compile(rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|Hopkins|Langone|Sinai),?\s+(?:in\s+)?{_CITY_RUN}"),
         score=0.6,
         check=_known_city,
-        needs=_FIRST_WORDS,
     ),
     Rule(
         "CITY",

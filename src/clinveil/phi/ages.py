@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, before
 from clinveil.phi.note import NoteView
 
 _OLD = r"(?:9\d|1[0-2]\d)"
@@ -20,38 +20,30 @@ def _no_temperature(match: re.Match[str], note: NoteView) -> bool:
     return not _TEMPERATURE.search(before(match, note, 25))
 
 
-_NUMBER = re.compile(r"[91]\d")
-
-
 def _rule(pattern: str, **options: Any) -> Rule:
     return Rule("AGE", re.compile(pattern, _I), **options)
 
 
 RULES = (
-    _rule(rf"(?<![\d/.-])(?P<phi>{_OLD}){_UNIT}", anchor=_NUMBER, reach=20),
+    _rule(rf"(?<![\d/.-])(?P<phi>{_OLD}){_UNIT}"),
     _rule(
         rf"\b(?:age|aged|age of|age is|turned|turning)\s*[:=]?\s*(?P<phi>{_OLD})(?![\d/%-]|\.\d|\s*(?:mg|ml|%|months))",
-        needs=words("age aged turned turning"),
     ),
     _rule(
         r"\b(?:in|of)\s+(?:her|his|their|the)?\s*(?:early|mid|late)?[\s-]*(?P<phi>9\d'?s|nineties|1[0-2]0'?s)\b",
-        needs=words("s nineties"),
     ),
-    _rule(rf"(?<![\d/.-])(?P<phi>{_OLD})(?=[MF]\b(?![/-]))", anchor=_NUMBER, reach=8, check=_no_temperature),
-    _rule(rf"\b(?P<phi>{_WORDS})(?=[\s-]*(?:year|yr)s?[\s-]*(?:old|of age))", needs=words("ninety hundred")),
-    _rule(
-        rf"\b(?:age|aged|is|was|turned|turning|at|just)\s+(?P<phi>ninety[\s-]+{_UNITS_WORD})\b", needs=words("ninety")
-    ),
-    _rule(r"\b(?P<phi>nonagenarian|centenarian)\b", needs=words("nonagenarian centenarian")),
+    _rule(rf"(?<![\d/.-])(?P<phi>{_OLD})(?=[MF]\b(?![/-]))", check=_no_temperature),
+    _rule(rf"\b(?P<phi>{_WORDS})(?=[\s-]*(?:year|yr)s?[\s-]*(?:old|of age))"),
+    _rule(rf"\b(?:age|aged|is|was|turned|turning|at|just)\s+(?P<phi>ninety[\s-]+{_UNITS_WORD})\b"),
+    _rule(r"\b(?P<phi>nonagenarian|centenarian)\b"),
     _rule(
         r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?"
         r"(?P<phi>(?:\d{1,2}[/.-]\d{1,2}[/.-]|[a-z]{3,9}\.?\s+\d{1,2},?\s+|\d{1,2}\s+[a-z]{3,9}\.?\s+)(?:18\d\d"
         r"|19[0-3]\d)"
         r"|(?:18\d\d|19[0-3]\d)[/-]?\d\d[/-]?\d\d)(?!\d)",
-        needs=words("dob d birth birthdate born"),
         score=0.95,
     ),
-    _rule(r"\bborn\s+(?:in\s+)?(?:the\s+year\s+)?(?P<phi>(?:18\d\d|19[0-3]\d))(?![\d/-])", needs=words("born")),
+    _rule(r"\bborn\s+(?:in\s+)?(?:the\s+year\s+)?(?P<phi>(?:18\d\d|19[0-3]\d))(?![\d/-])"),
 )
 
 

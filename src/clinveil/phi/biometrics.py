@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector
 
 _PRINT = re.compile(
     r"\b(?P<phi>(?:finger|thumb|palm|voice|foot)\s?prints?(?:\s+(?:id|no\.?|number|#))?[\s:]+[A-Z]{0,4}-?\d{3,}"
@@ -21,14 +21,10 @@ _PICTURE = re.compile(
 
 def detector() -> Detector:
     """Finds BIOMETRIC and PHOTO."""
-    prints = words(
-        "fingerprint fingerprints thumbprint palm palmprint voiceprint footprint finger voice iris retina retinal"
-        " facial face vein dna"
-    )
     return RuleDetector(
         "biometrics",
         (
-            Rule("BIOMETRIC", _PRINT, needs=prints),
-            Rule("PHOTO", _PICTURE, needs=words("jpg jpeg png tif tiff heic bmp gif")),
+            Rule("BIOMETRIC", _PRINT),
+            Rule("PHOTO", _PICTURE),
         ),
     )

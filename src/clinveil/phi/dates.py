@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, after, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, after, before
 from clinveil.phi.note import NoteView
 
 MONTHS = (
@@ -80,9 +80,6 @@ def _festive(match: re.Match[str], note: NoteView) -> bool:
     return not re.match(r"\s*(?:disease|factor|tree|light|card)", after(match, note, 10))
 
 
-_NEEDS = words(" ".join((*MONTHS, *(m.lower() for m in MONTHS), *(m[:3].lower() for m in MONTHS), "sept")))
-_SLASH = re.compile(r"/\d")
-_PAIR = re.compile(r"\d[/.-]\s?\d")
 _LAST = rf"(?:[\s,-]+{_YEAR}|,?[\s-]+{_SHORT_YEAR})?"
 
 
@@ -90,60 +87,47 @@ def _rule(pattern: str, **options: Any) -> Rule:
     return Rule("DATE", re.compile(pattern, _I), **options)
 
 
-def _numeric(pattern: str, **options: Any) -> Rule:
-    return _rule(pattern, anchor=_PAIR, reach=16, **options)
-
-
-def _worded(pattern: str, **options: Any) -> Rule:
-    return _rule(pattern, needs=_NEEDS, reach=40, **options)
-
-
 RULES = (
-    _numeric(
+    _rule(
         rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\s?([/-])\s?\d{{1,2}}\s?\2\s?(?:{_YEAR}|\d{{2}}))(?![\d/]|-\d|\.\d)",
         check=_whole,
     ),
-    _numeric(rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR})(?![\d/-]|\.\d)", check=_whole),
-    _numeric(rf"(?<![\d/.-])(?P<phi>{_YEAR}([-/.])(?:1[0-2]|0?[1-9])\2{_DAY})(?!\d|[-/.]\d)"),
-    _numeric(rf"(?<![\d/.-])(?P<phi>(?:1[0-2]|0?[1-9])/{_YEAR})(?![\d/-])"),
+    _rule(rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR})(?![\d/-]|\.\d)", check=_whole),
+    _rule(rf"(?<![\d/.-])(?P<phi>{_YEAR}([-/.])(?:1[0-2]|0?[1-9])\2{_DAY})(?!\d|[-/.]\d)"),
+    _rule(rf"(?<![\d/.-])(?P<phi>(?:1[0-2]|0?[1-9])/{_YEAR})(?![\d/-])"),
     _rule(
         r"(?<![\d/.A-Za-z-])(?P<phi>(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T?\d{4,6}Z?\b|[^\w.-]"
         r"|[.](?!\d)|$)",
-        anchor=re.compile(r"[12][09]\d{6}"),
     ),
-    _worded(
+    _rule(
         rf"(?<![\w./])(?P<phi>{_DAY}{_ORDINAL}(?:\s?(?:-|to|and)\s?{_DAY}{_ORDINAL})?(?:\s+day)?"
         rf"(?:\s+of)?[\s-]*{MONTH}{_LAST})(?!\w)",
         check=_spelled,
     ),
-    _worded(
+    _rule(
         rf"\b(?P<phi>{MONTH}[\s-]*(?:the\s)?{_DAY}{_ORDINAL}(?:\s?(?:-|to|and|through)\s?{_DAY}{_ORDINAL})?"
         rf"(?:[\s,-]+{_YEAR}|,\s?'?\d{{2}}|\s'\d{{2}})?)(?![\w/:%]|\.\d)",
         check=_spelled,
     ),
-    _worded(rf"\b(?P<phi>{MONTH}(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}}))(?!\w)"),
-    _worded(
+    _rule(rf"\b(?P<phi>{MONTH}(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}}))(?!\w)"),
+    _rule(
         r"\b(?:in|since|last|this|next|early|late|mid|until|by|during|before|after)[\s-]+(?P<phi>(?-i:January"
         r"|February|March|"
         r"April|May|June|July|August|September|October|November|December))\b(?!\s+\d)",
     ),
     _rule(
         r"(?<![\d/.-])(?P<phi>\d{1,2}/\d{1,2}(?:\s?(?:-|to)\s?\d{1,2}/\d{1,2})?)(?![\d/%-]|\.\d)",
-        anchor=_SLASH,
-        reach=16,
         score=0.6,
         check=_partial,
     ),
     _rule(
         rf"\b(?P<phi>(?:spring|summer|fall|autumn|winter)\s+(?:of\s+)?(?:{_YEAR}|'\d{{2}}))(?!\w)",
-        needs=words("spring summer fall autumn winter"),
     ),
     _rule(
         r"\b(?P<phi>(?-i:Christmas(?: Eve| Day)?|Thanksgiving(?: Day)?|Easter(?: Sunday)?|Halloween|New Year'?s?"
         r"(?: Eve| Day)"
         r"|Ramadan|Hanukkah|Passover|Diwali|(?:Labor|Memorial|Veterans|Independence|Valentine'?s|Mother'?s|Father'?s|"
         r"Columbus|Presidents'?) Day|(?:Fourth|4th) of July))\b",
-        needs=words("Christmas Thanksgiving Easter Halloween New Ramadan Hanukkah Passover Diwali Day July"),
         check=_festive,
     ),
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, before
 from clinveil.phi.note import NoteView
 
 _I = re.IGNORECASE
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_ENDING = r"(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|co\.uk|nhs\.uk|ac\.uk)"
+_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp)\b|(?:co|nhs|ac)\.uk\b)"
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
@@ -26,39 +26,31 @@ def _rule(label: str, pattern: str, **options: Any) -> Rule:
 RULES = (
     _rule(
         "EMAIL",
-        rf"(?P<phi>[\w.+'%-]*[\w+%-](?:@{_HOST}|\s?@\s?[\w-]+(?:\.[\w-]+)+))",
-        anchor=re.compile("@"),
+        rf"(?P<phi>[\w.+'%-]*[\w+%-]\s?@(?:(?<!\s@){_HOST}|\s?[\w-]+(?:\.[\w-]+)+))",
         score=0.99,
     ),
     _rule(
         "EMAIL",
         r"\b(?P<phi>[\w.+-]+\s+(?:at|\(at\)|\[at\])\s+[\w-]+\s+(?:dot|\(dot\)|\[dot\])\s+\w{2,6})\b",
-        needs=words("dot"),
     ),
     _rule(
         "URL",
         r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
-        anchor=re.compile("://"),
-        reach=2000,
         score=0.99,
     ),
-    _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", needs=words("www"), reach=2000, score=0.99),
+    _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", score=0.99),
     _rule(
         "URL",
-        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)+{_ENDING}\b(?:/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])?)(?!@)",
-        needs=words("com org net edu gov mil io biz info local corp co nhs ac"),
-        anchor=re.compile(rf"\.{_ENDING}\b", _I),
+        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])?)(?!@)",
     ),
     _rule(
         "IP",
         rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)",
         check=_an_address,
-        anchor=re.compile(r"\d\.\d{1,3}\.\d"),
     ),
     _rule(
         "IP",
         r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])",
-        anchor=re.compile(r"[0-9a-f]:[0-9a-f]{0,4}:", _I),
     ),
 )
 

@@ -12,6 +12,7 @@ from clinveil.phi.detector import Detector, Rule, RuleDetector, words
 from clinveil.phi.note import NoteView
 
 _KIND = (
+    r"(?:Hosp\.|"
     r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College)|Clinics?|Health(?:care)?\s+(?:System"
     r"|Center|Centre|Network"
     r"|Services)|Healthcare|Infirmary|Hospice|Nursing\s+(?:Home|Facility|Center)|Rehab(?:ilitation)?\s+(?:Center"
@@ -20,7 +21,7 @@ _KIND = (
     r"(?:Center|Centre)|Sanatorium"
     r"|University|Elementary\s+School|High\s+School|Middle\s+School|Academy|Manor|Pharmacy|Physicians|Family\s+"
     r"(?:Practice|Medicine)|Pediatrics"
-    r"|(?:Primary|Urgent)\s+Care|Walk-in\s+Clinic|Hosp\.|Hosp\b|Ctr\b)"
+    r"|(?:Primary|Urgent)\s+Care|Walk-in\s+Clinic|Hosp|Ctr)(?!\w))"
 )
 _PIECE = r"[A-Z][\w'&]*\.?(?:-[A-Z]\w*)?"
 _NAMED = (
@@ -96,22 +97,7 @@ _ORGANISATION = (
     rf"|Trucking|(?:Steel\s)?Works"
     r"|Company|Co\.|Inc\b\.?|LLC|Corp(?:oration)?\b\.?|Industries|(?:\w+\s)?Church|(?:Public\s)?Library|"
     r"(?:\w+\s)?League|(?:\w+\s)?Club"
-    r"|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction|Motors|Logistics|School|College)|Hotel\s[A-Z]\w+)"
-)
-_ORGANISATION_WORDS = words(
-    "Food Foods Dairy Trucking Works Company Co Inc LLC Corp Corporation Industries Church Library League Club"
-    " Residence Lodge Garage Bakery"
-    " Construction Motors Logistics School College Hotel"
-)
-_PLACED_KINDS = words(
-    "hospital clinic medical General Health Med Medical Memorial Presbyterian Methodist Baptist Oncology Pediatrics"
-)
-_KIND_WORDS = words(
-    "Hospital Hospitals HOSPITAL HOSPITALS Med Medical MEDICAL Clinic Clinics CLINIC CLINICS Health HEALTH"
-    " Healthcare HEALTHCARE Infirmary"
-    " Hospice Nursing NURSING Rehab Rehabilitation Cancer Heart Surgery Surgical Care Trauma Urgent Community Family"
-    " Dialysis University"
-    " UNIVERSITY Elementary High Middle Academy Manor Pharmacy Physicians Pediatrics Hosp Ctr Center CENTER"
+    r"|(?:Retirement\s)?Residence|Lodge|Garage|Bakery|Construction|Motors|Logistics|School|College)(?!\w)|Hotel\s[A-Z]\w+)"
 )
 
 
@@ -120,16 +106,15 @@ def detector() -> Detector:
     return RuleDetector(
         "hospitals",
         (
-            Rule("HOSPITAL", re.compile(_NAMED), score=0.8, needs=_KIND_WORDS, reach=90, check=_called),
-            Rule("HOSPITAL", re.compile(_SAINT), score=0.7, needs=words("St Saint")),
-            Rule("HOSPITAL", re.compile(_PLACED), score=0.7, check=_called_there, needs=_PLACED_KINDS),
-            Rule("HOSPITAL", re.compile(_ORGANISATION), score=0.6, needs=_ORGANISATION_WORDS),
+            Rule("HOSPITAL", re.compile(_NAMED), score=0.8, check=_called),
+            Rule("HOSPITAL", re.compile(_SAINT), score=0.7),
+            Rule("HOSPITAL", re.compile(_PLACED), score=0.7, check=_called_there),
+            Rule("HOSPITAL", re.compile(_ORGANISATION), score=0.6),
             Rule(
                 "HOSPITAL",
                 _known(),
                 score=0.7,
                 check=_no_eponym,
-                needs=frozenset(re.split(r"[\s.'-]", n)[0] for n in word_list("hospitals")),
             ),
         ),
     )

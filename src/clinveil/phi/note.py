@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, overload
@@ -14,7 +14,10 @@ from clinveil.spans import LABELS, Span
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
+    from clinveil.phi.places import Spot
+    from clinveil.phi.required import Reach
 
+_NUMBER = re.compile(r"[^\x00-/:-\x7f]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 # Marks of an earlier de-identification: MIMIC's, and the tags that this room writes.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
@@ -84,25 +87,28 @@ class NoteView:
         return Words(self.plain)
 
     @cached_property
-    def positions(self) -> Mapping[str, list[int]]:
-        """Word -> where it begins, as it is and in lower case; the parts of a hyphenated word begin where it does."""
-        found: dict[str, list[int]] = {}
-        for start, text, lower in zip(self.words.starts, self.words.texts, self.words.lowers, strict=True):
-            for key in (text, lower) if text != lower else (text,):
-                found.setdefault(key, []).append(start)
-        for key in [key for key in found if "-" in key or "'" in key]:
-            for part in re.split("[-']", key):
-                found[part] = sorted({*found.get(part, ()), *found[key]})
-        return found
-
-    @cached_property
     def lower_case(self) -> frozenset[str]:
         """The words that the note writes in lower case."""
         return frozenset(self.words.texts).intersection(self.words.lowers)
 
     @cached_property
-    def windows(self) -> dict[Hashable, list[tuple[int, int]]]:
-        """Where detectors have found it worth looking, by what they looked for; several share one look."""
+    def backwards(self) -> str:
+        """The plain copy from its end to its beginning."""
+        return self.plain[::-1]
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, int]]:
+        """Where digits of the plain copy stand, run by run; characters that are not ASCII count as digits."""
+        return [match.span() for match in _NUMBER.finditer(self.plain)]
+
+    @cached_property
+    def spots(self) -> dict[int, dict[int, list[Spot]]]:
+        """Where the strings stand that patterns must hold, by how many patterns were known then."""
+        return {}
+
+    @cached_property
+    def runs(self) -> dict[tuple[Reach, ...], list[Spot]]:
+        """Where runs of characters stand, by what was looked for; several patterns share one look."""
         return {}
 
     def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0) -> Span:
@@ -114,11 +120,13 @@ class Words(Sequence[Word]):
     """The words of a text: columns for quick passes over all of them, and each one as a `Word` when asked for."""
 
     def __init__(self, text: str) -> None:
-        found = [(match.start(), _known[match[0]]) for match in _WORD.finditer(text)]
+        found = [(match.start(), match[0]) for match in _WORD.finditer(text)]
         self.starts = [start for start, _ in found]
-        self.texts = [word[0] for _, word in found]
-        self.lowers = [word[1] for _, word in found]
-        self.readings = [word[2] for _, word in found]
+        self.written = [word for _, word in found]
+        known = [_known[word] for word in self.written]
+        self.texts = [word[0] for word in known]
+        self.lowers = [word[1] for word in known]
+        self.readings = [word[2] for word in known]
 
     def __len__(self) -> int:
         return len(self.starts)

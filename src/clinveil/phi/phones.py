@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from clinveil.phi.detector import FOUR_DIGITS, Detector, Rule, RuleDetector, after, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, after, before
 from clinveil.phi.note import NoteView
 
 _EXTENSION = r"(?:[\s,]*(?:x|ext\.?|extension)\s*\d{1,6})?"
@@ -38,43 +38,37 @@ def _rule(label: str, pattern: str, **options: Any) -> Rule:
 
 
 RULES = (
-    _rule("PHONE", _FULL, check=_is_phone, anchor=FOUR_DIGITS),
-    _rule("FAX", _FULL, check=_is_fax, needs=words("fax faxed faxes facsimile")),
+    _rule("PHONE", _FULL, check=_is_phone),
+    _rule("FAX", _FULL, check=_is_fax),
     _rule(
         "PHONE",
         r"(?<![\w.-])(?P<phi>\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4})(?![\w-])",
-        anchor=re.compile(r"\+\d"),
     ),
     _rule(
         "PHONE",
         rf"(?<![\w.-])(?P<phi>\(?0\d{{2,4}}\)?[\s-]\d{{3,4}}[\s-]?\d{{3,4}}{_EXTENSION})(?![\w-])",
-        anchor=FOUR_DIGITS,
     ),
     _rule(
         "PHONE",
         rf"(?<![\w.-])(?P<phi>\d{{3}}[.-]\d{{4}}{_EXTENSION})(?![\w-])",
         check=_local,
         score=0.7,
-        anchor=FOUR_DIGITS,
     ),
     _rule(
         "PHONE",
         r"\b(?:phone|tel|telephone|cell|mobile|call|ph)\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\+?\(?\d"
         r"(?:[\s().-]{0,2}\d){6,14})\b",
-        needs=words("phone tel cell mobile call ph"),
     ),
     _rule(
         "FAX",
         r"\bfax\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\d{3}[.-]?\d{4}|\d{10,11})\b",
-        needs=words("fax"),
     ),
     _rule(
         "PHONE",
         r"\b(?:pager|beeper|page me at|paged? at|extension|ext\.?)\s*(?:number|no\.?|#|is|at)?[:#\s]*"
         r"(?P<phi>[px]?\d{3,7})\b",
-        needs=words("pager beeper page paged ext extension"),
     ),
-    _rule("PHONE", r"(?<![\w.-])(?P<phi>[px]\d{4,5})(?![\w-])", score=0.6, needs=words("p x")),
+    _rule("PHONE", r"(?<![\w.-])(?P<phi>[px]\d{4,5})(?![\w-])", score=0.6),
 )
 
 

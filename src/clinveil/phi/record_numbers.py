@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detector import FOUR_DIGITS, Detector, Rule, RuleDetector, before, words
+from clinveil.phi.detector import Detector, Rule, RuleDetector, before
 from clinveil.phi.note import NoteView
 
 _I = re.IGNORECASE
@@ -26,14 +26,14 @@ _CUES = {
     rf"|ehr\s*{_NO})",
     "SSN": rf"(?:ssn|ss\s?#|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?)",
     "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|card)\s*{_NO}|acct\.?:|account:|iban)",
-    "HEALTH_PLAN": rf"(?:(?:health\s+)?(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|plan|group"
+    "HEALTH_PLAN": rf"(?:(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|plan|group"
     rf"|medicaid|medicare"
     rf"|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn|hbn|coverage)"
     rf"\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|nhs\s+{_NO})",
-    "LICENSE": rf"(?:(?:driver'?s?\s+)?licen[sc]e\s*(?:plate\s*)?{_NO}?|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
+    "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
     rf"|ion)\s+{_NO}"
     rf"|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO})",
-    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|(?:license\s+)?plate\s*{_NO}?|tag\s+{_NO})",
+    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|plate\s*{_NO}?|tag\s+{_NO})",
     "DEVICE": rf"(?:serial\s*{_NO}?|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi|imei)",
     "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#)|order\s+{_NO}|visit\s+{_NO}"
     rf"|encounter\s*{_NO}|csn|fin"
@@ -41,23 +41,6 @@ _CUES = {
     rf"|reference|ref\.?|site|sample"
     rf"|employee|badge|staff|student|user|trial|subject|participant)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]"
     rf"|id\s+(?:is\s+)?(?=\d))",
-}
-_NEEDS = {
-    "MRN": words("mrn mr record records rec unit hospital patient pt chart emr ehr"),
-    "SSN": words("ssn ss soc social"),
-    "ACCOUNT": words("account acct billing invoice bank card iban"),
-    "HEALTH_PLAN": words(
-        "insurance policy member membership subscriber beneficiary plan group medicaid medicare payer hic hicn mbi"
-        " hpbn hbn coverage ohip nhs"
-    ),
-    "LICENSE": words("license licence dea npi certificate certification passport registration dl"),
-    "VEHICLE": words("vin vehicle plate tag"),
-    "DEVICE": words("serial s sn ser device implant lot udi imei"),
-    "ID": words(
-        "accession specimen case order visit encounter csn fin requisition study job document dictation"
-        " transcription confirmation claim"
-        " claims referral reference ref site sample employee badge staff student user trial subject participant id"
-    ),
 }
 
 
@@ -69,15 +52,17 @@ def _long_number(match: re.Match[str], note: NoteView) -> bool:
     return _no_code(match, note) and len(set(match["phi"])) > 1
 
 
+def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
+    """`fin` in `finger4` is no cue: the first word of the match does not run into the number."""
+    word = re.match("[A-Za-z]+", match[0])
+    return word is None or match.start() + word.end() <= match.start("phi")
+
+
 def _cued(label: str) -> Rule:
     pattern = re.compile(rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}", _I)
-    return Rule(label, pattern, score=0.95, needs=_NEEDS[label], reach=90)
+    return Rule(label, pattern, score=0.95, check=_cue_is_a_word)
 
 
-_INSURERS = words(
-    "Medicare Medicaid Cigna Aetna Humana Kaiser Blue BCBS United UnitedHealthcare Anthem Tricare TRICARE policy"
-    " Policy plan Plan"
-)
 _INSURED = re.compile(
     r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS|United\s?Health(?:care)?|Anthem"
     r"|Tricare|policy"
@@ -86,61 +71,51 @@ _INSURED = re.compile(
 )
 RULES = (
     *(_cued(label) for label in _CUES),
-    Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), needs=words("chart")),
-    Rule("ACCOUNT", re.compile(r"\b(?:account|acct)\s+(?P<phi>\d[\d-]{5,18}\d)\b", _I), needs=words("account acct")),
-    Rule("HEALTH_PLAN", _INSURED, needs=_INSURERS),
+    Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I)),
+    Rule("ACCOUNT", re.compile(r"\b(?:account|acct)\s+(?P<phi>\d[\d-]{5,18}\d)\b", _I)),
+    Rule("HEALTH_PLAN", _INSURED),
     Rule(
         "ID",
         re.compile(r"\bnumber\s+(?:is\s+|was\s+)?(?P<phi>[A-Z]{0,2}-?\d{6,12})\b", _I),
-        needs=words("number"),
-        reach=40,
     ),
     Rule(
         "VEHICLE",
         re.compile(r"\b(?i:plates?)[\s:#]+(?P<phi>[A-Z]{2,4}[ -]?\d{2,4}|\d{1,4}[ -]?[A-Z]{2,4})\b"),
-        needs=words("plate plates"),
     ),
     Rule(
         "SSN",
         re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"),
         score=0.9,
-        anchor=FOUR_DIGITS,
     ),
     Rule(
         "ACCOUNT",
-        re.compile(r"(?<![\w-])(?P<phi>\d{4}([ -])\d{4}\2\d{4}\2\d{4}|\d{4}([ -])\d{6}\3\d{5}|\d{13,19})(?![\w-])"),
-        anchor=FOUR_DIGITS,
+        re.compile(r"(?<![\w-])(?P<phi>\d{4}(?:([ -])\d{4}\2\d{4}\2\d{4}|([ -])\d{6}\3\d{5}|\d{9,15}))(?![\w-])"),
     ),
     Rule(
         "ACCOUNT",
-        re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}[A-Z]{0,4}\d{6,}[A-Z0-9]*|[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){3,7})(?!\w)"),
-        anchor=FOUR_DIGITS,
+        re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}(?:[A-Z]{0,4}\d{6,}[A-Z0-9]*|(?: [A-Z0-9]{4}){3,7}))(?!\w)"),
     ),
     Rule(
         "VEHICLE",
         re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{17})(?!\w)"),
         score=0.8,
-        anchor=FOUR_DIGITS,
     ),
     Rule(
         "ID",
         re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{2}-\d{3,7})(?![\w-])"),
         score=0.8,
-        anchor=re.compile(r"\d-\d\d\d"),
     ),
     Rule(
         "ID",
         re.compile(r"(?<![\w.,/-])(?P<phi>#?\d{9,12})(?![\w/-]|[.,]\d)"),
         score=0.7,
         check=_long_number,
-        anchor=FOUR_DIGITS,
     ),
     Rule(
         "ID",
         re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"),
         score=0.7,
         check=_no_code,
-        anchor=FOUR_DIGITS,
     ),
 )
 

@@ -183,7 +183,8 @@ def _warnings(account: Account) -> tuple[str, ...]:
         said.append(_singled_out(account, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:
         said.append(_singled_out(account, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
-    said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
+    if settings.order == "source":
+        said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
     if settings.keep_words:
         said.append(f"{account.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
@@ -222,7 +223,8 @@ def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _gate(gate: Gate, value: Plain) -> dict[str, Plain]:
-    return {"name": gate.name, "passed": gate.passed, "value": value, "threshold": gate.threshold}
+    said = {name: getattr(gate, name) for name in ("name", "passed", "threshold", "power", "by_construction")}
+    return said | {"value": value}
 
 
 def _manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
-from clinveil.channel.files import channel_digest
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
@@ -32,6 +31,7 @@ from clinveil.release.stages import (
     Job,
     channel_of,
     crosswalk_batches,
+    kept_digests,
     ledger_batches,
     protect,
     released_in_order,
@@ -42,7 +42,6 @@ from clinveil.report.record import StageRow
 from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.vectors.count import count_words
-from clinveil.vectors.neighbours import table_digest
 from clinveil.vectors.table import Vectors
 
 Say = Callable[[str], None]
@@ -143,17 +142,20 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
         row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
-        channel, table = channel_of(job, vectors, counts)
+        channel, _ = channel_of(job, vectors, counts)
+        digests = kept_digests(job.folder)
     with clock.stage("obfuscate", f"replace every word, N {settings.n}", "keyed"):
         tally, path = write_notes(job, protected.corpus, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
         check = _read_back(job, protected.corpus, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        material = Material(job.corpus, released, *id_maps(crosswalk_batches(job.folder)), channel, counts, job.known)
+        ids = id_maps(crosswalk_batches(job.folder))
+        material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
-    held = [*output_gates(check, tally, channel), *patient_gates(findings), *accounting_gates(rows, check, tally)]
+    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.numbers != "drop")]
+    held += accounting_gates(rows, check, tally)
     account = Account(
         job=job,
         rows=rows,
@@ -164,7 +166,7 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         gates=[*held, seed_gate(job.key)],
         findings=findings,
         stages=clock.rows,
-        digests={"neighbour table": table_digest(table), "channel": channel_digest(channel)},
+        digests=digests,
         seeds=seeds,
         source_sha256=source_sha256,
         notes_sha256=fingerprint(path),

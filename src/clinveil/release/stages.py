@@ -25,8 +25,9 @@ from clinveil.corpus.write import Writer
 from clinveil.files import remove
 from clinveil.keys import Key
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.release.folder import RunFolder
+from clinveil.release.folder import RunFolder, fingerprint
 from clinveil.release.identity import Renamer
+from clinveil.release.order import by_new_id, by_place, reordered
 from clinveil.scale import processes, threads
 from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.vectors.count import WordCounts
@@ -111,18 +112,36 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel,
     return load_channel(place), load_neighbours(tables)
 
 
+def kept_digests(folder: RunFolder) -> dict[str, str]:
+    """What names vectors, neighbour table and channel in the manifest: the hashes of these folders of the vault."""
+    return {name: fingerprint(folder.vault / name) for name in ("vectors", "neighbours", "channel")}
+
+
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
     """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
     columns, suffix = job.corpus.columns, job.corpus.suffix
     obfuscator, rename = job.obfuscator(channel), Renamer(job.key, patients=columns.patient_id is not None)
     path, tally = job.folder.staging / f"notes{suffix}", Tally()
-    with Writer(path, columns, suffix) as notes, _Ledger(job.folder.vault) as ledger:
+
+    def written(ledger: _Ledger) -> Iterator[pa.RecordBatch]:
+        nonlocal tally
         for result in obfuscate_batches(protected.batches(), obfuscator, threads(job.settings.workers)):
             tally += result.tally
             renamed, crosswalk = rename(result.batch)
-            notes.write(renamed)
             ledger.write(crosswalk, result.alignment)
+            yield renamed
+
+    with Writer(path, columns, suffix) as notes, _Ledger(job.folder.vault) as ledger:
+        for batch in _in_order(job, written(ledger)):
+            notes.write(batch)
     return tally, path
+
+
+def _in_order(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The renamed notes as they are released; the files of a folder have no order but that of their names."""
+    if job.settings.order == "source" or not job.corpus.suffix:
+        return batches
+    return reordered(batches, by_new_id, job.folder.work / "order")
 
 
 class _Ledger:
@@ -162,10 +181,18 @@ def crosswalk_batches(folder: RunFolder) -> Iterator[pa.RecordBatch]:
     return ledger_batches(folder, "crosswalk")
 
 
+def _in_source_order(job: Job, released: Corpus) -> Iterator[pa.RecordBatch]:
+    if job.settings.order == "source":
+        return released.batches()
+    ids = (i for batch in crosswalk_batches(job.folder) for i in batch.column("note_id").to_pylist())
+    places = {note_id: place for place, note_id in enumerate(ids)}
+    return reordered(released.batches(), by_place(places), job.folder.work / "read back")
+
+
 def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
     """The released notes in source order. The files of a folder of .txt are called up by name."""
     if not path.is_dir():
-        yield from released.batches()
+        yield from _in_source_order(job, released)
         return
     left = {file.stem for file in path.iterdir()}
     for batch in crosswalk_batches(job.folder):

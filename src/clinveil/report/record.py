@@ -49,6 +49,8 @@ class Gate:
         passed: whether the release may leave as far as this gate goes.
         value, threshold: what was measured and what it was held against, in `unit`; a threshold may be words.
         meaning: one sentence for people; remedy: what to do when it fails.
+        power: the smallest breach that the gate refuses, on this case, or that it cannot refuse any.
+        by_construction: it cannot fail unless the program is at fault; not counted among what was tested.
     """
 
     name: str
@@ -59,10 +61,25 @@ class Gate:
     meaning: str
     remedy: str
     unit: str = ""
+    power: str = ""
+    by_construction: bool = False
 
     def __post_init__(self) -> None:
         _finite(self.value)
         _finite(self.threshold)
+
+    @property
+    def tested(self) -> bool:
+        """Whether it belongs in "so many of so many gates passed"; one that failed always does."""
+        return not (self.by_construction and self.passed)
+
+
+def score(gates: Sequence[Gate]) -> str:
+    """How many of the gates that can fail passed, and how many hold by construction."""
+    tested = [gate for gate in gates if gate.tested]
+    others = len(gates) - len(tested)
+    said = f"{sum(gate.passed for gate in tested)} of {len(tested)} gates passed"
+    return f"{said}; {others} more hold by construction" if others else said
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from clinveil.files import private_text
 from clinveil.report import draw, summarise
 from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.numerals import Kind, Number, number, small
-from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord
+from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 from clinveil.report.regulation import rules
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
 
@@ -54,6 +54,7 @@ def render(record: ReleaseRecord) -> str:
             style=Markup(style),
             style_hash=digest,
             tiles=tiles(record),
+            score=score(record.gates),
             gates=sorted(record.gates, key=lambda gate: gate.passed),
             tokens=summarise.accounting(record),
             attacks=attacks,

@@ -14,7 +14,7 @@ from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.release.manifest import SCHEMA, SYNTHETIC
 from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.gates import NO_POWER, NOT_TRIED
+from clinveil.release.synthesis.gates import NOT_TRIED
 from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.trained import Trained
 from clinveil.release.synthesis.write import Counts
@@ -136,7 +136,7 @@ def _measured(account: Account) -> dict[str, Any]:
 
 
 def _gate(gate: Gate, value: Plain) -> dict[str, Plain]:
-    said = {name: getattr(gate, name) for name in ("name", "passed", "threshold", "unit", "meaning")}
+    said = {name: getattr(gate, name) for name in ("name", "passed", "threshold", "unit", "meaning", "power")}
     return said | {"value": value}
 
 
@@ -152,6 +152,6 @@ def lines(account: Account) -> Iterator[str]:
     below = f"{floor.replaced:,} of {floor.words:,} words were below the rare-word floor and are <unk>"
     yield f"{below}; with those that the model wrote so itself {counts.unknown:,} are ({account.unknown_share:.1%})"
     for gate in account.gates:
-        remark = f". {NO_POWER}" if gate.meaning == NO_POWER else ""
+        remark = f". {gate.power}" if gate.power else ""
         yield f"{'passed' if gate.passed else 'FAILED'}  {gate.name}: {gate.value} (at most {gate.threshold}){remark}"
     yield from (f"not tried: {what}" for what in NOT_TRIED)

@@ -35,7 +35,7 @@ def best_names(results: Results) -> Iterator[str]:
 
 
 def best_of(results: Results, measure: str, kind: Kind) -> Iterator[str]:
-    """The model of the smallest P, adjusted by Holm over all models and metrics."""
+    """The model of the smallest P, adjusted by Holm over the models and metrics of its measure and series."""
     found = [f for f in results.findings if f.measure == measure and f.value is not None]
     if not found:
         return
@@ -43,10 +43,11 @@ def best_of(results: Results, measure: str, kind: Kind) -> Iterator[str]:
     said = [best.detail["model"], best.detail["metric"], best.detail.get("series"), best.detail.get("label")]
     over = sum(_p(finding) <= LEVEL for finding in found)
     which = ", ".join(str(part) for part in said if part)
+    family = best.detail.get("models", len(found))
     yield (
         f"Most significant of {len(found)} (picking it is a selection): {which}: {shown(best.value, kind)} where "
-        f"chance is {shown(best.chance, kind)}; P {p_value(_p(best))} after Holm over all; {over} of {len(found)} are "
-        "significant so."
+        f"chance is {shown(best.chance, kind)}; P {p_value(_p(best))} after Holm over {family}; {over} of {len(found)} "
+        "are significant so."
     )
 
 
@@ -73,11 +74,12 @@ def draws_floor(results: Results, measure: str) -> Iterator[str]:
     """Says so where there are too few permuted orders for Holm ever to reject."""
     from clinveil.attack.target_draws import REPLICATES
 
-    n = sum(finding.measure == measure and finding.value is not None for finding in results.findings)
-    if n / (REPLICATES + 1) > LEVEL:
+    found = [f for f in results.findings if f.measure == measure and f.value is not None]
+    families = [int(finding.detail.get("models") or len(found)) for finding in found]
+    if families and min(families) / (REPLICATES + 1) > LEVEL:
         yield (
-            f"With {REPLICATES} orders of other patients' names no P is below 1/{REPLICATES + 1}, so Holm over {n} "
-            "numbers cannot reject: read each number beside its chance."
+            f"With {REPLICATES} orders of other patients' names no P is below 1/{REPLICATES + 1}, so Holm over "
+            f"{min(families)} numbers cannot reject: read each number beside its chance."
         )
 
 
