@@ -48,8 +48,8 @@ class Finding:
         detail: numbers and labels of this measure alone; never note text, a word of a note, a path or an id.
 
     Raises:
-        InputError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, or an interval
-            upside down.
+        InputError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, an interval
+            upside down, or a detail that has a field of its own.
     """
 
     measure: str
@@ -77,9 +77,8 @@ class Finding:
         if "." not in self.measure:
             raise InputError(f"a measure is named room.name, not {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
-        for name, value in _lifted(self.detail).items():  # until every producer fills the fields
-            if not getattr(self, name):
-                object.__setattr__(self, name, value)
+        if told := sorted(_LIFT.keys() & self.detail.keys()):
+            raise InputError(f"{self.measure}: {', '.join(told)} is a field of a finding, no detail")
         for name, kind in _NUMBERS.items():  # NumPy scalars too become Python's own
             number = getattr(self, name)
             if number is not None:
@@ -105,7 +104,10 @@ class Finding:
 
         Raises TypeError for unknown keys.
         """
-        return cls(**data)
+        detail = data.get("detail", {})
+        rest = {k: v for k, v in detail.items() if k not in _LIFT}
+        given = {k: v for k, v in data.items() if k not in _TYPED or v not in (None, "")}
+        return cls(**{**_lifted(detail), **given, "detail": rest})
 
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
@@ -117,7 +119,7 @@ _NUMBERS: Mapping[str, type[float] | type[int]] = {
 _LIFT = {
     "unit": ("unit", str),
     "count": ("count", int),
-    "p": ("p", float),
+    "p": ("p", float | int),
     "p_is": ("p_is", str),
     "interval": ("method", str),
     "chance": ("chance_is", str),
@@ -129,7 +131,7 @@ _LIFT = {
 
 
 def _lifted(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """The typed fields that an older finding has in its detail."""
+    """The typed fields that a finding of an older file has in its detail."""
     return {name: detail[key] for key, (name, kind) in _LIFT.items() if isinstance(detail.get(key), kind)}
 
 

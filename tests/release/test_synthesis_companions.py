@@ -358,7 +358,7 @@ def test_the_share_of_unknown_words_is_said(finished, tmp_path):
     assert any(line.endswith(f"{words.count('<unk>'):,} are ({share:.1%})") for line in said)
     assert share > 0.05
     finding = found["release.unknown_words"]
-    assert (finding.value, finding.n, finding.detail["count"]) == (share, len(words), words.count("<unk>"))
+    assert (finding.value, finding.n, finding.count) == (share, len(words), words.count("<unk>"))
     assert finding.detail["below_floor"] == 0
     for document in (public, inside):
         assert "release.unknown_words" in [f["measure"] for f in document["findings"]]

@@ -70,12 +70,8 @@ def beside(finding: Finding, kind: Kind) -> dict[str, Number]:
 
 def more(finding: Finding) -> dict[str, Number]:
     """All other figures and labels of the detail by the words of their keys: so everything has a reader."""
-    rest = {k: v for k, v in finding.detail.items() if k not in {*COMPANIONS, *VARIANTS, *REMARKS, *FIELDS}}
+    rest = {k: v for k, v in finding.detail.items() if k not in {*COMPANIONS, *VARIANTS, *REMARKS}}
     return {key.replace("_", " "): _plain(value) for key, value in rest.items()}
-
-
-# Keys of older findings that have become fields.
-FIELDS = ("unit", "p_is", "interval", "chance", "chance_is", "control", "control_is", "question")
 
 
 def _plain(value: float | int | str | bool | None) -> Number:
