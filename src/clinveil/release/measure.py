@@ -22,13 +22,14 @@ from clinveil.attack.repetition import repeated, repeats_in_notes
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.people import Patient
-from clinveil.finding import Finding
+from clinveil.finding import ControlKind, Finding
 from clinveil.settings import ReleaseSettings
 from clinveil.utility.classification import classification
 from clinveil.vectors.count import WordCounts
 
 # Simulated words for each number of repeats: an interval of about one point either way.
 DRAWS = 5000
+UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
 
 NOT_TRIED = (
     "An attacker who reads context; the inversion figures are lower bounds. One independent measurement outside this "
@@ -86,7 +87,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
         lambda: layout(material.released.batches()),
         lambda: kept_columns(material.released.batches(), material.released.columns.keep),
-        *[lambda label=label: _utility(material, label, settings.model, rng) for label in settings.label],
+        *[lambda label=label: _utility(material, label, settings.model) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
 
@@ -128,12 +129,17 @@ def _what_names_become(material: Material, counts: NDArray[np.int64]) -> list[Fi
 
 
 def _controlled(finding: Finding, unprotected: float | None) -> Finding:
-    """The finding with what the same search finds in the source: the positive control."""
-    said = "the same search in the source notes"
-    return replace(finding, control=unprotected, control_is=said, control_kind="positive")
+    """The finding with what the same search finds in the source."""
+    if unprotected is None:
+        return finding
+    # Own identifiers must stand in the source; others' names need not.
+    kind: ControlKind | None = "positive" if finding.measure.startswith("attack.own_") else None
+    return replace(finding, control=unprotected, control_is="the same search in the source notes", control_kind=kind)
 
 
-def _utility(material: Material, label: str, models: tuple[str, ...], rng: Generator) -> list[Finding]:
+def _utility(material: Material, label: str, models: tuple[str, ...]) -> list[Finding]:
+    """Utility on one label. The seed is public and the same for every key, so that two releases compare."""
+    rng = np.random.default_rng(UTILITY_SEED)
     original, released = material.original.batches(), material.released.batches()
     return classification(original, released, label, rng, crosswalk=material.notes, models=models)
 

@@ -169,16 +169,29 @@ def _truncated(counts: Counts) -> Finding:
     from clinveil.stats import wilson
 
     low, high = wilson(counts.truncated, counts.notes)
-    detail: dict[str, str | int] = {"unit": "notes", "interval": "Wilson, 95 %", "without_a_word": counts.empty}
+    detail = {"without_a_word": counts.empty}
     share = counts.truncated / max(1, counts.notes)
-    return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail)
+    return Finding(
+        "release.truncated_notes",
+        share,
+        counts.notes,
+        "lower",
+        low,
+        high,
+        detail=detail,
+        unit="notes",
+        count=counts.truncated,
+        method="Wilson, 95 %",
+    )
 
 
 def _unknown(counts: Counts, floor: Floor) -> Finding:
     """`release.unknown_words`: of the words written, the share of `<unk>`; counted, so without an interval."""
     share = counts.unknown / max(1, counts.words)
-    detail: dict[str, str | int] = {"unit": "words", "count": counts.unknown, "below_floor": floor.replaced}
-    return Finding("release.unknown_words", share, counts.words, "lower", detail=detail)
+    detail = {"below_floor": floor.replaced}
+    return Finding(
+        "release.unknown_words", share, counts.words, "lower", detail=detail, unit="words", count=counts.unknown
+    )
 
 
 def refuse_failed(looked: Looked) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinveil.finding import Finding
-from clinveil.study.jmir_2020.cells import Kind, p_value, shown
+from clinveil.report.numerals import p_value
+from clinveil.study.jmir_2020.cells import Kind, hits, shown
 from clinveil.study.jmir_2020.results import Results
 
 LEVEL = 0.05
@@ -19,8 +20,8 @@ def best_names(results: Results) -> Iterator[str]:
             value, low, high = (shown(x, "count") for x in (finding.value, finding.low, finding.high))
             yield (
                 f"Best of {detail['models']} models and metrics (picking it is a selection): {detail['model']}, "
-                f"{detail['metric']}: {detail['hits']} of {detail['k']} ({value} %, 95 % {low} to {high}); P of the "
-                f"largest of all models under the same re-pairings {p_value(float(detail['p'] or 0))}; "
+                f"{detail['metric']}: {hits(finding)} of {detail['k']} ({value} %, 95 % {low} to {high}); P of the "
+                f"largest of all models under the same re-pairings {p_value(finding.p or 0.0)}; "
                 f"{detail['models_over_chance']} models are over chance so."
             )
     for finding in results.findings[:1]:
@@ -62,7 +63,7 @@ def best_patients(results: Results, series: str) -> Iterator[str]:
     floor = "; its P = 0 is count/n, which is no P" if best.detail["smallest_p"] == 0 else ""
     yield (
         f"Most of {len(found)} models and metrics (picking it is a selection): {best.detail['model']}, "
-        f"{best.detail['metric']}: {best.detail['count']} of {best.n}; under permuted names "
+        f"{best.detail['metric']}: {best.count} of {best.n}; under permuted names "
         f"{shown(_permuted(best), 'count')} %; its smallest P times patients and models: {p_value(smallest)}{floor}."
     )
     if "warning" in best.detail:
