@@ -161,7 +161,7 @@ def row(name: str, read: Sequence[Ids], truth: Sequence[Ids], counts: Ids, rng: 
     """One row of the table: all tokens with an interval over notes, words below `RARE`, words that are not frequent."""
     right = [r == t for r, t in zip(read, truth, strict=True)]
     by_note = np.array([[hits.sum(), hits.size] for hits in right])
-    low, high = share_by_patient(by_note, rng)
+    low, high = share_by_patient(by_note)
     hits, words_ = np.concatenate(right), np.concatenate(truth)
     frequent = np.zeros(counts.size, dtype=bool)
     frequent[np.argsort(-counts)[:FREQUENT]] = True

@@ -43,17 +43,17 @@ def note(title: str = "Note 1 of 2, sampled from the notes with the rarest words
 
 
 def repeats() -> list[Finding]:
-    """Recovery from 1 to 8 places, all and rare words, under memo patient and with fresh draws."""
-    fresh = {"all": (0.183, 0.402, 0.561, 0.752, 0.871), "below 20": (0.119, 0.377, 0.603, 0.811, 0.934)}
+    """Recovery from draws in the notes of 1 to 8 patients, all and rare words, under memo patient."""
+    recovered = {"all": (0.183, 0.402, 0.561, 0.752, 0.871), "below 20": (0.119, 0.377, 0.603, 0.811, 0.934)}
     return [
         Finding(
-            "attack.inversion_repeated", values[0], 20000, "lower", values[0] - 0.006, values[0] + 0.006, 0.041, 0.04,
+            "attack.inversion_repeated", value, 20000, "lower", value - 0.006, value + 0.006, 0.041, 0.04,
             "joint posterior over m draws",
-            {"repeats": m, "draws": 1, "memo": "patient", "stratum": stratum, "fresh": value},
+            {"repeats": m, "draws": m, "draws_stand_in": "patients", "memo": "patient", "stratum": stratum},
             unit="tokens", method="Wilson 95 %, 20000 simulated words", control_is="outputs shuffled",
             control_kind="negative",
         )
-        for stratum, values in fresh.items()
+        for stratum, values in recovered.items()
         for m, value in zip((1, 2, 3, 5, 8), values, strict=True)
     ]  # fmt: skip
 

@@ -54,16 +54,16 @@ def test_rows_are_told_apart_by_their_labels():
     (block,) = blocks(repeats(), "internal")
     labels = [r.label for r in block.rows]
     assert len(set(labels)) == len(labels) == 10
-    assert labels[0] == "all words · 1 place · memo patient"
-    assert labels[-1] == "words seen below 20 times · 8 places · memo patient"
+    assert labels[0] == "all words · 1 patient · memo patient"
+    assert labels[-1] == "words seen below 20 times · 8 patients · memo patient"
 
 
 def test_the_meaning_speaks_of_the_worst_row_of_each_stratum():
     (block,) = blocks(repeats(), "internal")
     assert [line.label for line in block.meaning] == [
         "",
-        "all words · 8 places · memo patient",
-        "words seen below 20 times · 8 places · memo patient",
+        "all words · 8 patients · memo patient",
+        "words seen below 20 times · 8 patients · memo patient",
     ]
 
 
@@ -77,9 +77,10 @@ def test_furthest_is_beyond_chance_on_the_bad_side():
 
 
 def test_companions_become_columns_only_where_some_row_fills_them():
-    (block,) = blocks(repeats(), "internal")
-    assert block.companions == {"fresh": COMPANIONS["fresh"][0]}
-    assert block.rows[4].beside["fresh"].value == 0.871
+    (block,) = blocks([one(detail={"one_draw": 0.871, "label": "a"}), one()], "internal")
+    assert block.companions == {"one_draw": COMPANIONS["one_draw"][0]}
+    assert block.rows[0].beside["one_draw"].value == 0.871
+    assert blocks([one()], "internal")[0].companions == {}
 
 
 def test_what_stands_for_chance_is_said_by_the_finding_if_it_says_it():

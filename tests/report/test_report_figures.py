@@ -72,15 +72,14 @@ def test_ids_of_several_figures_do_not_clash(figures):
 def test_what_a_figure_shows_it_says(figures):
     forest, repeated, used, tokens = figures
     assert "18.3\u202f%" in forest.says and "chance 4.1\u202f%" in forest.says
-    assert "all words, fresh draws, 8 places: 87.1\u202f%" in repeated.says
+    assert "all words, memo patient, 8 draws: 87.1\u202f%" in repeated.says
     assert "doc_type: 0.742 before, 0.655 after" in used.says
     assert "words: 2,154,290 replaced" in tokens.says
 
 
-def test_repeats_show_both_the_memo_and_fresh_draws(figures):
+def test_repeats_show_the_memo_for_all_and_for_rare_words(figures):
     assert [words for _, words in figures[1].legend] == [
-        "all words, memo patient", "all words, fresh draws",
-        "words seen below 20 times, memo patient", "words seen below 20 times, fresh draws", "chance",
+        "all words, memo patient", "words seen below 20 times, memo patient", "chance",
     ]  # fmt: skip
 
 

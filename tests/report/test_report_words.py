@@ -187,9 +187,10 @@ def test_differences_are_held_against_zero(value, low, high, better, word):
     assert word in sentences(finding(value, low, high, better=better), PLAIN, "difference")[0]
 
 
-def test_fresh_draws_are_named_where_they_differ():
-    assert f"would be 87.0{S}%" in " ".join(sentences(finding(0.2, chance=0.1, fresh=0.87), PLAIN, "share"))
-    assert "fresh" not in " ".join(sentences(finding(0.2, chance=0.1, fresh=0.2), PLAIN, "share"))
+def test_what_counting_adds_is_said():
+    said = " ".join(sentences(finding(0.2, chance=0.1, one_draw=0.17), PLAIN, "share"))
+    assert f"Without counting it is 17.0{S}%." in said
+    assert "counting" not in " ".join(sentences(finding(0.2, chance=0.1), PLAIN, "share"))
 
 
 def test_directions():

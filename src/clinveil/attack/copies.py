@@ -213,7 +213,7 @@ class _Scan:
         return {"warning": FEW} if self.detail["training_words"] < self.detail["held_out_words"] else {}
 
     def _share(self, measure: str, counts: Counts, control: float | None, detail: dict[str, Any]) -> Finding:
-        low, high = share_by_patient(counts, self.rng)
+        low, high = share_by_patient(counts)
         return Finding(
             measure,
             ratio(counts),
@@ -284,7 +284,7 @@ def _alike(seen: Counts, other: Counts) -> bool:
 
 def _outer_ends(seen: Counts, other: Counts, rng: Generator) -> Interval:
     """From the exact intervals of both: of shares of 0 or 1 only one end of each is in doubt, 2.5 % apiece."""
-    (low, high), (least, most) = (share_by_patient(side, rng) for side in (seen, other))
+    (low, high), (least, most) = (share_by_patient(side) for side in (seen, other))
     return Interval(low - most, high - least)
 
 

@@ -274,7 +274,7 @@ class NameScan:
             )
         counts = self._counts
         by_patient = np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1)
-        low, high = share_by_patient(by_patient, rng)
+        low, high = share_by_patient(by_patient)
         return Finding(
             "attack.other_names",
             counts[0] / n,

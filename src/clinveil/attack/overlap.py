@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, ratio, share_by_patient
+from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 from clinveil.tokens import words
 
 GRAM = 6
@@ -193,7 +193,10 @@ class _Against:
         """The ratio of the columns of `by_note`, (n_notes, 2), with an interval over patients."""
         by_patient = np.zeros((int(self.sample.patients.max()) + 1, 2), dtype=np.int64)
         np.add.at(by_patient, self.sample.patients, by_note)
-        drawn = bootstrap_clusters(by_patient, ratio, rng) if unit == "words" else share_by_patient(by_patient, rng)
+        if unit == "words":
+            drawn, method = bootstrap_clusters(by_patient, ratio, rng), "bootstrap over patients, 95 %"
+        else:
+            drawn, method = share_by_patient(by_patient), share_method(by_patient, "patients")
         why = {} if chance is not None else {"why": "all notes are of one patient: no shuffled pair"}
         return Finding(
             measure,
@@ -205,7 +208,7 @@ class _Against:
             source=SOURCE,
             detail={**self._detail, **detail, **why},
             unit=unit,
-            method="bootstrap over patients, 95 %",
+            method=method,
             chance_is=self.chance_is if chance is not None else "",
         )
 

@@ -217,7 +217,7 @@ def inversion_counts(
     """The share of words read back by an attacker who counts each output in a patient's notes, all and rare.
 
     One draw is made for each patient and word, as memo `patient` does. Memory is bounded by a uniform sample of
-    `patients` patients. The interval is a bootstrap over patients; `one_draw` in the detail is the attacker of
+    `patients` patients. The interval draws patients; `one_draw` in the detail is the attacker of
     `inversion` on the same draws.
 
     Args:
@@ -252,7 +252,7 @@ def _finding(
     every = game.guesses(habits)
     named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))
-    low, high = share_by_patient(by_patient, rng)
+    low, high = share_by_patient(by_patient)
     one_draw = ratio(game.by_patient(game.hits(every[-1])))
     told: Detail = {**detail, "one_draw": one_draw, "patients": len(by_patient)}
     return Finding(

@@ -189,7 +189,7 @@ def _sign(measured: LeaveOut, detail: dict[str, Any], group: NDArray[np.int64], 
     hits, n = int(positive.sum()), measured.n_units
     by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
     alone = len(by_patient) == n
-    low, high = clopper_pearson(hits, n) if alone else share_by_patient(by_patient, rng)
+    low, high = clopper_pearson(hits, n) if alone else share_by_patient(by_patient)
     return Finding(
         "attack.pdtp_sign",
         float(positive.mean()),

@@ -231,7 +231,7 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
         why = {**detail, "why": "no word in the notes"}
         return [Finding("attack.repeats_in_notes", None, 0, detail=why, unit=unit)]
     by_patient = np.array([[(t >= 3).sum(), t.size] for t in times])
-    low, high = share_by_patient(by_patient, rng)
+    low, high = share_by_patient(by_patient)
     detail |= {
         "median": float(np.median(pooled)),
         "p90": float(np.quantile(pooled, 0.9)),

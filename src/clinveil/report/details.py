@@ -9,7 +9,7 @@ from clinveil.report.numerals import Kind, Number, number
 
 # Numbers beside the value: head of the column, and how they are written (None: like the value).
 COMPANIONS: dict[str, tuple[str, Kind | None]] = {
-    "fresh": ("With fresh draws", None),
+    "one_draw": ("Without counting", None),
     "count": ("Count", "count"),
     "expected": ("Expected by chance", "number"),
     "p": ("P", "p"),
@@ -35,8 +35,9 @@ def variants(finding: Finding) -> list[str]:
 def _variant(key: str, finding: Finding) -> str:
     value = finding.detail[key]
     if key == "repeats":
-        things = "time" if finding.measure.startswith("attack.canary") else "place"
-        return f"{value} {things}" if value == 1 else f"{value} {things}s"
+        things = "times" if finding.measure.startswith("attack.canary") else "places"
+        things = str(finding.detail.get("draws_stand_in", things))
+        return f"{value} {things.removesuffix('s') if value == 1 else things}"
     if key == "stratum":
         return "all words" if value == "all" else f"words seen {value} times"
     if key == "unknown_share":

@@ -95,7 +95,7 @@ def repeats(rows: Sequence[Row]) -> Figure | None:
     if chances:
         rule = _base([{"value": max(chances)}]).mark_rule(strokeDash=[5, 4], color=MUTE, strokeWidth=2)
         layers.append(rule.encode(y="value:Q"))
-    says = "; ".join(f"{d['series']}, {d['m']} places: {share(float(d['value']))}" for d in data)
+    says = "; ".join(f"{d['series']}, {d['m']} draw{'s'[: d['m'] != 1]}: {share(float(d['value']))}" for d in data)
     svg = page_svg(_styled(alt.layer(*layers).properties(width=560, height=250)), "fig-repeats", "Repeated words", says)
     legend: Legend = (*zip(POINTS, names, strict=False), *DASH[: len(chances)])
     return Figure("fig-repeats", "What repeating a word gives away", says, legend, svg)
@@ -108,10 +108,7 @@ def _points(row: Row) -> list[dict[str, Any]]:
         return []
     who = "all words" if detail.get("stratum", "all") == "all" else f"words seen {detail['stratum']} times"
     memo = "fresh draws" if detail.get("memo", "occurrence") == "occurrence" else f"memo {detail['memo']}"
-    points = [{"m": m, "value": value, "series": f"{who}, {memo}"}]
-    if isinstance(detail.get("fresh"), float) and memo != "fresh draws":
-        points.append({"m": m, "value": detail["fresh"], "series": f"{who}, fresh draws"})
-    return points
+    return [{"m": m, "value": value, "series": f"{who}, {memo}"}]
 
 
 def utility(pairs: Sequence[tuple[str, Row, Row]]) -> Figure | None:

@@ -23,7 +23,7 @@ def sentences(finding: Finding, measure: MeasureText, kind: Kind) -> list[str]:
     parts = [_against_zero(finding) if kind == "difference" else _against_chance(finding, measure, kind)]
     if finding.value == 0 and kind == "share" and measure.sampled and finding.n:
         parts.append(_none_found(finding))
-    parts += [_fresh(finding, kind), _power(finding, kind)]
+    parts += [_uncounted(finding, kind), _power(finding, kind)]
     return [part for part in parts if part]
 
 
@@ -62,11 +62,10 @@ def _against_zero(finding: Finding) -> str:
     return f"The interval lies wholly on one side of zero: the release {'loses' if worse else 'gains'} by this measure."
 
 
-def _fresh(finding: Finding, kind: Kind) -> str:
-    fresh = finding.detail.get("fresh")
-    if not isinstance(fresh, float) or fresh == finding.value:
-        return ""
-    return f"With a fresh draw for each place it would be {text(fresh, kind)}."
+def _uncounted(finding: Finding, kind: Kind) -> str:
+    """What the same attacker reads who does not count."""
+    one_draw = finding.detail.get("one_draw")
+    return f"Without counting it is {text(one_draw, kind)}." if isinstance(one_draw, float) else ""
 
 
 def _power(finding: Finding, kind: Kind) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import special
 
@@ -14,7 +13,7 @@ from clinveil.errors import InputError
 from clinveil.stats.intervals import LEVEL, Interval, clopper_pearson, effective_share
 
 
-def share_by_patient(values: NDArray[Any], rng: Generator | None = None, *, level: float = LEVEL) -> Interval:
+def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
     """The interval of a share of things counted by patient, from each patient's hits and things, (n_patients, 2).
 
     Clopper-Pearson with the effective number of things: as many independent ones as have the variance that patients
@@ -23,7 +22,6 @@ def share_by_patient(values: NDArray[Any], rng: Generator | None = None, *, leve
 
     Args:
         values: hits and things of each patient; hits may be fractions.
-        rng: not used; nothing is drawn.
 
     Raises InputError where there are no things.
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.

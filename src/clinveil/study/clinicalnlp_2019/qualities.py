@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from clinveil.corpus.medtext.note import DEIDENTIFIED, UNK
 from clinveil.finding import Better, Finding
-from clinveil.stats import bootstrap_clusters, ratio, share_by_patient
+from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 
 SOURCE = "paper C, section 4.2 (our measure)"
 HEADING_WORDS = 6
@@ -199,7 +199,7 @@ def _finding(
     return Finding(
         *(f"study.{name}", own["value"], n, better, *span, chance, control["value"], SOURCE, detail),
         unit=unit,
-        method="bootstrap over notes, 95 %",
+        method="bootstrap over notes, 95 %" if per or own["value"] is None else share_method(sides[0], "notes"),
         chance_is=chance_is,
         control_is="real notes",
         control_kind=None if better is None else "negative" if better == "lower" else "positive",
@@ -209,7 +209,7 @@ def _finding(
 def _measured(rows: _Rows, rng: Generator, per: float) -> dict[str, float | None]:
     if not rows[:, 1].any():
         return {"value": None, "low": None, "high": None}
-    low, high = bootstrap_clusters(rows, ratio, rng) if per else share_by_patient(rows, rng)
+    low, high = bootstrap_clusters(rows, ratio, rng) if per else share_by_patient(rows)
     scale = per or 1.0
     return {"value": scale * ratio(rows), "low": scale * low, "high": scale * high}
 
