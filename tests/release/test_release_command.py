@@ -290,7 +290,7 @@ def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
 def test_kept_words_are_shown_with_their_cost(desk, tmp_path):
     keep = tmp_path / "keep.txt"
     keep.write_text("the\nand\npatient\n")
-    assert main(release(desk, "kept", "--keep-words", str(keep))) == 0
+    assert main(release(desk, "kept", "--label", "diagnosis_group", "--keep-words", str(keep))) == 0
     manifest = json.loads((desk / "kept/release/manifest.json").read_text())
     assert manifest["tokens"]["kept_words"] > 100
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
