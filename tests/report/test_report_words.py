@@ -159,7 +159,7 @@ def test_a_failed_attack_without_power_shows_nothing():
     said = " ".join(sentences(finding(0.1, 0.05, 0.2, 0.1, control=0.1, control_kind="positive"), PLAIN, "share"))
     assert "had no power" in said
     said = " ".join(sentences(finding(0.1, 0.05, 0.2, 0.1, control=0.9, control_kind="positive"), PLAIN, "share"))
-    assert f"90.0{S}%, so the attack finds what is there to find" in said
+    assert f"90.0{S}%, so the attack works where there is something to find" in said
     for kind in ("negative", None):
         assert (
             "control" not in " ".join(sentences(finding(0.1, control=0.9, control_kind=kind), PLAIN, "share")).lower()

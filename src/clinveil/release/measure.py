@@ -32,11 +32,12 @@ DRAWS = 5000
 UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
 
 NOT_TRIED = (
-    "An attacker who reads context; the inversion figures are lower bounds. One independent measurement outside this "
-    "repository (577 MTSamples notes, N 3-14, memo patient; the attacker holds the channel and trigram counts of 1,277 "
-    "other notes) read back .77 of the words where .48 is printed, and .35 of those seen fewer than 20 times.",
-    "An attacker without the vectors, who trains his own on other notes or on the release.",
-    "Linkage by somebody who holds a piece of the source: he tests which released note could have come from it.",
+    "An attacker who reads context; the inversion figures are lower bounds. Of 577 MTSamples notes, obfuscated at the "
+    "defaults, somebody with the channel reads .47 of the words from single draws and .69 with the word pairs of other "
+    "notes (benchmarks/context.md). One measurement outside this repository, with trigram counts of 1,277 other notes, "
+    "read .77 where .48 is printed, and .35 of the words seen fewer than 20 times where .02 is.",
+    "An attacker without the vectors, who trains their own on other notes or on the release.",
+    "Linkage by somebody who holds a piece of the source: they test which released note could have come from it.",
     "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
     "Intersection with another release of the same notes.",
     "Linkage by the order of the rows, where --order source keeps it.",

@@ -147,7 +147,11 @@ def _shown(value: Any) -> Any:
 def _phi(account: Account) -> tuple[PhiCount, ...] | None:
     if account.found is None:
         return None
-    treated = {"replace": "replaced by a surrogate", "remove": "removed", "tag": "tagged"}[account.job.settings.mode]
+    treated = {
+        "replace": "replaced by a surrogate, or a tag where none can be made",
+        "remove": "removed",
+        "tag": "tagged",
+    }[account.job.settings.mode]
     covered = covered_labels()
     return tuple(
         PhiCount(label, what, account.found[label], treated if label in covered else "no detector for it")
@@ -206,7 +210,8 @@ def _feed_warnings(account: Account) -> list[str]:
 
 def _singled_out(account: Account, measure: str, what: str) -> str:
     share = next((f.value for f in account.findings if f.measure == measure and f.value is not None), 0.0)
-    return f"{what} {share:.1%} of the notes are the only ones with theirs."
+    some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
+    return f"{what} {some} of the notes are the only ones with theirs."
 
 
 def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
@@ -223,7 +228,7 @@ def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _gate(gate: Gate, value: Plain) -> dict[str, Plain]:
-    said = {name: getattr(gate, name) for name in ("name", "passed", "threshold", "power", "by_construction")}
+    said = {name: getattr(gate, name) for name in ("name", "passed", "outcome", "threshold", "power")}
     return said | {"value": value}
 
 

@@ -124,6 +124,8 @@ def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) 
         key = folder.key(settings.seed)
         if key.test_seed is not None:
             say("TEST SEED: not for release")
+        if settings.order == "source":
+            say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
         job = Job(ready.corpus, folder, key, settings, ready.known)

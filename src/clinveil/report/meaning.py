@@ -76,4 +76,4 @@ def _power(finding: Finding, kind: Kind) -> str:
     found = f"Positive control ({where}): {text(finding.control, kind)}"
     if finding.control <= (finding.chance or 0.0):
         return f"{found}, no more than chance: the attack had no power here, so finding nothing shows nothing."
-    return f"{found}, so the attack finds what is there to find."
+    return f"{found}, so the attack works where there is something to find."

@@ -48,7 +48,7 @@ class Folded:
         folds = self._folds[: NEURAL_FOLDS if model in NEURAL else FOLDS]
         seed = int(rng.integers(2**31))
         ours, theirs = (self._runs(model, side, folds, seed, settings) for side in self._texts)
-        pooled = _Pooled(self._labelled, folds, {"model": model, "setting": "protected"})
+        pooled = _Pooled(self._labelled, folds, {"model": model})
         return [f for metric in pooled.scores.metrics for f in pooled.findings(metric, ours, theirs, rng)]
 
     def _runs(self, model: str, side: Side, folds: Sequence[Parts], seed: int, settings: ClassifierSettings) -> _Runs:

@@ -73,7 +73,7 @@ By {{ kind }}; its vocabulary are {{ "whole words" if model.vocabulary == "words
 | --- | ---: | ---: | --- | --- |
 {% for gate in gates %}
 | {{ gate.name|md }} | {{ gate|figure(gate.value)|md }} | {{ gate|figure(gate.threshold)|md }} | \
-{{ "passed" if gate.passed else "FAILED" }} | {{ gate.question|md }} {{ gate.meaning|md }} \
+{{ gate.outcome if gate.passed else "FAILED" }} | {{ gate.question|md }} {{ gate.meaning|md }} \
 {{ gate.power|md }} |
 {% endfor %}
 {% if not settings.patients_given %}

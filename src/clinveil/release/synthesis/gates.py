@@ -122,6 +122,7 @@ def _copies_gate(finding: Finding, name: str, question: str, what: str) -> Gate:
         remedy="More --dropout, fewer --epochs or a smaller model, with --force or another OUT; with many copies by "
         "chance more --held-out.",
         power=_copies_power(detail, finding.n, what),
+        blind=detail["refused_from"] is None,
     )
 
 
@@ -175,4 +176,5 @@ def _names(finding: Finding) -> Gate:
         meaning=BY_CHANCE,
         remedy="Replace PHI in the training notes first: clinveil deidentify.",
         power=str(unseen) if unseen else f"Refuses from {most + 1} places with a known full name on.",
+        blind=unseen is not None,
     )

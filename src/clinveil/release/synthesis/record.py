@@ -136,7 +136,9 @@ def _measured(account: Account) -> dict[str, Any]:
 
 
 def _gate(gate: Gate, value: Plain) -> dict[str, Plain]:
-    said = {name: getattr(gate, name) for name in ("name", "passed", "threshold", "unit", "meaning", "power")}
+    said = {
+        name: getattr(gate, name) for name in ("name", "passed", "outcome", "threshold", "unit", "meaning", "power")
+    }
     return said | {"value": value}
 
 
