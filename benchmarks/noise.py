@@ -1,6 +1,7 @@
 """Noise mechanisms beside near neighbours on the same vectors: what stays, what is recovered, what a compile costs.
 
 Usage: python benchmarks/noise.py VECTORS [--unchanged 0.1 0.5 0.9] [--draws 200] [--threads 2] [--names FILE]
+           [--noise laplace gaussian]
 
 VECTORS is a folder made by `clinveil embed`. Noise is calibrated to the wanted shares of unchanged tokens. Writes
 Markdown tables to stdout.
@@ -37,15 +38,19 @@ def mechanisms(vectors: Vectors, eligible: np.ndarray, options: argparse.Namespa
     yield "N from 3-14", NeighbourMechanism(3, 14)
     rays = cast_rays(vectors, eligible, np.random.default_rng(0))
     for share in options.unchanged:
-        epsilon, sigma = (calibrate(name, rays, share) for name in ("laplace", "gaussian"))
-        yield f"laplace, ε = {epsilon:.2f}", LaplaceMechanism(epsilon, options.draws, threads=options.threads)
-        yield f"gaussian, σ = {sigma:.2f}", GaussianMechanism(sigma, options.draws, threads=options.threads)
+        for name in options.noise:
+            size = calibrate(name, rays, share)
+            if name == "laplace":
+                yield f"laplace, ε = {size:.2f}", LaplaceMechanism(size, options.draws, threads=options.threads)
+            else:
+                yield f"gaussian, σ = {size:.2f}", GaussianMechanism(size, options.draws, threads=options.threads)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vectors", type=Path)
     parser.add_argument("--unchanged", type=float, nargs="*", default=[0.1, 0.5, 0.9])
+    parser.add_argument("--noise", nargs="+", choices=["laplace", "gaussian"], default=["laplace", "gaussian"])
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--min-patients", type=int, default=5)

@@ -18,6 +18,10 @@ class ClinveilError(Exception):
         super().__init__(" ".join(f"{place}{what}{mend}".split()))
 
 
+class InputWarning(UserWarning):
+    """What cannot be checked of an input, in one line; the command line says it on stderr."""
+
+
 class UsageError(ClinveilError):
     """The command or the configuration does not make sense (exit 2)."""
 

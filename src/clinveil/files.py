@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.errors import UsageError
+from clinveil.outputs import REMEDY, Maker
 from clinveil.stopping import heed
 
 if TYPE_CHECKING:
@@ -24,17 +26,23 @@ if TYPE_CHECKING:
 
 PART = ".part"
 OLD = ".old"
+PARTNER = ".partner"
 
 
 def default_vault(out: Path) -> Path:
     """Where secrets go unless `--vault` names a folder: OUT.vault beside OUT. Raises UsageError for no usable name."""
+    refuse_nameless(out)
+    return out.with_name(out.name + ".vault")
+
+
+def refuse_nameless(out: Path) -> None:
+    """Raise UsageError for an OUT such as `.`, `..` or `/`, beside which nothing can be put, or of a broken name."""
     try:
         out.name.encode()
     except UnicodeEncodeError:
         raise UsageError("the name of OUT is no UTF-8", remedy="name another place") from None
     if out.name in ("", ".."):
         raise UsageError("OUT is a folder that has no name of its own here", remedy="name a new file or folder")
-    return out.with_name(out.name + ".vault")
 
 
 def private_folder(path: Path) -> Path:
@@ -100,10 +108,23 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def refuse_existing(out: Path, *, force: bool) -> None:
-    """Raise UsageError if OUT is taken and `--force` was not given."""
-    if out.exists() and not force:
+def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> None:
+    """Raise UsageError if OUT is taken and `--force` was not given, or is nothing that `--force` may replace.
+
+    Args:
+        maker: the command, where OUT may be a folder; a folder is replaced only if the same command wrote all of it.
+    """
+    refuse_nameless(out)
+    if not out.exists():
+        return
+    if not force:
         raise UsageError("is there already", where=out.name, remedy="name another place, or use --force")
+    if out.is_dir():
+        if maker is None:
+            raise UsageError("is a folder, and a file is to be written", where=out.name, remedy=REMEDY)
+        maker.refuse_foreign(out)
+    elif maker and not out.suffix:  # with one it may be a file that is to be written
+        maker.refuse_foreign(out)
 
 
 def refuse_nested(**places: Path | None) -> None:
@@ -130,13 +151,15 @@ def _same(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, of: Path | None = None) -> Iterator[None]:
     """Hold a lock file for as long as the block runs, against other processes; it is removed at the end.
 
-    Raises UsageError, which names the lock's folder, where another run holds it or where the disk knows no locks.
+    Raises UsageError, which names the place `of` (the lock's folder), where another run holds it or where the disk
+    knows no locks.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    busy = UsageError("another run is at work here", where=path.parent.name, remedy="wait for it to end")
+    place = (of or path.parent).absolute().name
+    busy = UsageError("another run is at work here", where=place, remedy="wait for it to end")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _flock(descriptor, busy)
@@ -204,30 +227,83 @@ def _clear_left(out: Path) -> None:
 
 
 def _clear(folder: Path, out: Path) -> None:
-    old = folder / (out.name + OLD)
-    if old.exists() and not out.exists():
-        old.replace(out)
+    old, new = folder / (out.name + OLD), folder / out.name
+    if not out.exists():
+        if new.exists() and _partner_is_in(folder / (out.name + PARTNER)):
+            new.replace(out)
+        elif old.exists():
+            old.replace(out)
     remove(folder)
 
 
+def _partner_is_in(note: Path) -> bool:
+    """Whether the vault that a new OUT belongs to has taken its own place; see `whole_pair`."""
+    try:
+        said = json.loads(note.read_text(encoding="utf-8"))
+        return str(said["run"]) in Path(said["marker"]).read_text(encoding="utf-8")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 @contextmanager
-def whole(out: Path, *, force: bool = False) -> Iterator[Path]:
+def whole(out: Path, *, force: bool = False, maker: Maker | None = None) -> Iterator[Path]:
     """Yield a temporary path, in a `workplace` beside OUT, that becomes OUT on success and is removed on failure.
 
-    The caller makes a file or a folder there. An existing OUT is refused, or with `force` kept aside until success.
-    Everything made there is readable by its owner only. Raises UsageError if OUT is taken, at the start or at the end.
+    The caller makes a file or a folder there; a folder gets the marker of `maker`. An existing OUT is refused, or with
+    `force` kept aside until success. Everything made there is readable by its owner only.
+
+    Raises:
+        UsageError: as `refuse_existing`, at the start or at the end.
     """
-    refuse_existing(out, force=force)
+    refuse_existing(out, force=force, maker=maker)
     with workplace(out) as folder:
-        refuse_existing(out, force=force)  # one that a killed run had set aside may be back
+        refuse_existing(out, force=force, maker=maker)  # one that a killed run had set aside may be back
         part = folder / out.name
         yield part
-        _only_owner(part)
-        heed()
-        refuse_existing(out, force=force)
+        _ready(part, out, force=force, maker=maker)
         if out.exists():
             out.replace(folder / (out.name + OLD))
         part.replace(out)
+
+
+@contextmanager
+def whole_pair(
+    vault: Path, out: Path, *, force: bool = False, vault_maker: Maker, maker: Maker
+) -> Iterator[tuple[Path, Path]]:
+    """As `whole`, for a vault (a folder) and the OUT that was made with it: both are the old ones, or both the new.
+
+    The vault's rename decides. Whatever stops the run before it, the old ones come back; after it, the new OUT goes
+    in: at once, or after a kill with the next run at the same places.
+    """
+    places = ((vault, vault_maker), (out, maker))
+    for place, made_by in places:
+        refuse_existing(place, force=force, maker=made_by)
+    with workplace(vault) as safe, workplace(out) as folder:
+        for place, made_by in places:
+            refuse_existing(place, force=force, maker=made_by)
+        secret, part = safe / vault.name, folder / out.name
+        yield secret, part
+        run = token_hex(16)
+        _ready(secret, vault, force=force, maker=vault_maker, run=run)
+        _ready(part, out, force=force, maker=maker)
+        note = {"run": run, "marker": str(vault.absolute() / vault_maker.marker)}
+        private_text(folder / (out.name + PARTNER), json.dumps(note))
+        for place, beside in ((out, folder), (vault, safe)):
+            if place.exists():
+                place.replace(beside / (place.name + OLD))
+        secret.replace(vault)
+        part.replace(out)
+
+
+def _ready(part: Path, out: Path, *, force: bool, maker: Maker | None, run: str = "") -> None:
+    """Mark and shut what was made; a last look at the place where it goes."""
+    if maker and part.is_dir():
+        maker.mark(part, run)
+    _only_owner(part)
+    heed()
+    refuse_existing(out, force=force, maker=maker)
+    if maker and out.exists() and part.is_dir():
+        maker.refuse_foreign(out)
 
 
 def _only_owner(path: Path) -> None:

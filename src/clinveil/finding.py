@@ -48,7 +48,8 @@ class Finding:
         detail: numbers and labels of this measure alone; never note text, a word of a note, a path or an id.
 
     Raises:
-        InputError: NaN or infinity anywhere, a null number without `detail["why"]`, or an interval upside down.
+        InputError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, an interval
+            upside down, or a detail that has a field of its own.
     """
 
     measure: str
@@ -76,17 +77,18 @@ class Finding:
         if "." not in self.measure:
             raise InputError(f"a measure is named room.name, not {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
-        for name, value in _lifted(self.detail).items():  # until every producer fills the fields
-            if not getattr(self, name):
-                object.__setattr__(self, name, value)
-        for name in ("value", "low", "high", "chance", "control", "p"):
+        if told := sorted(_LIFT.keys() & self.detail.keys()):
+            raise InputError(f"{self.measure}: {', '.join(told)} is a field of a finding, no detail")
+        for name, kind in _NUMBERS.items():  # NumPy scalars too become Python's own
             number = getattr(self, name)
             if number is not None:
-                object.__setattr__(self, name, float(number))
+                object.__setattr__(self, name, kind(number))
         numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
         numbers += [v for v in self.detail.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
             raise InputError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
+        if self.p is not None and not 0 <= self.p <= 1:
+            raise InputError(f"{self.measure}: a P value lies between 0 and 1")
         if self.value is None and "why" not in self.detail:
             raise InputError(f"{self.measure}: a null value needs detail['why']")
         if self.low is not None and self.high is not None and self.low > self.high:
@@ -102,15 +104,22 @@ class Finding:
 
         Raises TypeError for unknown keys.
         """
-        return cls(**data)
+        detail = data.get("detail", {})
+        rest = {k: v for k, v in detail.items() if k not in _LIFT}
+        given = {k: v for k, v in data.items() if k not in _TYPED or v not in (None, "")}
+        return cls(**{**_lifted(detail), **given, "detail": rest})
 
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
 _TYPED = ("unit", "count", "p", "p_is", "method", "chance_is", "control_is", "control_kind", "question")
+_NUMBERS: Mapping[str, type[float] | type[int]] = {
+    **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
+    **dict.fromkeys(("n", "count"), int),
+}
 _LIFT = {
     "unit": ("unit", str),
     "count": ("count", int),
-    "p": ("p", float),
+    "p": ("p", float | int),
     "p_is": ("p_is", str),
     "interval": ("method", str),
     "chance": ("chance_is", str),
@@ -122,7 +131,7 @@ _LIFT = {
 
 
 def _lifted(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """The typed fields that an older finding has in its detail."""
+    """The typed fields that a finding of an older file has in its detail."""
     return {name: detail[key] for key, (name, kind) in _LIFT.items() if isinstance(detail.get(key), kind)}
 
 
@@ -182,4 +191,4 @@ def read_findings(path: Path) -> list[Finding]:
         raise InputError("not a findings file", where=path.name, remedy="make it with --json") from None
 
 
-__all__ = ["SCHEMA", "Better", "Finding", "Measure", "document", "read_findings", "write_findings"]
+__all__ = ["SCHEMA", "Better", "ControlKind", "Finding", "Measure", "document", "read_findings", "write_findings"]

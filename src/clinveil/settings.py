@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -71,13 +73,18 @@ class RunSettings(Settings):
 class NotesSettings(Settings):
     """How notes are read."""
 
-    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).")
-    id: str | None = flag(None, "Column of the note id, unique (guessed).")
-    patient: str | None = flag(None, "Column of the patient id (guessed; without one each note is its own patient).")
+    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).", min_length=1)
+    id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
+    patient: str | None = flag(
+        None, "Column of the patient id (guessed; without one each note is its own patient).", min_length=1
+    )
     label: tuple[str, ...] = flag((), "Column to keep and to measure utility on; repeatable.")
     keep: tuple[str, ...] = flag((), "Column to pass through unchanged; repeatable. All others are dropped.")
     preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column preset of a known source.")
     encoding: str = flag("utf-8", "Character encoding of text files.")
+    max_note_bytes: int = flag(
+        10_000_000, "A note of more bytes is refused: a damaged file, or a bomb.", ge=1_000, le=2**31 - 1
+    )
 
 
 class PhiSettings(Settings):
@@ -134,14 +141,11 @@ class ChannelSettings(Settings):
     mechanism: Literal["neighbours", "laplace", "gaussian"] = flag(
         "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
     )
-    epsilon: float | None = flag(
-        None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", gt=0, allow_inf_nan=False
-    )
-    sigma: float | None = flag(
-        None, "gaussian: standard deviation of the noise on each coordinate.", gt=0, allow_inf_nan=False
-    )
+    # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
+    epsilon: float | None = flag(None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", ge=1e-6, le=1e6)
+    sigma: float | None = flag(None, "gaussian: standard deviation of the noise on each coordinate.", ge=1e-6, le=1e6)
     unchanged: float | None = flag(
-        None, "Noise that leaves about this share of the words as they are, instead of its size.", gt=0, lt=1
+        None, "Noise that leaves about this share of the words as they are, instead of its size.", ge=0.001, le=0.999
     )
     n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")
@@ -244,14 +248,48 @@ class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, C
         return value
 
 
-def load_settings(model: type[S], flags: dict[str, Any], config: Path | None = None) -> S:
-    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake."""
-    values: dict[str, Any] = {}
-    if config is not None:
-        try:
-            values = tomllib.loads(config.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            raise UsageError("is not there or is no TOML file", where=config.name) from None
+def _read_toml(model: type[Settings], config: Path, without: Collection[str]) -> dict[str, Any]:
+    """A file's settings, each of the kind that the model wants. Raises UsageError, which names the key."""
+    try:
+        values = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise UsageError("is not there or is no TOML file", where=config.name) from None
+    for key, value in values.items():
+        if key in without:
+            raise UsageError(f"{key}: this command has no such setting", where=config.name, remedy="take it out")
+        field = model.model_fields.get(key)
+        if field is not None and not any(_fits(value, kind) for kind in _kinds(field.annotation)):
+            raise UsageError(f"{key}: a value of the wrong kind", where=config.name, remedy="see --help for it")
+    return values
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """The kinds that a field takes in a file: the parts of a union, each without its own arguments."""
+    if get_origin(annotation) in (Union, UnionType):
+        return tuple(kind for part in get_args(annotation) for kind in _kinds(part))
+    return (get_origin(annotation) or annotation,)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a TOML value is of a kind: a truth value is no number, a fraction no count, a table nothing."""
+    if kind is tuple:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if kind is NeighbourRange:
+        return type(value) in (int, str)
+    if kind in (int, bool):
+        return type(value) is kind
+    return type(value) in (int, float) if kind is float else isinstance(value, str)
+
+
+def load_settings(
+    model: type[S], flags: dict[str, Any], config: Path | None = None, without: Collection[str] = ()
+) -> S:
+    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake.
+
+    Args:
+        without: fields that the command does not offer; the file may not have them either.
+    """
+    values: dict[str, Any] = {} if config is None else _read_toml(model, config, without)
     values |= {name: value for name, value in flags.items() if value is not None}
     if "profile" in model.model_fields:
         values = PROFILES.get(str(values.get("profile")), {}) | values

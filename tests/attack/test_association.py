@@ -73,17 +73,17 @@ def test_planted_links_are_found_near_and_far(link):
     findings = attack(world(np.random.default_rng(2), link=link, prevalence=0.1), plan=plan)
     found = one(findings, "attack.association_difference")
     assert (found.value < found.chance) == (link > 0)
-    assert found.detail["p"] == 1 / 400
+    assert found.p == 1 / 400
     assert one(findings, "attack.association_patients", series=NAMES).value > 0.8
     assert one(findings, "attack.association_patients", series=MATCHED).detail["unadjusted"] > 0.7
 
 
 def test_without_a_link_the_papers_tests_reject_and_the_nulls_do_not(unlinked):
     signed = one(unlinked, "attack.association_wilcoxon")
-    assert signed.detail["p"] < 0.001 and signed.value > 0.3  # "in > out", as in the paper
+    assert signed.p < 0.001 and signed.value > 0.3  # "in > out", as in the paper
     assert signed.detail["rejected_with_names_permuted"] > 0.9
     found = one(unlinked, "attack.association_difference")
-    assert found.low > 0.2 and found.detail["p"] > 0.05
+    assert found.low > 0.2 and found.p > 0.05
     assert found.value == pytest.approx(found.chance, rel=0.2) == pytest.approx(found.control, rel=0.2)
     for series in (MATCHED, NAMES):
         held = one(unlinked, "attack.association_patients", series=series)
@@ -97,7 +97,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
     order = permuted(strata(sizes, None), rng)
     findings = association(made.vectors, swapped(made.patients, order), made.codes, rng, QUICK)
     found = one(findings, "attack.association_difference")
-    assert found.detail["p"] > 0.01
+    assert found.p > 0.01
     assert found.low < found.chance < found.high
     assert one(findings, "attack.association_patients", series=NAMES).value < 0.1
 
@@ -147,8 +147,8 @@ def test_the_curve_holds_the_names_below_each_threshold(unlinked):
 
 def test_every_number_has_its_chance_interval_control_and_question(unlinked):
     for found in unlinked:
-        assert found.detail["question"].endswith("?")
-        assert found.detail["unit"] == "patients"
+        assert found.question.endswith("?")
+        assert found.unit == "patients"
         if found.measure != "attack.association_coverage":
             assert None not in (found.value, found.low, found.high, found.chance, found.control), found.measure
             assert found.low <= found.value <= found.high
@@ -195,7 +195,7 @@ def test_over_models_is_statsmodels_holm_within_each_measure():
     assert [f.value for f in adjusted] == [f.value for f in findings]
     for measure in ("attack.association_difference", "attack.association_wilcoxon"):
         family = [f for f in adjusted if f.measure == measure]
-        expected = multipletests([f.detail["p"] for f in family], method="holm")[1]
+        expected = multipletests([f.p for f in family], method="holm")[1]
         assert [f.detail["p_over_models"] for f in family] == pytest.approx(list(expected))
         assert {f.detail["models"] for f in family} == {6}
     assert "p_over_models" not in one(adjusted[: len(adjusted) // 2], "attack.association_coverage").detail

@@ -68,14 +68,14 @@ def test_a_copier_is_caught_by_the_copy_scan():
         assert one.detail["held_out"] < 0.01
     patients = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == 12)
     assert patients.value > 0.7
-    assert patients.detail["p"] < 0.001
+    assert patients.p < 0.001
 
 
 def test_a_generator_of_other_patients_is_at_chance_in_the_copy_scan():
     found = copies(as_corpus(OF_THIRD), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(5, 10))
     for one in (f for f in found if f.measure == "attack.copies_of_patients"):
         assert one.low <= 0 <= one.high
-        assert one.detail["p"] > 0.05
+        assert one.p > 0.05
 
 
 def test_a_copier_is_caught_by_membership_through_its_text_alone():
@@ -106,7 +106,7 @@ def test_the_blind_attacker_is_at_chance_on_a_random_split_and_warns_on_another(
     later = notes_of([(n, p, t + " Seen in the new house.") for n, p, t in rows_of(30, seed=7)])
     moved = PlainNotes(later.texts, later.note_ids, tuple(f"later {p}" for p in later.patients))
     biased = membership(model_of_text(OF_THIRD), held_out=moved)
-    assert biased[0].value > 0.9 and biased[0].low > 0.5 and biased[0].detail["p"] < 0.01
+    assert biased[0].value > 0.9 and biased[0].low > 0.5 and biased[0].p < 0.01
     assert "differ by themselves" in area(biased).detail["warning"]
 
 
@@ -179,7 +179,7 @@ def test_a_copier_gives_its_canaries_away():
     for family in ("phrase", "number", "name"):
         bits = [f for f in by(found, "attack.canary_exposure", "released notes")[1] if f.detail["family"] == family]
         assert [f.value for f in bits] == pytest.approx([MOST_BITS] * 2)
-        assert bits[0].control < MOST_BITS - 2  # high: most of what it never saw is equally likely, and ties count
+        assert bits[0].control == pytest.approx(1.44, abs=0.5)  # what it never saw is equally likely: ranked at random
     shares, rows = by(found, "attack.canary_extraction")
     assert shares == [1.0, 1.0]
     assert {f.control for f in rows} == {0.0}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from leaveout_cases import notes_of, settings_of
 
+from clinveil.attack.crossfit import cross_fit
 from clinveil.attack.leaveout import command
 from clinveil.attack.leaveout.closed_form import closed_form
 from clinveil.attack.leaveout.cost import refuse_too_long
@@ -94,22 +95,21 @@ def test_the_closed_form_of_notes_against_a_slow_reference():
             gone = math.log((words.count(word) - left.count(word) + 1) / (len(words) - len(left) + size))
             best = max(best, abs(with_unit - gone))
         expected.append(best)
-    found, excess = closed_form(notes, rng())
-    assert excess.value == pytest.approx(found.value - found.control, abs=1e-12)
-    assert excess.low < excess.value < excess.high
+    found, effect = closed_form(notes, rng())
+    assert effect.low < effect.value < effect.high and effect.control < effect.low
     assert found.value == pytest.approx(np.mean(expected), abs=1e-12)
     assert found.detail["largest"] == pytest.approx(max(expected), abs=1e-12)
-    assert (found.n, found.detail["unit"], found.detail["words"]) == (8, "patients", len(set(words)))
+    assert (found.n, found.unit, found.detail["words"]) == (8, "patients", len(set(words)))
     assert found.low < found.value < found.high
     assert 0 < found.control < found.value
     by_note = closed_form(notes, rng(), by_note=True)[0]
-    assert (by_note.n, by_note.detail["unit"]) == (16, "notes")
+    assert (by_note.n, by_note.unit) == (16, "notes")
 
 
 def test_the_placebo_of_the_closed_form_against_a_slow_reference():
     """Two patients: each is the other's only placebo."""
     notes = PlainNotes(("a b b c", "b d d"), ("1", "2"), ("p", "q"))
-    found, _ = closed_form(notes, rng())
+    found, effect = closed_form(notes, rng())
     every, size = list("abbcbdd"), 4
 
     def change(word, left):
@@ -119,6 +119,13 @@ def test_the_placebo_of_the_closed_form_against_a_slow_reference():
     texts = [text.split() for text in notes.texts]
     expected = [max(change(word, left) for word in scored) for scored, left in (texts, texts[::-1])]
     assert found.control == pytest.approx(np.mean(expected), abs=1e-12)
+
+    def log_p(word, left):
+        return math.log((every.count(word) - left.count(word) + 1) / (len(every) - len(left) + size))
+
+    best = [max(log_p(w, other) - log_p(w, own) for w in own) for own, other in (texts, texts[::-1])]
+    assert effect.value == pytest.approx(np.mean(best), abs=1e-12)
+    assert effect.control is None  # two patients: no third model to compare the placebo with
     alone = closed_form(PlainNotes(("a b",), ("1",), ("p",)), rng())
     assert len(alone) == 1 and alone[0].control is None
 
@@ -165,10 +172,11 @@ def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
     perform(store, audit.full)
     states = sorted((store.folder(audit.full) / "forks").glob("*.safetensors"))
     assert len(states) >= 2
-    for member in audit.left_out:
+    perform(store, audit.reseeded[0])
+    for member in (*audit.left_out, audit.other_seeds[0][-1]):
         perform(store, member)
         shared = load_logs(store, member, data)
-        own = store.folder(member).rename(store.root / f"kept-{member.left_out}")
+        own = store.folder(member).rename(store.root / f"kept-{member.seed}-{member.left_out}")
         assert store.folder(member.bare()) == store.folder(member)  # sharing does not change a task's name
         perform(store, member.bare())
         scratch = load_logs(store, member, data)
@@ -191,12 +199,12 @@ def test_a_shared_beginning_is_used(laid, monkeypatch):
     assert shared < 3 * (len(made) - shared)
 
 
-def test_only_the_model_of_all_units_leaves_states_behind(laid):
+def test_only_models_of_all_units_that_others_go_on_from_leave_states_behind(laid):
     store, audit, _ = laid(lanes=1)
     for member in audit.members:
         perform(store, member)
     left = [member for member in audit.members if (store.folder(member) / "forks").exists()]
-    assert left == [audit.full]
+    assert left == [audit.full, audit.reseeded[0]]
 
 
 def test_a_state_of_other_weights_is_not_shared(laid):
@@ -241,11 +249,16 @@ def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
 def test_tasks_of_an_audit_are_told_apart(laid):
     store, audit, _ = laid(units=4, reseeds=2)
     names = {store.folder(member).name for member in audit.members}
-    assert len(names) == len(audit.members) == 1 + 1 + 2 + 4
+    assert len(names) == len(audit.members) == 1 + 1 + 2 + 4 + 4
     assert store.folder(replace(audit.full, device="cuda")).name not in names
     assert store.folder(replace(audit.full, mode="compat")).name not in names
     titles = [member.title for member in audit.left_out]
-    assert [title.partition("exact, ")[2] for title in titles] == [f"without unit {unit}" for unit in (1, 2, 3, 4)]
+    assert [title.partition("exact, ")[2] for title in titles] == [
+        f"without unit {unit}, seed {SEED}" for unit in (1, 2, 3, 4)
+    ]
+    (again,) = audit.other_seeds
+    assert [member.left_out for member in again] == [0, 1, 2, 3]
+    assert {member.seed for member in again} == {audit.reseeded[0].seed} != {audit.full.seed}
     assert all(title.startswith("lstm, dropout ") for title in titles)
 
 
@@ -303,7 +316,7 @@ def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid):
     said = []
     with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(fewer --units"):
         perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
-    assert said[0].startswith("6 models of ")
+    assert said[0].startswith("9 models of ")  # 1, once more, a reseed, 3 without a unit under each of two seeds
     assert not any(store.done(member) for member in audit.members)
     run(store, audit)
     perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
@@ -350,7 +363,7 @@ def test_findings_of_a_network_stand_beside_their_floors(laid):
     own = scores(store, audit, data).scores
     rise = found["attack.pdtp_planted"]
     assert rise.value == pytest.approx(own[planted].mean() - own[~planted].mean())
-    assert 0 < rise.detail["p"] <= 1
+    assert 0 < rise.p <= 1
     assert found["attack.pdtp_on_name"].n == 2
 
 
@@ -382,11 +395,42 @@ def test_compat_scores_from_the_second_token_on(laid):
     measured = measure(store, audit, rng(), [""] * 3)
     reads = [load_logs(store, member, data) for member in audit.members]
     cut = [[logs[1:] for logs in read] for read in reads]
-    assert measured.leave_out.scores == pytest.approx(leave_out(cut[0], cut[-3:]).scores)
+    first = slice(-6, -3)  # without a unit each, under the first seed; the second seed's come last
+    assert measured.leave_out.scores == pytest.approx(leave_out(cut[0], cut[first]).scores)
+    assert measured.effects.own == pytest.approx(cross_fit([cut[first], cut[-3:]]).own)
+    recipe = audit.full.recipe
+    assert recipe.schedule == "annealed"
+    assert all(len(store.result(member)["perplexities"]) == recipe.epochs for member in audit.members)
     for unit, row in enumerate(csv.DictReader(measured.table.splitlines())):
-        difference = np.abs(reads[0][unit] - reads[-3 + unit][unit])
+        difference = np.abs(reads[0][unit] - reads[-6 + unit][unit])
         difference[0] = -1
         assert int(row["place"]) == difference.argmax()
+
+
+def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(laid):
+    store, audit, data = laid()
+    run(store, audit)
+    measured = measure(store, audit, rng(), [f"unit {i}" for i in range(3)])
+    seeds = [[load_logs(store, member, data) for member in models] for models in (audit.left_out, *audit.other_seeds)]
+    own = []
+    for unit in range(3):
+        others = [[model[unit] for i, model in enumerate(models) if i != unit] for models in seeds]
+        gone = [np.mean(other, axis=0) - models[unit][unit] for other, models in zip(others, seeds, strict=True)]
+        own.append(np.mean([gone[1][gone[0].argmax()], gone[0][gone[1].argmax()]]))
+    found = measured_by_name(measured)["attack.pdtp_effect"]
+    assert measured.effects.own == pytest.approx(own, abs=1e-12)
+    assert found.value == pytest.approx(np.mean(own)) and found.detail["seeds"] == 2
+    one = measure(store, replace(audit, other_seeds=()), rng(), [""] * 3)
+    assert one.effects is None and "attack.pdtp_effect" not in measured_by_name(one)
+    assert {row["effect"] for row in csv.DictReader(one.table.splitlines())} == {"nan"}
+
+
+def test_seeds_beyond_the_reseeds_are_trained_whole(laid):
+    _, audit, _ = laid(reseeds=1, seeds=3)
+    assert [models[0].forks for models in audit.other_seeds] == [audit.reseeded[0], None]
+    assert audit.shared == (audit.full, audit.reseeded[0])
+    _, bare, _ = laid(reseeds=0, seeds=1)
+    assert bare.other_seeds == () and bare.shared == (bare.full,)
 
 
 def test_a_kept_model_is_the_one_that_was_scored(laid):

@@ -56,6 +56,7 @@ def refusal(out, of):
         ({"vocabulary": "bytes"}, ["--vocabulary", "--vocabulary-size"]),
         ({"notes": notes_of(seed=3)}, ["notes"]),
         ({"reseeds": 0}, ["--reseeds"]),
+        ({"seeds": 1}, ["--seeds"]),
         ({"unit": "note"}, ["--unit"]),
     ],
 )
@@ -80,6 +81,7 @@ def test_what_adds_goes_on_and_what_takes_away_does_not(tmp_path):
     vectors.write_text("w1 0 1\n")
     finish(out, given())
     finish(out, given(reseeds=3))
+    finish(out, given(reseeds=3, seeds=2))
     finish(out, given(reseeds=3, from_text=True))
     finish(out, given(reseeds=3, from_text=True, init_vectors=vectors))
     more = {"reseeds": 3, "from_text": True, "init_vectors": vectors, "public": notes_of(3, seed=9)}
@@ -184,13 +186,13 @@ def test_the_effect_of_names_has_an_interval_or_says_why_not():
     free = sum(errors) ** 2 / sum(error**2 / 2 for error in errors)
     half = student.ppf(0.975, free) * sum(errors) ** 0.5
     assert (rise.low, rise.high) == pytest.approx((rise.value - half, rise.value + half))
-    assert "Welch" in rise.detail["interval"] and "why" not in rise.detail
+    assert "Welch" in rise.method and "why" not in rise.detail
     assert (rise.detail["scale"], on_name.detail["scale"]) == ("nats", "share of units")
-    assert "Clopper-Pearson" in on_name.detail["interval"]
+    assert "Clopper-Pearson" in on_name.method
     few = prepare(notes_of(12), settings_of(units=2, plant_names=True), np.random.default_rng(1))
     alone, _ = name_findings(few, compared_of([1.0, 2.0]), np.random.default_rng(0), {})
     assert (alone.low, alone.high, alone.detail["why"]) == (None, None, FEW)
-    assert "interval" not in alone.detail
+    assert alone.method == ""
     alike, _ = name_findings(data, compared_of([1.0] * 6), np.random.default_rng(0), {})
     assert (alike.low, alike.detail["why"]) == (None, FEW)
 
@@ -244,6 +246,6 @@ def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
 def test_the_table_names_the_unit_of_each_row(audit, capfd):
     assert audit("--seed", "1", "--plant-names") == 0
     rows = {line.split("  ")[0]: line for line in capfd.readouterr().out.splitlines() if line.startswith("pdtp")}
-    assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp excess", "pdtp planted"))
+    assert all("random, nats " in rows[name] for name in ("pdtp", "pdtp effect", "pdtp planted"))
     assert "nats a token" in rows["pdtp gap"]
     assert all("share of units" in rows[name] for name in ("pdtp sign", "pdtp on name"))

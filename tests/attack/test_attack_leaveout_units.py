@@ -163,6 +163,24 @@ def test_an_annealed_audit_keeps_validation_notes_out_and_its_rows_fit():
         assert decoded == [notes.texts[row] for row in rows]
 
 
+def test_compat_is_annealed_unless_told_otherwise():
+    assert settings_of(mode="compat").audit_recipe().schedule == "annealed"
+    assert settings_of(mode="compat", schedule="fixed").audit_recipe().schedule == "fixed"
+    assert settings_of(mode="exact", schedule="annealed").audit_recipe().schedule == "fixed"
+    assert prepare(notes_of(12), settings_of(mode="compat"), rng()).validation is not None
+
+
+def test_validation_notes_of_ones_own_cost_no_training_note():
+    notes, own = notes_of(12), notes_of(3, seed=5)
+    data = prepare(notes, settings_of(mode="compat"), rng(3), validation=own)
+    assert len(data.encoded) == len(notes)
+    decoded = [data.vocabulary.decode(data.validation.note(row).tolist()) for row in range(len(own))]
+    assert decoded == list(own.texts)
+    exact = prepare(notes, settings_of(mode="exact"), rng(3), validation=own)
+    assert exact.validation is None
+    assert [rows.tolist() for rows in data.units] == [rows.tolist() for rows in exact.units]
+
+
 def test_public_notes_bring_their_words_and_no_notes():
     public = PlainNotes(("elsewhere words",), ("x",), ("p0",))
     data = prepare(notes_of(), settings_of(), rng(), also=public)

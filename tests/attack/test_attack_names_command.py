@@ -121,6 +121,6 @@ def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
         found[what] = attack_names(names, [ranking], np.random.default_rng(0), k=k, curve=(), draws=999)[0]
     left, redrawn = found["left"], found["redrawn"]
     assert left.value > 2 * max(left.chance, left.control)
-    assert left.detail["p"] <= 0.01
-    assert redrawn.detail["p"] > 0.05
+    assert left.p <= 0.01
+    assert redrawn.p > 0.05
     assert redrawn.low <= max(redrawn.chance, redrawn.control)

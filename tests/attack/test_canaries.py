@@ -7,10 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from clinveil.attack.audits.canary_run import as_corpus, families, score_of
+from clinveil.attack.audits.text_model import model_of_text, words_of
 from clinveil.attack.canaries import (
     Canary,
     Family,
     canary_findings,
+    expected_exposure,
     exposures,
     extracted,
     invent,
@@ -20,7 +23,10 @@ from clinveil.attack.canaries import (
     planted,
 )
 from clinveil.corpus.corpus import TEXT, memory_corpus
+from clinveil.corpus.demo.notes import many_notes
 from clinveil.errors import InputError
+from clinveil.lm.notes import read_notes
+from clinveil.lm.vocabulary import WordVocabulary
 
 COMMON = ["pain", "fever", "cough", "right", "left", "normal", "patient", "denies"]
 
@@ -54,8 +60,10 @@ def test_a_family_without_choice_is_refused(places):
 
 
 def test_canaries_are_invented_for_each_number_of_repeats_and_for_none(rng):
-    found = invent([phrase_family(COMMON), number_family()], rng, repeats=(1, 4), each=3)
-    assert [c.repeats for c in found] == [0] * 3 + [1] * 3 + [4] * 3 + [0] * 3 + [1] * 3 + [4] * 3
+    found = invent([phrase_family(COMMON), number_family()], rng, repeats=(1, 4), each=3, unplanted=5)
+    assert [c.repeats for c in found] == 2 * ([0] * 5 + [1] * 3 + [4] * 3)
+    control = invent([number_family()], rng, repeats=(1,), each=3)
+    assert sum(c.repeats == 0 for c in control) == 200  # enough to be a control, however few are planted
     assert "secret" not in repr(found[0])
     assert found[0].secret not in repr(found[0])
 
@@ -95,10 +103,83 @@ def test_exposure_by_hand(rng):
     assert bits[1] == pytest.approx(0.0)
 
 
+def test_equals_are_ranked_at_random(rng):
+    """All secrets equally likely: the rank is uniform, the mean exposure what `expected_exposure` says."""
+    canaries = invent([number_family()], rng, repeats=(1,), each=3, unplanted=4_000)
+    bits = exposures(canaries, lambda texts: np.zeros(len(texts)), rng, references=50)
+    ranks = np.round(51 / 2**bits).astype(int)
+    assert ranks.min() == 1 and ranks.max() == 51
+    assert np.bincount(ranks)[1:].min() > 40
+    assert bits.mean() == pytest.approx(expected_exposure(50), abs=0.1)
+
+
+def test_ties_are_ranked_among_their_equals_only(rng):
+    family = number_family()
+    canary = Canary(family, "1 2 3 4 5 6 7", 1)
+    scores = np.repeat([3.0, 2.0, 1.0], [4, 5, 91])  # the canary scores 2.0: ranks 5 to 10 of 101
+    found = {
+        round(101 / 2 ** float(exposures([canary], lambda texts: np.append(scores, 2.0), rng, references=100)[0]))
+        for _ in range(200)
+    }
+    assert found == {5, 6, 7, 8, 9, 10}
+
+
+@pytest.mark.parametrize("references", [1, 2, 10, 1_000])
+def test_expected_exposure_is_the_mean_over_all_ranks(references):
+    ranks = range(1, references + 2)
+    assert expected_exposure(references) == pytest.approx(
+        sum(math.log2((references + 1) / r) for r in ranks) / (references + 1)
+    )
+    assert expected_exposure(references) < 1 / math.log(2)
+
+
+NOTES = read_notes(
+    memory_corpus([(n.note_id, n.patient_id, n.text) for _, notes in many_notes(11, 0, 40) for n in notes])
+)
+
+
+def of_text(notes, canaries, rng):
+    """Exposure of canaries from released notes alone."""
+    places = [word for canary in canaries for place in canary.family.places for word in place]
+    words = dict.fromkeys([*words_of(notes.texts), *canaries[0].text.split()[:2], *places])
+    return exposures(canaries, score_of(model_of_text(notes, WordVocabulary(words))), rng)
+
+
+def name_canaries(rng, repeats, each):
+    return invent([families(NOTES, rng)[2]], rng, repeats=(repeats,), each=each)
+
+
+def test_real_text_without_a_canary_shows_names_at_chance(rng):
+    """Names that stand in no note are all equally likely: with ties to the canary's harm this text showed 4 bits."""
+    canaries = name_canaries(rng, 1, 20)
+    bits = of_text(NOTES, canaries, rng)  # of notes in which nothing was planted
+    found = canary_findings(canaries, bits, np.zeros(len(canaries), bool), rng)[0]
+    assert found.chance == pytest.approx(expected_exposure())
+    assert found.low <= found.chance <= found.high and found.p > 0.05
+    assert found.control == pytest.approx(found.chance, abs=4 * 1.44 / math.sqrt(200))
+    assert (found.control_kind, found.detail["unplanted"], found.n) == ("negative", 200, 20)
+
+
+def test_positive_control_names_that_were_planted_are_found_in_the_text(rng):
+    canaries = name_canaries(rng, 4, 5)
+    notes = read_notes(planted(as_corpus(NOTES), canaries, rng), prepared=True)
+    found = canary_findings(canaries, of_text(notes, canaries, rng), np.zeros(len(canaries), bool), rng)[0]
+    assert found.value > 8 > 2 > found.control
+    assert found.p < 1e-6
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_p_of_an_exposure_is_level_where_nothing_is_remembered(n, rng):
+    bits = np.log2(1_001) - np.log2(rng.integers(1, 1_002, size=(4_000, n)))
+    p = np.array([by_exposure(row).p for row in bits[:1_000]])
+    assert 0.02 < (p <= 0.05).mean() <= 0.07
+    assert by_exposure([math.log2(1_001)] * n).p <= 1e-3 * 1.01**n
+
+
 def test_a_model_that_knows_nothing_leaves_chance(rng):
     canaries = invent([phrase_family(COMMON * 1, 5), number_family()], rng, repeats=(1,), each=200)
     bits = exposures(canaries, lambda texts: rng.normal(size=len(texts)), rng)
-    assert bits.mean() == pytest.approx(1 / math.log(2), abs=0.2)
+    assert bits.mean() == pytest.approx(expected_exposure(), abs=0.2)
     found = canary_findings(canaries, bits, np.zeros(len(canaries), dtype=bool), rng)
     exposure = [f for f in found if f.measure == "attack.canary_exposure"]
     assert [f.detail["family"] for f in exposure] == ["phrase", "number"]
@@ -131,8 +212,8 @@ def test_an_exposure_at_its_ceiling_is_marked():
     assert "most that 1,000 fresh draws can show" in whole.detail["warning"] == part.detail["warning"]
     assert "warning" not in below.detail
     assert (whole.low, whole.high) == (None, None) and "no upper end" in whole.detail["why"]
-    assert "interval" not in whole.detail
-    assert part.low < part.value < part.high and below.low < below.high
+    assert whole.method == ""
+    assert 0 <= part.low < part.value < part.high <= most and below.low < below.high
     assert by_exposure([math.log2(101)], references=100).detail["at_ceiling"] == 1
 
 
@@ -143,10 +224,13 @@ def test_one_canary_has_no_interval():
 
 
 def test_extraction_says_how_its_interval_is_made(rng):
-    canaries = invent([number_family()], rng, repeats=(1,), each=4)
+    canaries = invent([number_family()], rng, repeats=(1,), each=4, unplanted=4)
     found = canary_findings(canaries, np.arange(8.0), np.zeros(8, bool), rng)
     assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
-    assert "Clopper-Pearson" in found[1].detail["interval"] and "bootstrap" in found[0].detail["interval"]
+    assert "Clopper-Pearson" in found[1].method and found[0].method.startswith("t over canaries")
+    assert "fewer than 20" in found[0].method
+    assert all(f.unit == "canaries" and f.control_kind == "negative" and f.control_is for f in found)
+    assert found[1].count == 0
 
 
 def test_extraction_needs_the_whole_secret_in_order():

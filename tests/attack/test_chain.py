@@ -26,7 +26,7 @@ def test_the_four_by_hand():
     findings = run([PAIRS[0], ("bob", "cole"), PAIRS[3]])
     assert one(findings, "attack.chain", series=MISSED).value == 4 / 40
     named = one(findings, "attack.chain", series=NAMED)
-    assert (named.value, named.detail["count"], named.detail["names_claimed"]) == (0.5, 2, 3)
+    assert (named.value, named.count, named.detail["names_claimed"]) == (0.5, 2, 3)
     near = one(findings, "attack.chain", series=RIGHT, label="nearest, A@1")
     assert (near.value, near.n, near.chance) == (1.0, 2, 0.5)  # of the two by two guesses, two are right
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
@@ -42,7 +42,7 @@ def test_a_chain_is_never_longer_than_its_steps():
         whole, right = (one(findings, "attack.chain", series=s, label=label) for s in (ALL, RIGHT))
         product = np.prod([one(findings, "attack.chain", series=s).value for s in (MISSED, NAMED)]) * right.value
         assert whole.value == pytest.approx(product)
-    counts = [one(findings, "attack.chain", series=s).detail["count"] for s in (MISSED, NAMED)]
+    counts = [one(findings, "attack.chain", series=s).count for s in (MISSED, NAMED)]
     assert counts == sorted(counts, reverse=True)
 
 
@@ -72,14 +72,14 @@ def test_the_nearest_pair_of_a_patient_counts():
     people = [Patient("a", ("Ann", "Arne", "Dan", "Dorn"), ("1",))]
     for order, hits in ((PAIRS, 1), (PAIRS[::-1], 0)):
         found = one(run(order, people=people), "attack.chain", series=RIGHT, label="nearest, A@1")
-        assert found.detail["count"] == hits
+        assert found.count == hits
 
 
 def test_two_patients_of_one_name_are_both_named():
     people = [Patient("a", ("Ann", "Arne"), ("1",)), Patient("b", ("Arne", "Ann"), ("2",))]
     findings = run([("arne", "ann")], people=people)
-    assert one(findings, "attack.chain", series=NAMED).detail["count"] == 2
-    assert one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").detail["count"] == 1
+    assert one(findings, "attack.chain", series=NAMED).count == 2
+    assert one(findings, "attack.chain", series=RIGHT, label="nearest, A@1").count == 1
 
 
 def test_a_word_twice_is_no_name_and_unknown_words_are_counted():

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.common_runs import Automaton, Numbering
-from clinveil.attack.copies import copies, in_runs
+from clinveil.attack.common_runs import Automaton, Numbering, in_runs
+from clinveil.attack.copies import copies
 from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.errors import InputError
@@ -116,7 +116,7 @@ def test_a_generator_that_copies_is_caught(sides):
     assert found["attack.copies_matched", 50].control == 0
     assert of_patients.value == of_patients.detail["training_share"] == pytest.approx(25 / 40)
     assert of_patients.low > 0.4 and of_patients.chance == 0
-    assert of_patients.detail["p"] == 1e-4
+    assert of_patients.p == 1e-4
 
 
 def test_a_generator_of_other_patients_is_at_chance(sides):
@@ -128,7 +128,7 @@ def test_a_generator_of_other_patients_is_at_chance(sides):
     assert of_patients.detail["training_share"] == pytest.approx(16 / 76, abs=0.01)  # the stock phrase, in both
     assert abs(of_patients.value) < 0.01
     assert of_patients.low <= 0 <= of_patients.high
-    assert of_patients.detail["p"] > 0.05
+    assert of_patients.p > 0.05
 
 
 def test_matched_words_are_about_as_many_as_the_held_out(sides):
@@ -152,7 +152,7 @@ def test_a_larger_training_set_is_no_sign_of_memorising():
     assert every.control is None and every.value > 2 * every.detail["held_out"]
     assert matched.value == every.detail["matched"] and matched.control == every.detail["held_out"]
     assert matched.low <= matched.control <= matched.high and matched.control < every.low
-    assert found["attack.copies_of_patients", 10].detail["p"] > 0.05
+    assert found["attack.copies_of_patients", 10].p > 0.05
     longest, of_matched = found["attack.copies_longest", None], found["attack.copies_longest_matched", None]
     assert longest.control is None and of_matched.control == longest.detail["held_out"]
     assert of_matched.value <= longest.value
@@ -182,17 +182,17 @@ def test_intervals_say_how_they_were_made(sides):
     found = by_measure(copies(*corpora(training[:25], training, held_out), np.random.default_rng(1), spans=(10, 50)))
     whole, of_patients = found["attack.copies", 10], found["attack.copies_of_patients", 10]
     assert (whole.low, whole.high) == pytest.approx(clopper_pearson(25, 25))
-    assert "Clopper-Pearson" in whole.detail["interval"] and "25" not in whole.detail["interval"]
-    assert of_patients.detail["interval"] == "bootstrap over patients, 95 %"
+    assert "Clopper-Pearson" in whole.method and "25" not in whole.method
+    assert of_patients.method == "bootstrap over patients, 95 %"
     none = by_measure(copies(*corpora(others, training, held_out), np.random.default_rng(1), spans=(50,)))
     text, gap = none["attack.copies", 50], none["attack.copies_of_patients", 50]
     assert (text.low, text.high) == pytest.approx(clopper_pearson(0, 30))
-    assert "Clopper-Pearson" in text.detail["interval"] and "bootstrap" not in text.detail["interval"]
+    assert "Clopper-Pearson" in text.method and "bootstrap" not in text.method
     assert gap.value == 0 and gap.low == pytest.approx(-clopper_pearson(0, 20).high)
     assert gap.high == pytest.approx(clopper_pearson(0, 40).high)
-    assert "Clopper-Pearson" in gap.detail["interval"]
+    assert "Clopper-Pearson" in gap.method
     part = by_measure(copies(*corpora([*training[:9], *others], training, held_out), np.random.default_rng(1)))
-    assert part["attack.copies", 50].detail["interval"] == "bootstrap over synthetic notes, 95 %"
+    assert part["attack.copies", 50].method == "Korn-Graubard by synthetic notes, 95 %"
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,7 @@ def test_command(tmp_path, capsys, sides):
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)["findings"]
     names = ("copies", "copies_matched", "copies_longest", "copies_longest_matched", "copies_of_patients")
+    names += ("copies_own", "copies_whole")
     assert {f["measure"] for f in said} == {f"attack.{name}" for name in names}
     assert main(arguments) == 0
     table = capsys.readouterr().out
@@ -231,8 +232,9 @@ def test_command(tmp_path, capsys, sides):
     )
     gap = next(f for f in said if f["measure"] == "attack.copies_of_patients" and f["detail"]["span"] == 50)
     assert f"{gap['value']:.4f}" in of_patients and f"{gap['low']:.4f}-{gap['high']:.4f}  0.0000" in of_patients
-    assert "95 % of copies: exact where 0 or 1, for as many synthetic notes" in table
-    assert "control: held-out patients; matched: about as many words" in table
+    matched = next(f for f in said if f["measure"] == "attack.copies_matched" and f["detail"]["span"] == 50)
+    assert matched["method"] == "bootstrap over synthetic notes, 95 %" or "Clopper-Pearson" in matched["method"]
+    assert matched["control_is"].startswith("held-out patients") and matched["control_kind"] == "negative"
     assert main([*arguments, "--span", "1"]) == 2
     assert main([*arguments[:-3], str(tmp_path / "training.csv")]) == 3
     assert "40 patients stand on both sides (split by patient" in capsys.readouterr().err

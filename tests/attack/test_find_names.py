@@ -81,15 +81,15 @@ def test_real_names_that_behave_like_surrogates_do_not_stand_out():
     finding = leaked_names(*setting(0.1, 0.1), 20, np.random.default_rng(0))
     assert (finding.value, finding.chance, finding.n) == (0.25, 0.25, 20)
     assert finding.control == pytest.approx(0.25)
-    assert finding.detail["p"] == 1
+    assert finding.p == 1
 
 
 def test_real_names_that_lie_nearer_stand_out():
     finding = leaked_names(*setting(0.01, 5.0), 5, np.random.default_rng(0))
-    assert (finding.value, finding.detail["real_found"]) == (1.0, 5)
+    assert (finding.value, finding.count) == (1.0, 5)
     assert finding.low > finding.chance == 0.25
     # 5 right of 5: one of C(20, 5) ways on the upper side; on the lower side even 0 of 5 is nearer to the mean.
-    assert finding.detail["p"] == pytest.approx(1 / 15504, abs=3e-4)
+    assert finding.p == pytest.approx(1 / 15504, abs=3e-4)
 
 
 def test_no_name_in_the_list_is_said():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.attack.inversion import Inputs, entropy, inversion
+from clinveil.attack.repetition import repeated
 from clinveil.channel.channel import Channel
 from clinveil.errors import InputError
 
@@ -51,8 +52,12 @@ def test_by_hand():
     assert overall.value == pytest.approx(0.55) and overall.chance == pytest.approx(0.4) and overall.n == 10
     # Outputs 0, 1, 2 come 3.5, 3, 3.5 times; named are words 1, 0, 0, which are 3, 4, 4 of 10 tokens.
     assert overall.control == pytest.approx(0.35 * 0.3 + 0.3 * 0.4 + 0.35 * 0.4)
-    # The rare words (2 and 1 tokens) are never named.
-    assert found["inversion_rare"].value == 0.0 and found["inversion_rare"].n == 3
+    # Who knows that the word is rare (2 or 1 tokens): word 3 (1) or 2 (1) at output 0, word 2 (1) at output 1.
+    rare = found["inversion_rare"]
+    assert rare.value == pytest.approx(2 / 3) and rare.chance == pytest.approx(2 / 3) and rare.n == 3
+    # Of the rare tokens' outputs, 0 comes 2 times and 1 once; named are words 2 and 2 (ties go to the first).
+    assert rare.control == pytest.approx(2 / 3)
+    assert (rare.unit, rare.method, rare.control_kind) == ("tokens", "exact, no sampling", "negative")
     assert found["inversion_single"].value == 0.0
     assert found["inversion_leakage"].value == pytest.approx(math.log2(0.55 / 0.4))
     assert found["inversion_leakage"].detail["capacity_bits"] == pytest.approx(math.log2(1 + 0.5 + 0.5))
@@ -91,7 +96,11 @@ def test_unknown_words_are_one_input_each_and_only_the_most_frequent_can_be_name
     found = figures(channel, [10, 2], unknown=[4, 3, 1], rare=5)
     # Output 1: word 1 has 2 tokens, unknown words 4, 3 and 1; the unknown word of 4 is named: 14 of 20.
     assert found["inversion"].value == pytest.approx(14 / 20) and found["inversion"].n == 20
+    # Rare are word 1 (2 tokens) and all unknown words: the unknown word of 4 is named.
     assert found["inversion_rare"].value == pytest.approx(4 / 10)
+    # Below 4: word 1 (2), unknown 3 and 1. The unknown word of 3 is the likeliest of these.
+    rarer = figures(channel, [10, 2], unknown=[4, 3, 1], rare=4)["inversion_rare"]
+    assert rarer.value == pytest.approx(3 / 6) and rarer.chance == pytest.approx(3 / 6)
     assert found["inversion_single"].value == pytest.approx(0.5)
     prior = entropy(np.array([10.0, 2, 4, 3, 1]))
     assert found["inversion_candidates"].chance == pytest.approx(2**prior)
@@ -156,7 +165,52 @@ def test_the_exact_share_is_what_the_guesser_wins_when_it_is_played_out():
     inputs = Inputs(channel, counts)
     hidden = rng.choice(n, size=40_000, p=counts / counts.sum())
     seen = np.array([rng.choice(channel.row(x)[0]) for x in hidden])
-    right = inputs.guesses[seen] == hidden
-    assert inputs.recovered(inputs.all) == pytest.approx(right.mean(), abs=0.01)
     rare = counts[hidden] < 20
-    assert inputs.recovered(inputs.below(20)) == pytest.approx(right[rare].mean(), abs=0.02)
+    for part, some in ((inputs.all, counts[hidden] > 0), (inputs.below(20), rare)):
+        right = inputs.guesses(part)[0][seen] == hidden
+        assert inputs.recovered(part) == pytest.approx(right[some].mean(), abs=0.02)
+        shuffled = inputs.guesses(part)[0][rng.permutation(seen[some])] == hidden[some]
+        assert inputs.shuffled(part) == pytest.approx(shuffled.mean(), abs=0.02)
+
+
+@given(channels(), st.lists(st.integers(1, 40), max_size=4), st.integers(2, 41))
+@settings(max_examples=60, deadline=None)
+def test_no_guesser_of_a_stratum_does_better(case, unknown, rare):
+    """Every type on its own, known and unknown, by enumeration: the likeliest of the stratum at each output."""
+    channel, counts = case
+    channel = with_unknown_row(channel)
+    found = figures(channel, counts, unknown, rare)
+    types = [(row, n) for row, n in enumerate(counts.tolist())] + [(channel.unknown, n) for n in unknown]
+    for name, limit in (("inversion", 99), ("inversion_rare", rare)):
+        part = [(row, n) for row, n in types if 0 < n < limit]
+        if not part:
+            assert found[name].value is None
+            continue
+        table = channel.matrix().toarray()
+        best = sum(max(n * table[row, y] for row, n in part) for y in range(len(channel.words)))
+        tokens = sum(n for _, n in part)
+        assert found[name].value == pytest.approx(best / tokens)
+        assert found[name].chance == pytest.approx(max(n for _, n in part) / tokens)
+        assert found[name].value >= found[name].chance - 1e-12 and found[name].control <= found[name].chance + 1e-12
+
+
+def with_unknown_row(channel: Channel) -> Channel:
+    """The same channel with the row of its first word for unknown words, too."""
+    rows = [dict(zip(*(part.tolist() for part in channel.row(i)), strict=True)) for i in range(len(channel.words))]
+    return channel_of([*rows, rows[0]])
+
+
+def test_measuring_does_not_change_the_channel():
+    rows = [{2: 0.5, 1: 0.3, 0: 0.2}, {0: 0.6, 2: 0.4}, {1: 1.0}, {}]
+    entries = [(y, p) for row in rows for y, p in row.items()]
+    indices = np.array([y for y, _ in entries], dtype=np.int32)
+    channel = Channel(
+        ["a", "b", "c"],
+        np.array([0, 3, 5, 6, 6]),
+        indices,
+        np.array([p for _, p in entries]),
+        np.ones(3, dtype=bool),
+    )
+    repeated(channel, np.array([3, 2, 1]), memo="note", rng=np.random.default_rng(1))
+    inversion(channel, np.array([3, 2, 1]))
+    assert channel.indices.tolist() == [2, 1, 0, 0, 2, 1] == indices.tolist()

@@ -45,20 +45,20 @@ def areas(findings):
 
 def test_no_signal_is_at_chance():
     for seed in range(3):
-        found = areas(membership(scored(0.0, reference=True, seed=seed), np.random.default_rng(seed)))
+        found = areas(membership(scored(0.0, reference=True, seed=seed)))
         for finding in found.values():
             assert finding.low <= 0.5 <= finding.high
             assert finding.chance == 0.5
 
 
 def test_a_signal_below_the_difficulty_is_found_by_the_calibrated_attacker_only():
-    found = areas(membership(scored(0.1, reference=True), np.random.default_rng(1)))
+    found = areas(membership(scored(0.1, reference=True)))
     assert found["calibrated"].low > 0.9
     assert found["loss threshold"].value < 0.65
 
 
 def test_a_patient_is_one_unit_however_many_notes():
-    found = areas(membership(scored(0.5, n=100, each=7), np.random.default_rng(1)))["loss threshold"]
+    found = areas(membership(scored(0.5, n=100, each=7)))["loss threshold"]
     assert found.n == 100
     assert (found.detail["members"], found.detail["non_members"]) == (50, 50)
 
@@ -71,31 +71,31 @@ def test_scores_are_the_mean_over_all_tokens_of_a_patient():
 
 
 def test_an_area_of_one_names_its_exact_interval():
-    apart, mixed = (areas(membership(scored(gap), np.random.default_rng(1)))["loss threshold"] for gap in (50.0, 0.0))
+    apart, mixed = (areas(membership(scored(gap)))["loss threshold"] for gap in (50.0, 0.0))
     assert apart.value == 1.0 and apart.low < 1.0
-    assert "Clopper-Pearson" in apart.detail["interval"] and "bootstrap" not in apart.detail["interval"]
-    assert mixed.detail["interval"] == "bootstrap over patients, 95 %"
+    assert "Clopper-Pearson" in apart.method and "bootstrap" not in apart.method
+    assert mixed.method.startswith("over patients of both sides (DeLong")
 
 
 def test_without_a_reference_the_calibrated_attack_was_not_tried():
-    found = areas(membership(scored(0.1, n=100), np.random.default_rng(1), detail={"from": "the model"}))
+    found = areas(membership(scored(0.1, n=100), detail={"from": "the model"}))
     assert list(found) == ["loss threshold", "calibrated"]
     left = found["calibrated"]
     assert left.value is None and left.n == 100 and left.detail["from"] == "the model"
     assert "not tried" in left.detail["why"] and "--reference" in left.detail["why"]
-    both = membership(scored(0.1, n=100, reference=True), np.random.default_rng(1))
+    both = membership(scored(0.1, n=100, reference=True))
     assert not any("not tried" in str(f.detail.get("why")) for f in both)
 
 
 def test_rates_that_cannot_be_measured_say_so():
-    found = [f for f in membership(scored(0.0), np.random.default_rng(0)) if f.measure == "attack.membership_hits"]
+    found = [f for f in membership(scored(0.0)) if f.measure == "attack.membership_hits"]
     assert [f.value for f in found] == [None, None]
-    assert "1000" in found[0].detail["why"]
-    assert "10000" in found[1].detail["why"]
+    assert "500 can" in found[0].detail["why"]
+    assert "5000 can" in found[1].detail["why"]
 
 
 def test_rates_are_measured_with_enough_non_members():
-    found = membership(scored(0.0, n=2_400, each=1), np.random.default_rng(0))
+    found = membership(scored(0.0, n=2_400, each=1))
     one_percent, tenth = (f for f in found if f.measure == "attack.membership_hits")
     assert one_percent.low < one_percent.value < 0.03
     assert one_percent.chance == 0.01
@@ -137,9 +137,9 @@ def test_sides_that_differ_by_themselves_are_warned_of():
     blind = blind_membership(texts, patients, members, rng)
     assert blind.value > 0.9
     rows = Scored(patients, members, rng.normal(size=120), np.ones(120, dtype=np.int64))
-    found = membership(rows, rng, blind=blind, detail={"attacked": "model"})[0]
+    found = membership(rows, blind=blind, detail={"attacked": "model"})[0]
     assert "warning" in found.detail
-    assert found.control == blind.value
+    assert (found.control, found.control_kind, found.unit) == (blind.value, "negative", "patients")
     assert found.detail["attacked"] == "model"
 
 

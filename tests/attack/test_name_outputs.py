@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_inversion import channel_of
 
-from clinveil.attack.name_outputs import _Spelling, name_outputs, within
+from clinveil.attack.name_outputs import _Spelling, inversion_names, name_outputs, within
 
 WORDS = ("smith", "smyth", "jones", "pain", "paine")
 #  smith -> smyth 1/2, pain 1/2; smyth -> smith; jones -> jones 1/4, pain 3/4; pain -> paine; paine -> smith
@@ -96,3 +96,29 @@ def test_no_known_name_says_so(names):
 def test_names_that_do_not_occur_are_left_out():
     found = of(name_outputs(CHANNEL, ["smith", "jones"], np.array([30, 1, 0, 50, 15])), "name_to_name")
     assert found.detail["names"] == 1
+
+
+def test_names_are_read_back_by_who_knows_that_a_word_is_a_name():
+    (found,) = inversion_names(CHANNEL, ["Ann SMITH", "Smyth", "Jones"], COUNTS)
+    # Of 30 smith, 1 smyth, 4 jones: smith at smyth (15) and at pain (15, jones has 3), smyth at smith, jones at jones.
+    assert found.value == pytest.approx((15 + 15 + 1 + 1) / 35) and found.n == 35
+    assert found.chance == pytest.approx(30 / 35) and found.measure == "attack.inversion_names"
+    assert found.control_kind == "negative" and found.control <= found.chance
+
+
+def test_names_that_the_channel_does_not_know_count_too():
+    """The row of unknown words always gives pain; the most frequent unknown name is the best guess there."""
+    (found,) = inversion_names(CHANNEL, ["Jones", "Zola Zweig"], COUNTS, {"zola": 5, "zweig": 2, "zebra": 90})
+    assert found.n == 4 + 7 and found.value == pytest.approx((1 + 5) / 11)
+
+
+def test_names_that_are_words_as_well_are_left_out():
+    """Mrs. Pain: most tokens of the word are no name."""
+    with_pain, without = (inversion_names(CHANNEL, names, COUNTS)[0] for names in (["Jones", "Pain"], ["Jones"]))
+    assert with_pain.value == without.value and with_pain.n == without.n == 4
+    assert (with_pain.detail["left_out"], without.detail["left_out"]) == (1, 0)
+
+
+def test_no_name_in_the_notes_is_a_null_with_why():
+    (found,) = inversion_names(CHANNEL, ["Nobody"], COUNTS)
+    assert found.value is None and found.detail["why"]

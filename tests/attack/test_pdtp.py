@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clinveil.attack.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
 from clinveil.errors import InputError
-from clinveil.stats import clopper_pearson
+from clinveil.stats import clopper_pearson, t_interval
 
 
 def logs(*units):
@@ -31,7 +31,6 @@ def test_two_units_by_hand():
     assert measured.largest.tolist() == [[2.0, 0.25], [1.0, 0.5]]
     assert measured.scores.tolist() == [2.0, 0.5]
     assert measured.placebos.tolist() == [1.0, 0.25]
-    assert measured.excess.tolist() == [1.0, 0.25]
     assert measured.signed.tolist() == [2.0, -0.5]
     assert measured.places.tolist() == [2, 1]
     assert measured.gaps == pytest.approx(np.array([[2.5 / 3, 0.125], [-1 / 3, -0.25]]))
@@ -40,7 +39,7 @@ def test_two_units_by_hand():
     assert found["attack.pdtp"].value == 1.25
     assert found["attack.pdtp"].control == 0.625
     assert found["attack.pdtp"].detail["reseed_floor"] == 0.75
-    assert found["attack.pdtp_excess"].value == 0.625
+    assert found["attack.pdtp"].control_kind == "negative" and found["attack.pdtp_gap"].p is None  # two units
     assert found["attack.pdtp_sign"].value == 0.5
     assert found["attack.pdtp_gap"].value == pytest.approx((2.5 / 3 - 0.25) / 2)
 
@@ -51,8 +50,8 @@ def test_a_model_against_itself_scores_nothing():
     assert not measured.largest.any()
     assert not measured.reseeded.any()
     found = measures(findings(measured, np.random.default_rng(0)))
-    assert found["attack.pdtp"].value == found["attack.pdtp_excess"].value == 0
-    assert found["attack.pdtp_excess"].detail["p"] == 1
+    assert found["attack.pdtp"].value == found["attack.pdtp_gap"].value == 0
+    assert found["attack.pdtp_gap"].p == 1
 
 
 def noisy(rng, n, effect, words=50):
@@ -64,26 +63,34 @@ def noisy(rng, n, effect, words=50):
     return full, others
 
 
-def test_noise_alone_has_a_score_but_no_excess():
-    """The confounder: the score is large, and all of it is floor."""
+def test_noise_alone_has_a_score_and_all_of_it_is_floor():
+    """The confounder: the score is large, and so is the placebo."""
     rng = np.random.default_rng(2)
     significant = 0
     for _ in range(20):
         found = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))
         assert found["attack.pdtp"].value > 0.5
         assert found["attack.pdtp"].value == pytest.approx(found["attack.pdtp"].control, abs=0.2)
-        significant += found["attack.pdtp_excess"].detail["p"] < 0.05
+        significant += found["attack.pdtp_gap"].p < 0.05
     assert significant <= 4
 
 
 def test_a_planted_effect_is_found_where_it_is():
     rng = np.random.default_rng(3)
-    measured = leave_out(*noisy(rng, 12, 3.0))
+    measured = leave_out(*noisy(rng, 12, 5.0))
     found = measures(findings(measured, rng))
-    assert found["attack.pdtp_excess"].low > 1.5
-    assert found["attack.pdtp_excess"].detail["p"] == 1e-4
+    assert found["attack.pdtp"].low > found["attack.pdtp"].control + 3
+    assert found["attack.pdtp_gap"].p < 0.05
     assert found["attack.pdtp_sign"].value == 1
     assert (measured.places == 7).all()
+
+
+def test_intervals_are_students_over_patients():
+    measured = leave_out(*noisy(np.random.default_rng(5), 8, 1.0))
+    found = measures(findings(measured, np.random.default_rng(0)))
+    for name, values in (("attack.pdtp", measured.scores), ("attack.pdtp_gap", measured.own_gaps)):
+        assert (found[name].low, found[name].high) == pytest.approx(t_interval(values))
+        assert found[name].method == "Student's t over patients, 95 %"
 
 
 def test_notes_of_one_patient_are_drawn_together():
@@ -101,7 +108,7 @@ def test_the_reseed_floor_has_a_range_over_seeds_and_no_interval():
     seeds = [logs([-1.0, -3.0], [-1.0], [-3.0]), logs([-1.0, -2.0], [-1.5], [-6.5])]
     floor = reseed_floor(leave_out(full, [full] * 3, seeds), {"mode": "exact"})
     assert floor.value == pytest.approx((0.5 + 0.25 + 3.75) / 3)
-    assert (floor.low, floor.high) == (None, None) and "interval" not in floor.detail
+    assert (floor.low, floor.high) == (None, None) and floor.method == ""
     assert "no interval" in floor.detail["why"] and floor.detail["mode"] == "exact"
     assert (floor.detail["least_of_seeds"], floor.detail["largest_of_seeds"]) == (1.0, 2.0)
     assert floor.detail["range"] == "2 seeds: 1.0000 to 2.0000"
@@ -113,12 +120,15 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
     rng = np.random.default_rng(3)
     all_positive = measures(findings(leave_out(*noisy(rng, 12, 3.0)), rng))
     units = {name.partition("_")[2]: f.detail["scale"] for name, f in all_positive.items()}
-    assert units == {"": "nats", "excess": "nats", "gap": "nats a token", "sign": "share of units"}
+    assert units == {"": "nats", "gap": "nats a token", "sign": "share of units"}
     sign = all_positive["attack.pdtp_sign"]
-    assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12))
-    assert "Clopper-Pearson" in sign.detail["interval"] and "bootstrap" not in sign.detail["interval"]
+    assert (sign.low, sign.high) == pytest.approx(clopper_pearson(12, 12)) and sign.count == 12
     mixed = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng))["attack.pdtp_sign"]
-    assert 0 < mixed.value < 1 and mixed.detail["interval"] == "bootstrap over patients, 95 %"
+    assert 0 < mixed.value < 1 and mixed.count < 12
+    assert "Clopper-Pearson" in sign.method
+    owners = [f"p{i // 2}" for i in range(12)]
+    by_patient = measures(findings(leave_out(*noisy(rng, 12, 0.0)), rng, patients=owners))["attack.pdtp_sign"]
+    assert by_patient.method == "Korn-Graubard by patients, 95 %"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from test_inversion import COUNTS, HALVES, channel_of, constant, identity
@@ -28,7 +30,7 @@ def test_two_draws_by_hand():
     found = by_repeats(HALVES, COUNTS, repeats=(1, 2))
     assert found[1].value == pytest.approx(0.55)
     assert found[2].value == pytest.approx((1 + 1 + 1.5 + 4) / 10)
-    assert found[2].detail["interval"] == "exact, no sampling" and found[2].chance == 0.4
+    assert found[2].method == "exact, no sampling" and found[2].chance == 0.4
 
 
 def test_one_draw_is_the_exact_figure_of_inversion():
@@ -46,7 +48,7 @@ def test_simulated_agrees_with_enumerated(monkeypatch):
     drawn = by_repeats(channel, counts, repeats=(1, 2, 3))
     for m in (1, 2, 3):
         assert drawn[m].value == pytest.approx(exact[m].value, abs=0.015)
-        assert drawn[m].low < drawn[m].value < drawn[m].high and "20000" in drawn[m].detail["interval"]
+        assert drawn[m].low < drawn[m].value < drawn[m].high and "20000" in drawn[m].method
         assert drawn[m].control == pytest.approx(exact[m].control, abs=0.01)
 
 
@@ -56,13 +58,14 @@ def test_more_draws_give_more():
     assert shares == sorted(shares) and shares[-1] > 0.99 > 0.5 > shares[0]
 
 
-def test_memo_patient_makes_repeats_worthless_and_shows_both():
+@pytest.mark.parametrize("memo, places", [("occurrence", "places"), ("note", "notes"), ("patient", "patients")])
+def test_the_memo_says_where_several_draws_stand(memo, places):
+    """A name that stands in several patients' notes gives several draws also under memo patient."""
     channel, counts = neighbours(60, 5, 4), np.arange(60, 0, -1)
-    patient, fresh = by_repeats(channel, counts, "patient"), by_repeats(channel, counts, "occurrence")
-    note = by_repeats(channel, counts, "note")
-    assert len({f.value for f in patient.values()}) == 1 and patient[8].value == fresh[1].value
-    assert patient[8].detail["draws"] == 1 and patient[8].detail["fresh"] == pytest.approx(fresh[8].value, abs=0.02)
-    assert note[5].detail["draws"] == 5 and note[5].detail["repeats_stand_in"] == "notes"
+    found = by_repeats(channel, counts, memo)
+    assert found[5].detail["draws"] == 5 and found[5].detail["draws_stand_in"] == places
+    assert found[1].value < found[2].value < found[8].value
+    assert (found[2].unit, found[2].control_kind) == ("tokens", "negative")
 
 
 def test_controls_identity_gives_all_and_constant_what_guessing_gives():
@@ -118,3 +121,32 @@ def test_repeats_in_notes_are_sampled_by_whole_patients_whatever_the_order():
 def test_no_notes_at_all():
     (found,) = repeats_in_notes(memory_corpus([]), np.random.default_rng(1))
     assert found.value is None and found.detail["why"]
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("rare", [4, 7])
+def test_no_guesser_does_better_with_several_draws_of_a_stratum(m, rare):
+    """Every type on its own, known and unknown, and every line of m outputs, in plain Python."""
+    rows = [{1: 0.5, 2: 0.3, 3: 0.2}, {0: 0.6, 2: 0.4}, {3: 0.5, 0: 0.5}, {2: 0.7, 1: 0.3}, {0: 0.1, 1: 0.6, 2: 0.3}]
+    counts, unknown = [9, 5, 3, 2], [6, 3, 1]
+    types = [*enumerate(counts), *((4, n) for n in unknown)]
+    found = repeated(
+        channel_of(rows), np.array(counts), np.array(unknown), memo="note", rng=np.random.default_rng(1), repeats=(m,),
+        rare=rare,
+    )  # fmt: skip
+    for finding, limit in zip(found, (99, rare), strict=True):
+        part = [(row, n) for row, n in types if n < limit]
+        best = sum(
+            max(n * np.prod([rows[row].get(y, 0.0) for y in line]) for row, n in part)
+            for line in product(range(4), repeat=m)
+        )
+        assert finding.value == pytest.approx(best / sum(n for _, n in part))
+        assert finding.chance == pytest.approx(max(n for _, n in part) / sum(n for _, n in part))
+
+
+def test_rare_words_are_read_back_by_who_looks_for_them():
+    """A frequent word hides two rare ones from a guesser of all words, not from one who wants the rare ones."""
+    channel = channel_of([{1: 0.5, 2: 0.5}, {2: 1.0}, {1: 1.0}, {}])
+    counts = np.array([1000, 3, 3])
+    for m in (1, 2):
+        assert by_repeats(channel, counts, "note", "below 20", repeats=(m,))[m].value == 1.0

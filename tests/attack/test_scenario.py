@@ -72,7 +72,7 @@ def test_the_p_of_the_four_is_one_in_24():
     field = the_four()
     scored = Scored(field, field.guesses(nearest=True), field.majority())
     first, fifth = scored.findings({"names": 4}, 6_000, np.random.default_rng(0))
-    assert first.value == 1 and first.detail["p"] == pytest.approx(1 / 24, abs=0.012)
+    assert first.value == 1 and first.p == pytest.approx(1 / 24, abs=0.012)
     assert first.chance == pytest.approx(1 / 4, abs=0.02)
     assert fifth.value is None and "name them all" in fifth.detail["why"]
 
@@ -89,7 +89,7 @@ def test_planted_truth_is_found_and_its_direction_too(link, found, direction):
     made = world(np.random.default_rng(2), link=link, prevalence=0.1)
     findings = attack(made, plan_for(made, range(11)))
     hit = one(findings, "attack.scenario", series=found, label="A@1")
-    assert hit.value > 0.9 and hit.detail["p"] == 0.01 and hit.chance < 0.35 and hit.control < 0.4
+    assert hit.value > 0.9 and hit.p == 0.01 and hit.chance < 0.35 and hit.control < 0.4
     other = one(findings, "attack.scenario", series=FAR if found == NEAR else NEAR, label="A@1")
     assert other.value < 0.1
     held = one(findings, "attack.scenario", series=HELD, label="A@1")
@@ -107,7 +107,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
     findings = scenario(made.vectors, others, made.codes, rng, plan_for(made, range(11)))
     for found in (f for f in findings if f.measure == "attack.scenario"):
         assert found.low <= found.chance <= found.high
-        assert found.detail["p"] > 0.005
+        assert found.p > 0.005
 
 
 def test_nothing_known_still_beats_a_baseline_that_is_low():
@@ -117,7 +117,7 @@ def test_nothing_known_still_beats_a_baseline_that_is_low():
     far = one(findings, "attack.scenario", series=FAR, label="A@5")
     near = one(findings, "attack.scenario", series=NEAR, label="A@5")
     assert far.value > near.value  # frequent diagnoses are longer vectors, so they lie far from every name
-    assert abs(far.value - far.chance) < 0.1 and far.detail["p"] > 0.02
+    assert abs(far.value - far.chance) < 0.1 and far.p > 0.02
 
 
 def test_the_majority_baseline_counts_the_same_patients():
@@ -131,7 +131,7 @@ def test_the_majority_baseline_counts_the_same_patients():
     assert found.n == len(having) == found.detail["patients_with_a_target"]
     assert sorted(counts.values())[-5] > sorted(counts.values())[-6]  # no tie at the border, else this is a draw
     assert found.detail["majority"] == pytest.approx(np.mean([bool(own & set(top)) for own in having]))
-    assert found.detail["share_of_all_names"] == pytest.approx(found.detail["count"] / 60)
+    assert found.detail["share_of_all_names"] == pytest.approx(found.count / 60)
 
 
 def test_ties_are_drawn_and_counted():
@@ -212,7 +212,7 @@ def test_every_number_has_its_chance_interval_control_and_question():
     made = world(np.random.default_rng(1))
     for found in attack(made, plan_for(made, range(11))):
         assert None not in (found.value, found.low, found.high, found.chance, found.control)
-        assert found.detail["question"].endswith("?") and isinstance(found.detail["p"], float)
+        assert found.question.endswith("?") and isinstance(found.p, float)
         assert found.low <= found.value <= found.high
 
 

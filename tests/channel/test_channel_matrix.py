@@ -31,6 +31,32 @@ def test_the_matrix():
     assert (small().unknown, small().ids, small().maps_to_itself) == (3, {"a": 0, "b": 1, "c": 2}, False)
 
 
+@pytest.mark.parametrize("name", ["indptr", "indices", "probabilities", "eligible"])
+def test_the_arrays_are_read_only(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(small(), name)[0] = 1
+
+
+def test_a_caller_may_go_on_writing_to_their_own_array():
+    indices = np.array([1, 2, 2, 0], dtype=np.int32)
+    small(indices=indices)
+    indices[0] = 2
+
+
+def test_the_matrix_cannot_change_the_channel():
+    """Outputs stand in the order of the mechanism (the draws go by it), those of the matrix in their own."""
+    channel = small(indices=np.array([2, 1, 2, 0], dtype=np.int32))
+    matrix = channel.matrix()
+    matrix.sort_indices()
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 0
+    matrix.data = np.zeros(4)
+    assert channel.indices.tolist() == [2, 1, 2, 0]
+    assert channel.matrix().indices.tolist() == [1, 2, 2, 0]
+    assert channel.matrix().data.tolist() == [0.75, 0.25, 1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     "changes, said",
     [

@@ -213,8 +213,8 @@ def files(folder: Path) -> dict[str, bytes]:
         ("in.parquet", [], "OUT and NOTES are the same place"),
         ("x", ["--vault", "in.parquet"], "the vault and NOTES are the same place"),
         ("vectors", ["--vectors", "vectors"], "OUT and --vectors are the same place"),
-        ("x", ["--vault", "home"], "home: is there already, and is no vault"),
-        ("x", ["--vault", "file"], "file: is there already, and is no vault"),
+        ("x", ["--vault", "home"], "home: is no folder of clinveil obfuscate --vault"),
+        ("x", ["--vault", "file"], "file: is a file, and a folder is to be written"),
     ],
 )
 def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch, capsys, out, more, said):
@@ -231,7 +231,7 @@ def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch
 def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
     with locked(tmp_path / ".o.vault.lock"):
         assert run(notes, tmp_path / "o", "--force") == 2
-    assert "another run is at work here" in capsys.readouterr().err
+    assert "o.vault: another run is at work here" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -47,6 +47,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 Write = Callable[[str, str | bytes], Path]
 GOOD = "1,p,fine\n"
+LARGE = NotesSettings(max_note_bytes=60_000_000)
 
 
 # --- delimited -------------------------------------------------------------------------------------------------------
@@ -97,10 +98,10 @@ def test_text_after_a_closed_quote(write: Write) -> None:
 
 
 def test_a_never_closed_quote_is_found_in_bounded_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clinveil.corpus.delimited.ROW_BYTES", 1 << 20)
+    monkeypatch.setattr("clinveil.corpus.streams.ROW_BYTES", 1 << 20)
     monkeypatch.setattr("clinveil.corpus.delimited.CHUNK_BYTES", 1 << 18)
     body = HEADER + GOOD + '2,p,"' + "word, word\n" * 500_000
-    assert "a.csv, row 2: a row of over 256 MB" in refusal(write("a.csv", body))
+    assert "a.csv, row 2: a row of over 1 MB" in refusal(write("a.csv", body))
 
 
 def test_duplicate_column_names(write: Write) -> None:
@@ -485,7 +486,9 @@ def test_a_50_mb_note_in_csv(write: Write) -> None:
     body = big_note()
     path = write("a.csv", HEADER + GOOD + f'2,p,"{body}"\n3,p,after\n')
     rows = [
-        r for b in open_corpus(path).batches() for r in zip(*(b.column(i).to_pylist() for i in (0, 2)), strict=True)
+        r
+        for b in open_corpus(path, LARGE).batches()
+        for r in zip(*(b.column(i).to_pylist() for i in (0, 2)), strict=True)
     ]
     assert [r[0] for r in rows] == ["1", "2", "3"]
     assert rows[1][1] == body.replace('""', '"')
@@ -496,6 +499,6 @@ def test_a_50_mb_note_in_jsonl(write: Write) -> None:
     body = big_note()
     lines = [json.dumps({"note_id": i, "text": t}) for i, t in (("1", "fine"), ("2", body), ("3", "after"))]
     path = write("a.jsonl", "\n".join(lines))
-    batches = list(open_corpus(path).batches())
+    batches = list(open_corpus(path, LARGE).batches())
     assert [t for b in batches for t in b.column(2).to_pylist()] == ["fine", body, "after"]
     assert all(b.num_rows <= 2 for b in batches), "a big note does not share its batch with many"

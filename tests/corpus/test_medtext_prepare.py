@@ -20,6 +20,7 @@ from clinveil.corpus.medtext.table import general_counts
 from clinveil.corpus.open import open_corpus
 from clinveil.errors import InputError
 from clinveil.files import sha256
+from clinveil.outputs import MARKER
 
 SECRET = "zyqquavex"
 SIZES = ["--train", "60", "--valid", "12", "--test", "10"]
@@ -42,7 +43,9 @@ def prepare(*flags, source="notes.parquet", out="out", seed="3"):
 
 
 def written(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All but the marker, which says whose folder it is."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def as_file(rows):

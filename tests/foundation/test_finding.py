@@ -12,7 +12,9 @@ import pytest
 from clinveil.errors import InputError
 from clinveil.finding import SCHEMA, Finding, document, read_findings, write_findings
 
-GOOD = Finding("attack.x", 0.25, n=8, better="lower", low=0.1, high=0.4, chance=0.2, detail={"unit": "tokens"})
+GOOD = Finding("attack.x", 0.25, n=8, better="lower", low=0.1, high=0.4, chance=0.2, unit="tokens")
+
+FIELDS = ("unit", "count", "p", "p_is", "interval", "chance", "chance_is", "control", "control_is", "question")
 
 
 def test_round_trip(tmp_path):
@@ -43,6 +45,10 @@ def test_stdout(capsys):
         {"value": 0.5, "low": 0.9, "high": 0.1},
         {"value": 0.5, "measure": "nodot"},
         {"value": 0.5, "detail": {"x": ["a"]}},
+        {"value": 0.5, "p": 1.5},
+        {"value": 0.5, "p": -0.1},
+        {"value": 0.5, "p": math.nan},
+        *({"value": 0.5, "detail": {key: "x"}} for key in FIELDS),
     ],
 )
 def test_refused(bad):
@@ -54,6 +60,24 @@ def test_numpy_scalars_become_plain():
     finding = Finding("a.b", np.float32(0.5), n=np.int64(3), detail={"k": np.int64(2), "b": np.bool_(True)})
     assert json.dumps(finding.as_dict()["detail"]) == '{"k": 2, "b": true}'
     assert isinstance(finding.value, float)
+
+
+def test_numpy_scalars_of_fields_become_plain():
+    finding = Finding("a.b", 0.5, n=np.int64(3), p=np.float32(0.5), count=np.int64(2), chance=np.float64(0.1))
+    assert [type(x) for x in (finding.n, finding.p, finding.count, finding.chance)] == [int, float, int, float]
+    assert json.loads(json.dumps(finding.as_dict()))["count"] == 2
+
+
+def test_an_older_file_is_read_into_the_fields(tmp_path):
+    old = {"unit": "notes", "count": 3, "p": 0.04, "p_is": "permuted", "interval": "Wilson", "question": "Is it?"}
+    old |= {"chance": "guessing", "control_is": "shuffled", "k": 5}
+    found = {"measure": "a.b", "value": 0.5, "n": 6, "chance": 0.1, "control": 0.2, "detail": old}
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps({"schema": SCHEMA, "findings": [found]}))
+    (back,) = read_findings(path)
+    assert (back.unit, back.count, back.p, back.p_is, back.method) == ("notes", 3, 0.04, "permuted", "Wilson")
+    assert (back.chance, back.chance_is, back.control, back.control_is) == (0.1, "guessing", 0.2, "shuffled")
+    assert back.question == "Is it?" and dict(back.detail) == {"k": 5}
 
 
 def test_a_file_that_is_no_findings_file(tmp_path):

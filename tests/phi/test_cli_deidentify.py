@@ -115,7 +115,7 @@ def test_a_folder_of_text_and_other_formats(tmp_path):
 
 def test_a_file_into_a_folder(notes, tmp_path):
     assert run(notes, "-o", tmp_path / "clean", "--mode", "tag") == 0
-    assert [p.name for p in (tmp_path / "clean").iterdir()] == ["notes.parquet"]
+    assert {p.name for p in (tmp_path / "clean").iterdir()} == {"notes.parquet", ".clinveil.json"}
 
 
 def test_a_taken_out_is_refused_and_forced(notes, tmp_path, capsys):

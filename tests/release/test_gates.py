@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from clinveil.attack.full_names import NameIndex, NameScan
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.corpus.corpus import Accounting
@@ -15,6 +16,7 @@ from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.release.check import OutputCheck
 from clinveil.release.gates import PLANNED, accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.report.record import score
 
 CLEAN = OutputCheck(
     notes=100,
@@ -95,21 +97,86 @@ def test_one_in_a_hundred_may_fail_and_planned_rows_do_not_count():
     assert not failed(accounting_gates(planned, CLEAN, TALLY))
 
 
-def own(kind, count=0, control=0.9, **detail):
-    detail = {"count": count, "in_feed": 10, "in_release": 10, **detail}
-    return Finding(f"attack.own_{kind}", count / 10, n=10, better="lower", control=control, detail=detail)
+def own(kind, count=0, control=0.9, p=None, n=200, **detail):
+    detail = {"in_feed": n, "in_release": n, **detail}
+    return Finding(f"attack.own_{kind}", count / n, n, "lower", control=control, detail=detail, count=count, p=p)
 
 
 def test_the_feed_closes_gates():
     clean = [own(k) for k in ("record_number", "phone", "email", "address")] + [own("name", p=0.4)]
     assert not failed(patient_gates(clean))
     assert len(patient_gates(clean)) == 6
-    assert failed(patient_gates([own("phone", 1)])) == {"no own phone"}
+    assert all(gate.power for gate in patient_gates(clean) if gate.name.startswith(("no own", "own name")))
+    for kind in ("phone", "email"):
+        assert failed(patient_gates([own(kind, 1)])) == {f"no own {kind}"}
     assert failed(patient_gates([own("name", 3, p=0.001)])) == {"own name no more often than others'"}
     assert not failed(patient_gates([own("name", 3, p=0.2)]))
     for strangers in (own("name", in_release=0), own("name", in_release=0, control=0.0)):
         assert failed(patient_gates([strangers])) == {"the known-patient feed is that of these notes"}
     assert patient_gates([]) == []
+
+
+def test_without_digits_the_gates_of_numbers_hold_by_construction_and_do_not_count():
+    findings = [own(k) for k in ("record_number", "phone", "email", "address")]
+    certain = [gate for gate in patient_gates(findings, digits=False) if gate.by_construction]
+    assert [gate.name for gate in certain] == ["no own record number", "no own phone"]
+    assert all("by construction" in gate.meaning and not gate.power for gate in certain)
+    assert not any(gate.by_construction for gate in patient_gates(findings))
+    assert score(patient_gates(findings)) == "4 of 4 gates passed"
+    assert score(patient_gates(findings, digits=False)) == "2 of 2 gates passed; 2 more hold by construction"
+    broken = patient_gates([*findings[1:], own("record_number", 1)], digits=False)
+    assert score(broken) == "2 of 3 gates passed; 1 more hold by construction"  # what failed counts
+
+
+NAMES = [(f"{a}{b}an", f"{b}{a}son") for a in ("br", "kl", "st", "tr", "gl") for b in ("abi", "emo", "ilu", "ova")] * 8
+NAMES = [(first + chr(97 + i % 26) + chr(97 + i // 26), last) for i, (first, last) in enumerate(NAMES)]
+
+
+def scanned(n, leaks, *, others=()):
+    """The own-name finding of n patients; `leaks` rows name their bearer, `others` are (patient, name)."""
+    rng = np.random.default_rng(n)
+    scan = NameScan(NameIndex(NAMES[:n], rng, replicates=1), {str(i): i for i in range(n)})
+    notes = [["seen"] for _ in range(n)]
+    for patient, name in [*((i, i) for i in range(leaks)), *others]:
+        notes[patient] += [*NAMES[name], "and"]
+    scan.add([str(i) for i in range(n)], notes)
+    return scan.findings(rng)[0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 10, 50, 100, 101, 160])
+def test_one_own_name_in_clear_is_refused_at_any_size(n):
+    """Of 1 to 5 patients all names could leak, and of 50 one: the test has no power there."""
+    for leaks in (1, n):
+        gates = patient_gates([scanned(n, leaks)])
+        assert failed(gates) == {"own name no more often than others'"}
+        assert "from 1 leaked name" in gates[-1].power
+    assert not failed(patient_gates([scanned(n, 0)]))
+
+
+@pytest.mark.parametrize("n", [10, 50])
+def test_a_name_that_comes_for_others_too_is_chance(n):
+    others = [(5, 0), (6, 0)]
+    assert not failed(patient_gates([scanned(n, 1, others=others)]))
+    assert failed(patient_gates([scanned(n, 1, others=others[:1])]))
+
+
+def test_many_names_by_chance_take_power_and_the_gate_says_how_much():
+    """Everybody's notes hold somebody's name: one own name more is what comes by chance, and five are not."""
+    n = 160
+    others = [(i, (i + 7) % n) for i in range(n)]
+    one, many = (patient_gates([scanned(n, leaks, others=others)])[-1] for leaks in (1, 6))
+    assert one.passed and not many.passed
+    assert "from 5 leaked names of 160 on" in one.power
+
+
+def test_the_gate_of_own_names_keeps_its_level():
+    """Everybody's notes hold a random name, the own one now and then: refused in 1 % at most."""
+    rng = np.random.default_rng(3)
+    n, refused = 120, 0
+    for _ in range(300):
+        others = list(enumerate(rng.permutation(n).tolist()))
+        refused += bool(failed(patient_gates([scanned(n, 0, others=others)])))
+    assert refused <= 9
 
 
 def test_what_was_not_looked_for_has_no_gate():

@@ -17,6 +17,7 @@ from scipy.stats import spearmanr
 from clinveil.cli.main import main
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.finding import read_findings
+from clinveil.report.edition import outward_finding
 from clinveil.tokens import words
 
 FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
@@ -123,7 +124,12 @@ def test_one_draw_a_patient_and_word(desk):
 def test_findings_and_manifests_agree(desk):
     findings = read_findings(desk / "out/vault/findings.json")
     public = json.loads((desk / "out/release/manifest.json").read_text())
-    assert public["findings"] == [f.as_dict() for f in findings]
+    assert public["findings"] == [outward_finding(f) for f in findings]
+    inside = json.loads((desk / "out/vault/manifest.json").read_text())
+    assert inside["findings"] == [f.as_dict() for f in findings]
+    small = {f.measure for f in findings if f.unit in ("notes", "patients") and f.count in range(1, 11)}
+    assert small, "the demo has no small count to hide"
+    assert all(f["count"] is None and f["value"] is None for f in public["findings"] if f["measure"] in small)
     assert {
         "attack.inversion",
         "attack.own_name",
@@ -284,12 +290,20 @@ def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
 def test_kept_words_are_shown_with_their_cost(desk, tmp_path):
     keep = tmp_path / "keep.txt"
     keep.write_text("the\nand\npatient\n")
-    assert main(release(desk, "kept", "--keep-words", str(keep))) == 0
+    assert main(release(desk, "kept", "--label", "diagnosis_group", "--keep-words", str(keep))) == 0
     manifest = json.loads((desk / "kept/release/manifest.json").read_text())
     assert manifest["tokens"]["kept_words"] > 100
     values = {f["measure"]: f["value"] for f in manifest["findings"]}
     assert values["attack.inversion"] > values["attack.inversion_none_kept"]
     assert manifest["settings"]["keep_words_given"] is True
+    # Another key, the same notes: the same split and the same original score, to the last digit.
+    other = json.loads((desk / "out/release/manifest.json").read_text())
+    assert other["key_commitment"] != manifest["key_commitment"]
+    ours, theirs = (
+        [(f["measure"], f["value"]) for f in run["findings"] if f["detail"].get("side") == "original"]
+        for run in (manifest, other)
+    )
+    assert ours == theirs != []
 
 
 def test_every_format_comes_back_in_its_own(desk, tmp_path):

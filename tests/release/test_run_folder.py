@@ -68,9 +68,9 @@ def test_a_finished_run_is_kept_without_force_and_until_success_with_it(tmp_path
     with pytest.raises(UsageError, match="--force"), run_folder(out, notes, PLAIN):
         pass
     interrupted(out, notes, FORCE)
-    assert (tmp_path / "out.old" / "release").is_dir()
+    assert (tmp_path / ".out.replaced" / "release").is_dir()
     finished(out, notes, FORCE)
-    assert not (tmp_path / "out.old").exists()
+    assert not (tmp_path / ".out.replaced").exists()
 
 
 def test_input_that_does_not_fit_leaves_the_place_as_it_was(tmp_path, notes):
@@ -82,7 +82,7 @@ def test_input_that_does_not_fit_leaves_the_place_as_it_was(tmp_path, notes):
     with pytest.raises(InputError), run_folder(out, notes, FORCE):
         raise InputError("no")
     assert (out / "release").is_dir()
-    assert not (tmp_path / "out.old").exists()
+    assert not (tmp_path / ".out.replaced").exists()
 
 
 def test_a_failed_gate_keeps_the_evidence(tmp_path, notes):
@@ -145,3 +145,32 @@ def test_another_feed_under_the_same_name_does_not_resume(tmp_path, notes):
     feed.write_bytes(b"two")
     with pytest.raises(UsageError, match="other notes or settings"), run_folder(tmp_path / "out", notes, settings):
         pass
+
+
+@pytest.mark.parametrize("name", ["out.old", ".out.replaced"])
+def test_a_folder_of_somebody_else_beside_the_run_survives(tmp_path, notes, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "thesis.txt").write_text("mine")
+    finished(tmp_path / "out", notes)
+    with pytest.raises(InputError), run_folder(tmp_path / "other", notes, PLAIN):
+        raise InputError("no")
+    assert (tmp_path / name / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["mine", "release/mine", "vault/mine"])
+def test_a_file_of_somebody_else_in_a_run_is_not_lost_with_it(tmp_path, notes, place):
+    out = tmp_path / "out"
+    finished(out, notes)
+    (out / place).write_text("mine")
+    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE):
+        pass
+    assert (out / place).read_text() == "mine"
+
+
+def test_a_file_of_somebody_else_in_an_unfinished_run_is_not_lost_either(tmp_path, notes):
+    out = tmp_path / "out"
+    interrupted(out, notes)
+    (out / "vault" / "mine").write_text("mine")
+    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE.model_copy(update={"dim": 7})):
+        pass
+    assert (out / "vault" / "mine").read_text() == "mine"

@@ -27,11 +27,13 @@ from synthesis_cases import (
 from clinveil.cli.main import main
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.errors import GateError, MissingExtra
+from clinveil.finding import Finding
 from clinveil.release.manifest import released_files, sealed, write_companions, write_sums
-from clinveil.release.synthesis.record import SHOWN, TEST_SEED, seed_mark
+from clinveil.release.synthesis.record import SHOWN, TEST_SEED, public_manifest, seed_mark
 from clinveil.release.synthesis.run import Synthesis
 from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.verify import verify
+from clinveil.report.edition import outward_finding
 
 FILES = ["README.md", "SHA256SUMS", "manifest.json", "notes.parquet"]
 SECRET = "zyqquavex"  # in every note of every patient: the floor lets it pass, and it may stand in the notes alone
@@ -137,9 +139,9 @@ def test_the_manifest_says_how_it_was_made(finished):
     assert public["test_seed"] is False
     assert public["model"] == {"kind": "unigram", "trained": "in this run", "vocabulary": "words", "recipe": None}
     assert public["counts"] == inside["notes"]
-    assert public["gates"] == inside["gates"]
+    assert [g["name"] for g in public["gates"]] == [g["name"] for g in inside["gates"]]
     assert len(public["gates"]) == 5
-    assert public["findings"] == inside["findings"]
+    assert public["findings"] == [outward_finding(Finding.from_dict(f)) for f in inside["findings"]]
     assert public["files"] == {"notes.parquet": released_files(run.out)["notes.parquet"]}
     assert public["notes"]["rows"] == 25
 
@@ -356,7 +358,7 @@ def test_the_share_of_unknown_words_is_said(finished, tmp_path):
     assert any(line.endswith(f"{words.count('<unk>'):,} are ({share:.1%})") for line in said)
     assert share > 0.05
     finding = found["release.unknown_words"]
-    assert (finding.value, finding.n, finding.detail["count"]) == (share, len(words), words.count("<unk>"))
+    assert (finding.value, finding.n, finding.count) == (share, len(words), words.count("<unk>"))
     assert finding.detail["below_floor"] == 0
     for document in (public, inside):
         assert "release.unknown_words" in [f["measure"] for f in document["findings"]]
@@ -367,7 +369,7 @@ def test_a_gate_without_power_says_so(finished):
     run, public, _ = finished
     gate = public["gates"][-1]
     assert (gate["passed"], gate["value"], gate["threshold"]) == (True, 0, 0)
-    assert gate["meaning"].startswith("No power: no pair of known name parts occurs in the notes")
+    assert gate["power"].startswith("No power: no pair of known name parts occurs in the notes")
     assert "No power: no pair of known name parts" in (run.out / "README.md").read_text()
     finding = next(f for f in public["findings"] if f["measure"] == "attack.known_names")
     assert finding["detail"]["warning"].startswith("No power")
@@ -392,6 +394,9 @@ def test_small_counts_of_names_are_hidden_in_the_card(finished):
     gate = Gate("a gate", "Is it?", passed=True, value=3, threshold=40, meaning="M", remedy="R", unit="names")
     card = render_card(replace(account, gates=[gate]), {})
     assert r"| a gate | \<11 | 40 | passed |" in card
+    few = Finding("attack.known_names", 3, 400, "lower", control=2.5, unit="known full names", count=3)
+    said = json.dumps(public_manifest(replace(account, gates=[gate], findings=[few]), {}))
+    assert '"value": "<11"' in said and '"value": 3' not in said and '"count": 3' not in said and "2.5" not in said
 
 
 def left(folder):

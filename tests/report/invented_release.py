@@ -43,16 +43,17 @@ def note(title: str = "Note 1 of 2, sampled from the notes with the rarest words
 
 
 def repeats() -> list[Finding]:
-    """Recovery from 1 to 8 places, all and rare words, under memo patient and with fresh draws."""
-    fresh = {"all": (0.183, 0.402, 0.561, 0.752, 0.871), "below 20": (0.119, 0.377, 0.603, 0.811, 0.934)}
+    """Recovery from draws in the notes of 1 to 8 patients, all and rare words, under memo patient."""
+    recovered = {"all": (0.183, 0.402, 0.561, 0.752, 0.871), "below 20": (0.119, 0.377, 0.603, 0.811, 0.934)}
     return [
         Finding(
-            "attack.inversion_repeated", values[0], 20000, "lower", values[0] - 0.006, values[0] + 0.006, 0.041, 0.04,
+            "attack.inversion_repeated", value, 20000, "lower", value - 0.006, value + 0.006, 0.041, 0.04,
             "joint posterior over m draws",
-            {"repeats": m, "draws": 1, "memo": "patient", "stratum": stratum, "unit": "tokens", "fresh": value,
-             "interval": "Wilson 95 %, 20000 simulated words"},
+            {"repeats": m, "draws": m, "draws_stand_in": "patients", "memo": "patient", "stratum": stratum},
+            unit="tokens", method="Wilson 95 %, 20000 simulated words", control_is="outputs shuffled",
+            control_kind="negative",
         )
-        for stratum, values in fresh.items()
+        for stratum, values in recovered.items()
         for m, value in zip((1, 2, 3, 5, 8), values, strict=True)
     ]  # fmt: skip
 
@@ -60,38 +61,44 @@ def repeats() -> list[Finding]:
 def findings() -> list[Finding]:
     """One of everything that the first releases measure, and one that nobody has heard of."""
     bayes = "Bayes vulnerability: Smith 2009"
-    column = {"label": "doc_type", "unit": "test notes", "interval": "bootstrap over patients, 95 %"}
+    column = {"label": "doc_type", "model": "lr"}
+    said = {"unit": "test notes", "method": "bootstrap over patients, 95 %"}
+    drawn = "bootstrap over patients, 95 %"
     return [
         Finding("attack.inversion", 0.183, 2154311, "lower", chance=0.041, control=0.041, source=bayes,
-                detail={"stratum": "all", "unit": "tokens", "types": 24113, "control": "outputs shuffled"}),
+                detail={"stratum": "all", "types": 24113}, unit="tokens", control_is="outputs shuffled",
+                control_kind="negative"),
         Finding("attack.inversion_rare", 0.119, 50211, "lower", chance=0.0004, control=0.0005, source=bayes,
-                detail={"stratum": "below 20", "unit": "tokens", "types": 17800}),
-        Finding("attack.inversion_single", 0.00004, 2154311, "lower", chance=0.0, detail={"unit": "tokens"}),
-        Finding("attack.inversion_candidates", 11.62, 2154311, "higher", chance=812.4, detail={"unit": "tokens"}),
+                detail={"stratum": "below 20", "types": 17800}, unit="tokens", control_is="outputs shuffled",
+                control_kind="negative"),
+        Finding("attack.inversion_single", 0.00004, 2154311, "lower", chance=0.0, unit="tokens"),
+        Finding("attack.inversion_candidates", 11.62, 2154311, "higher", chance=812.4, unit="tokens"),
         *repeats(),
         Finding("attack.longest_run", 2.1, 4966, "lower", 2.0, 2.2, 2.05,
-                detail={"unit": "words", "against": "own source", "most": 5, "chance_most": 6, "median": 2.0,
-                        "chance": "another patient's source", "interval": "bootstrap over patients, 95 %"}),
+                detail={"against": "own source", "most": 5, "chance_most": 6, "median": 2.0}, unit="words",
+                chance_is="another patient's source", method=drawn),
         Finding("attack.six_grams", 0.0, 1980112, "lower", 0.0, 0.000002, 0.0000005,
-                detail={"unit": "6-grams", "against": "own source", "interval": "bootstrap over patients, 95 %",
-                        "positive_control": 1.0}),
+                control=1.0, detail={"against": "own source"}, unit="6-grams", method=drawn,
+                control_is="the source notes against themselves", control_kind="positive"),
         Finding("attack.six_grams_any", 0.00021, 1980112, "lower", 0.00019, 0.00023, 0.0002,
-                detail={"unit": "6-grams", "against": "any source", "interval": "bootstrap over patients, 95 %"}),
+                detail={"against": "any source"}, unit="6-grams", method=drawn),
         Finding("attack.own_record_number", 0.0, 1702, "lower", 0.0, 0.00217, 0.0,
-                detail={"unit": "own record numbers", "count": 0, "interval": "Clopper-Pearson 95 %"}),
-        Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known", "unit": "own phones"}),
+                unit="own record numbers", count=0, method="Clopper-Pearson 95 %"),
+        Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"}, unit="own phones"),
         Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
-                detail={"unit": "patients", "count": 3, "expected": 3.4, "p": 0.62,
-                        "interval": "Clopper-Pearson 95 %"}),
+                control=0.93, detail={"expected": 3.4}, unit="patients", count=3, p=0.62,
+                p_is="names permuted between patients", method="Clopper-Pearson 95 %",
+                control_is="the same search in the source notes", control_kind="positive"),
         Finding("attack.other_names", 0.2435, 4966, "lower", 0.231, 0.256, 0.2393,
-                detail={"unit": "notes", "count": 1209, "p": 0.18, "interval": "bootstrap over patients, 95 %"}),
-        Finding("attack.layout_unique", 0.031, 4966, "lower", detail={"unit": "notes", "why": "no guess is made"}),
+                control=0.31, unit="notes", count=1209, p=0.18, method=drawn,
+                control_is="the same search in the source notes"),
+        Finding("attack.layout_unique", 0.031, 4966, "lower", unit="notes", detail={"why": "no guess is made"}),
         Finding("utility.classification", 0.742, 1489, "higher", 0.719, 0.766, 0.024, 0.03,
-                detail={**column, "side": "original"}),
+                detail={**column, "side": "original"}, control_is="labels shuffled", control_kind="negative", **said),
         Finding("utility.classification", 0.655, 1489, "higher", 0.629, 0.681, 0.024, 0.03,
-                detail={**column, "side": "released", "threshold": 0.6}),
-        Finding("utility.classification_loss", 0.087, 1489, "lower", 0.066, 0.109, detail=column),
-        Finding("corpus.oddity", 0.25, 40, detail={"unit": "notes"}),
+                detail={**column, "side": "released"}, control_is="labels shuffled", control_kind="negative", **said),
+        Finding("utility.classification_loss", 0.087, 1489, "lower", 0.066, 0.109, detail=column, **said),
+        Finding("corpus.oddity", 0.25, 40, unit="notes"),
         Finding("attack.names", None, 0, "lower", detail={"why": "needs a list of known patients"}),
     ]  # fmt: skip
 

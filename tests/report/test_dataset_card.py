@@ -41,7 +41,7 @@ def test_the_card_says_what_counts(external):
     assert "The mechanism has no epsilon" in card
     assert "| Notes | 4,966 |" in card
     assert "| of which words replaced | 2,154,290 |" in card
-    assert "| A patient's own full name in his own notes | all | \\<11 | – |" in card
+    assert "| A patient's own full name in their own notes | all | \\<11 | – |" in card
     assert "- Not tried: Linking the notes of one patient by style." in card
     assert "TEST SEED" not in card
 

@@ -6,16 +6,18 @@ import pytest
 from invented_release import findings, record, repeats
 
 from clinveil.finding import Finding
+from clinveil.report.cells import row
+from clinveil.report.details import COMPANIONS
 from clinveil.report.edition import external_edition
 from clinveil.report.measures import catalogue
 from clinveil.report.record import TokenRow
 from clinveil.report.regulation import rules
-from clinveil.report.summarise import COMPANIONS, accounting, badness, blocks, furthest, of_room, row
+from clinveil.report.summarise import accounting, badness, blocks, furthest, of_room
 from clinveil.report.tiles import attack_rows, points, tiles, utility_pairs
 
 
-def one(measure="attack.own_name", value=3 / 712, n=712, **detail):
-    return Finding(measure, value, n, "lower", chance=0.004, detail={"unit": "patients", "count": 3, **detail})
+def one(measure="attack.own_name", value=3 / 712, n=712, **more):
+    return Finding(measure, value, n, "lower", chance=0.004, unit="patients", count=3, **more)
 
 
 @pytest.mark.parametrize("name", sorted(catalogue()))
@@ -52,16 +54,16 @@ def test_rows_are_told_apart_by_their_labels():
     (block,) = blocks(repeats(), "internal")
     labels = [r.label for r in block.rows]
     assert len(set(labels)) == len(labels) == 10
-    assert labels[0] == "all words · 1 place · memo patient"
-    assert labels[-1] == "words seen below 20 times · 8 places · memo patient"
+    assert labels[0] == "all words · 1 patient · memo patient"
+    assert labels[-1] == "words seen below 20 times · 8 patients · memo patient"
 
 
 def test_the_meaning_speaks_of_the_worst_row_of_each_stratum():
     (block,) = blocks(repeats(), "internal")
     assert [line.label for line in block.meaning] == [
         "",
-        "all words · 8 places · memo patient",
-        "words seen below 20 times · 8 places · memo patient",
+        "all words · 8 patients · memo patient",
+        "words seen below 20 times · 8 patients · memo patient",
     ]
 
 
@@ -75,19 +77,21 @@ def test_furthest_is_beyond_chance_on_the_bad_side():
 
 
 def test_companions_become_columns_only_where_some_row_fills_them():
-    (block,) = blocks(repeats(), "internal")
-    assert block.companions == {"fresh": COMPANIONS["fresh"][0]}
-    assert block.rows[4].beside["fresh"].value == 0.871
+    (block,) = blocks([one(detail={"one_draw": 0.871, "label": "a"}), one()], "internal")
+    assert block.companions.keys() == {"one_draw", "count"}
+    assert block.companions["one_draw"] == COMPANIONS["one_draw"][0]
+    assert block.rows[0].beside["one_draw"].value == 0.871
+    assert blocks([one()], "internal")[0].companions.keys() == {"count"}
 
 
 def test_what_stands_for_chance_is_said_by_the_finding_if_it_says_it():
-    (block,) = blocks([one(chance="permuted names")], "internal")
+    (block,) = blocks([one(chance_is="permuted names")], "internal")
     assert block.chance == "permuted names"
     assert blocks([one()], "internal")[0].chance == catalogue()["attack.own_name"].chance
 
 
 def test_a_small_count_hides_all_that_gives_it_away():
-    shown = row(replace(one(expected=3.4, p=0.6), low=0.001, high=0.01), "external")
+    shown = row(replace(one(detail={"expected": 3.4}, p=0.6), low=0.001, high=0.01), "external")
     assert shown.hidden and shown.value.text == "<11" and shown.value.value is None
     assert shown.ends is None and shown.beside == {}
     (block,) = blocks([one()], "external")
@@ -96,19 +100,19 @@ def test_a_small_count_hides_all_that_gives_it_away():
 
 @pytest.mark.parametrize(("count", "is_hidden"), [(0, False), (1, True), (10, True), (11, False)])
 def test_the_rule_of_eleven(count, is_hidden):
-    finding = Finding("attack.own_name", count / 712, 712, "lower", detail={"unit": "patients", "count": count})
+    finding = Finding("attack.own_name", count / 712, 712, "lower", unit="patients", count=count)
     assert row(finding, "external").hidden is is_hidden
     assert not row(finding, "internal").hidden
 
 
 def test_a_share_of_people_hides_its_count_even_where_no_count_is_given():
-    assert row(Finding("attack.layout_unique", 0.01, 500, "lower", detail={"unit": "notes"}), "external").hidden
-    assert not row(Finding("attack.layout_unique", 0.01, 500, "lower", detail={"unit": "tokens"}), "external").hidden
-    assert not row(Finding("attack.layout_unique", 0.5, 500, "lower", detail={"unit": "notes"}), "external").hidden
+    assert row(Finding("attack.layout_unique", 0.01, 500, "lower", unit="notes"), "external").hidden
+    assert not row(Finding("attack.layout_unique", 0.01, 500, "lower", unit="tokens"), "external").hidden
+    assert not row(Finding("attack.layout_unique", 0.5, 500, "lower", unit="notes"), "external").hidden
 
 
 def test_a_small_n_of_people_is_hidden_too():
-    assert row(Finding("attack.x", 0.0, 4, "lower", detail={"unit": "patients"}), "external").n.text == "<11"
+    assert row(Finding("attack.x", 0.0, 4, "lower", unit="patients"), "external").n.text == "<11"
 
 
 def test_the_accounting_ends_with_its_total():
@@ -125,7 +129,7 @@ def test_five_tiles_and_no_overall_score():
     assert shown[0].figure.value == 2154290 / 2154311
     assert shown[0].figure.text.startswith(">99.99")
     assert shown[1].figure.value == 0
-    assert shown[2].figure.value == pytest.approx(0.183)
+    assert shown[2].figure.value == pytest.approx(0.934)
     assert shown[3].figure.value == pytest.approx(0.655 / 0.742)
 
 
@@ -142,7 +146,7 @@ def test_tiles_of_nothing_at_all():
 
 def test_the_tile_of_identifiers_counts_over_all_kinds():
     found = [
-        Finding(f"attack.own_{k}", c / 100, 100, "lower", detail={"unit": f"own {k}s", "count": c})
+        Finding(f"attack.own_{k}", c / 100, 100, "lower", unit=f"own {k}s", count=c)
         for k, c in (("phone", 9), ("email", 7))
     ]
     held = replace(record(), findings=tuple(found))
@@ -188,3 +192,19 @@ def test_a_null_finding_is_no_evidence():
     null = Finding("attack.own_phone", None, 0, detail={"why": "none known"})
     (harbor, *_) = rules(replace(record(), findings=(null,)))
     assert not harbor.measured
+
+
+def test_the_control_of_others_names_is_the_search_in_the_source():
+    found = Finding("attack.other_names", 0.2, 400, "lower", chance=0.2, control=0.3, unit="notes", count=80)
+    (block,) = blocks([found], "internal")
+    assert block.control == "the same search in the source notes"
+
+
+def test_the_tile_of_use_says_what_share_of_notes_and_classes_it_is_of():
+    detail = {"label": "doc_type", "classes_in_notes": 32, "classes_merged": 20, "notes_share": 1.0}
+    sides = [
+        Finding("utility.classification", v, 400, "higher", detail={**detail, "side": s}, unit="test notes")
+        for s, v in (("original", 0.8), ("released", 0.6))
+    ]
+    lines = tiles(replace(record(), findings=tuple(sides)))[3].lines
+    assert "measured on 100\u202f% of the labelled notes: 12 of 32 classes and all others as one" in lines

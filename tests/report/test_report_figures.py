@@ -9,9 +9,9 @@ from invented_release import record, repeats
 
 from clinveil.finding import Finding
 from clinveil.report import draw
+from clinveil.report.cells import row
 from clinveil.report.edition import external_edition
 from clinveil.report.record import TokenRow
-from clinveil.report.summarise import row
 from clinveil.report.tiles import attack_rows, utility_pairs
 
 HOSTILE = '<script>alert("x")</script> & "quotes" $2 \\n {{ 7*7 }}'
@@ -72,15 +72,14 @@ def test_ids_of_several_figures_do_not_clash(figures):
 def test_what_a_figure_shows_it_says(figures):
     forest, repeated, used, tokens = figures
     assert "18.3\u202f%" in forest.says and "chance 4.1\u202f%" in forest.says
-    assert "all words, fresh draws, 8 places: 87.1\u202f%" in repeated.says
+    assert "all words, memo patient, 8 draws: 87.1\u202f%" in repeated.says
     assert "doc_type: 0.742 before, 0.655 after" in used.says
     assert "words: 2,154,290 replaced" in tokens.says
 
 
-def test_repeats_show_both_the_memo_and_fresh_draws(figures):
+def test_repeats_show_the_memo_for_all_and_for_rare_words(figures):
     assert [words for _, words in figures[1].legend] == [
-        "all words, memo patient", "all words, fresh draws",
-        "words seen below 20 times, memo patient", "words seen below 20 times, fresh draws", "chance",
+        "all words, memo patient", "words seen below 20 times, memo patient", "chance",
     ]  # fmt: skip
 
 
@@ -94,7 +93,7 @@ def test_nothing_to_draw_is_no_figure():
 
 
 def test_hostile_labels_stay_words():
-    finding = Finding("attack.x", 0.2, 40, "lower", 0.1, 0.3, 0.1, detail={"column": HOSTILE})
+    finding = Finding("attack.x", 0.2, 40, "lower", 0.1, 0.3, 0.1, detail={"label": HOSTILE})
     figure = draw.forest([row(finding, "internal")])
     root = ElementTree.fromstring(figure.svg)
     assert not list(root.iter("script"))
@@ -105,7 +104,7 @@ def test_hostile_labels_stay_words():
 
 
 def test_a_hidden_count_is_not_drawn_at_its_place():
-    finding = Finding("attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.0048, detail={"unit": "patients"})
+    finding = Finding("attack.own_name", 3 / 712, 712, "lower", 0.001, 0.01, 0.0048, unit="patients")
     shown = draw.forest([row(finding, "external")])
     other = draw.forest([row(replace(finding, value=7 / 712), "external")])
     assert "<11" in shown.says
@@ -122,3 +121,27 @@ def test_a_figure_needs_no_interval_chance_or_control():
 def test_the_same_rows_make_the_same_picture():
     rows = attack_rows(record())
     assert draw.forest(rows).svg == draw.forest(rows).svg
+
+
+def _own(kind, words="the same search in the source notes"):
+    return Finding(
+        "attack.own_phone", 0.0, 90, "lower", 0.0, 0.04, 0.0, 0.78, unit="own phones", count=0,
+        control_is=words, control_kind=kind,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "glyph", "words"),
+    [
+        ("positive", "diamond", "positive control: it must find something"),
+        ("negative", "ring", "control: nothing to find"),
+        (None, "ring", "control (each table says which)"),
+    ],
+)
+def test_a_control_is_drawn_and_worded_as_its_kind(kind, glyph, words):
+    assert (glyph, words) in draw.forest([row(_own(kind), "internal")]).legend
+
+
+def test_where_the_attack_must_succeed_nobody_says_that_there_is_nothing_to_find():
+    legend = [words for _, words in draw.forest([row(_own("positive"), "internal")]).legend]
+    assert not any("nothing to find" in words for words in legend)

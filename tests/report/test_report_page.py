@@ -163,7 +163,7 @@ def test_every_number_is_the_records_own_and_is_written_as_such(read, edition, e
     for exact, shown in read[edition].data:
         value = float(exact) if "." in exact or "e" in exact else int(exact)
         assert float(value) in known, exact
-        kinds = ("share", "count", "score", "difference", "number", "length")
+        kinds = ("share", "count", "score", "difference", "number", "length", "p")
         assert shown in {text(value, kind) for kind in kinds} | {f"{value:.1f} s"}
 
 
@@ -236,7 +236,7 @@ def test_each_metric_has_its_four_lines(pages, edition):
 
 def _hostile():
     bad = HOSTILE
-    finding = Finding("attack.x", 0.1, 40, "lower", chance=0.1, source=bad, detail={"column": bad, "unit": bad})
+    finding = Finding("attack.x", 0.1, 40, "lower", chance=0.1, source=bad, detail={"label": bad, bad: bad}, unit=bad)
     used = [
         Finding("utility.classification", 0.5, 9, "higher", detail={"side": s, "label": bad})
         for s in ("original", "released")

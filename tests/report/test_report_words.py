@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.finding import Finding
-from clinveil.report.meaning import direction, sentences, verdict
+from clinveil.report.meaning import direction, sentences
 from clinveil.report.measures import UNKNOWN, MeasureText, catalogue, find
 from clinveil.report.numerals import interval, number, share, small, text
 
@@ -16,8 +16,9 @@ SHARES = st.floats(min_value=0, max_value=1)
 PLAIN = MeasureText("t", "s", "a", "m", "n", good="GOOD", bad="BAD", kind="share", chance="guessing")
 
 
-def finding(value, low=None, high=None, chance=None, better="lower", n=100, measure="attack.x", **detail):
-    return Finding(measure, value, n, better, low, high, chance, detail=detail)
+def finding(value, low=None, high=None, chance=None, better="lower", n=100, measure="attack.x", control=None, **detail):
+    fields = {k: detail.pop(k) for k in ("control_kind", "control_is", "chance_is") if k in detail}
+    return Finding(measure, value, n, better, low, high, chance, control, detail=detail, **fields)
 
 
 @pytest.mark.parametrize(
@@ -111,41 +112,6 @@ def test_no_entry_claims_what_nobody_can_claim(word):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "better", "expected"),
-    [
-        (0.01, 0.08, "lower", "within threshold"),
-        (0.01, 0.09, "lower", "within threshold"),
-        (0.08, 0.10, "lower", "not shown"),
-        (0.10, 0.20, "lower", "above threshold"),
-        (0.10, 0.20, "higher", "within threshold"),
-        (0.09, 0.20, "higher", "within threshold"),
-        (0.08, 0.10, "higher", "not shown"),
-        (0.01, 0.02, "higher", "not shown"),
-    ],
-)
-def test_the_worse_end_of_the_interval_meets_the_threshold(low, high, better, expected):
-    assert verdict(finding((low + high) / 2, low, high, better=better, threshold=0.09)) == expected
-
-
-def test_without_an_interval_the_number_itself_meets_it():
-    assert verdict(finding(0.09, threshold=0.09)) == "within threshold"
-    assert verdict(finding(0.0901, threshold=0.09)) == "above threshold"
-
-
-def test_no_threshold_no_verdict_and_no_number_not_shown():
-    assert verdict(finding(0.5)) is None
-    assert verdict(finding(None, why="too few")) == "not shown"
-
-
-@given(SHARES, SHARES, SHARES, SHARES, st.sampled_from(["lower", "higher"]))
-def test_there_are_three_verdict_words(a, b, c, threshold, better):
-    low, value, high = sorted((a, b, c))
-    word = verdict(finding(value, low, high, better=better, threshold=threshold))
-    assert word in {"within threshold", "above threshold", "not shown"}
-    assert not (word == "above threshold" and better == "higher")
-
-
-@pytest.mark.parametrize(
     ("low", "high", "better", "begins"),
     [
         (0.2, 0.4, "lower", "BAD"),
@@ -178,7 +144,7 @@ def test_zero_with_an_interval_is_bounded_by_it():
 
 
 def test_what_stands_for_chance_is_the_findings_own_word():
-    own = Finding("attack.x", 0.2, 9, "lower", chance=0.1, detail={"chance": "shuffled words"})
+    own = Finding("attack.x", 0.2, 9, "lower", chance=0.1, chance_is="shuffled words")
     assert "for shuffled words" in sentences(own, PLAIN, "share")[0]
     assert "for guessing" in sentences(finding(0.2, chance=0.1), PLAIN, "share")[0]
 
@@ -190,10 +156,14 @@ def test_zero_of_all_is_zero():
 
 
 def test_a_failed_attack_without_power_shows_nothing():
-    said = " ".join(sentences(finding(0.1, 0.05, 0.2, 0.1, positive_control=0.1), PLAIN, "share"))
+    said = " ".join(sentences(finding(0.1, 0.05, 0.2, 0.1, control=0.1, control_kind="positive"), PLAIN, "share"))
     assert "had no power" in said
-    said = " ".join(sentences(finding(0.1, 0.05, 0.2, 0.1, positive_control=0.9), PLAIN, "share"))
-    assert f"scores 90.0{S}%, so it had the power" in said
+    said = " ".join(sentences(finding(0.1, 0.05, 0.2, 0.1, control=0.9, control_kind="positive"), PLAIN, "share"))
+    assert f"90.0{S}%, so the attack works where there is something to find" in said
+    for kind in ("negative", None):
+        assert (
+            "control" not in " ".join(sentences(finding(0.1, control=0.9, control_kind=kind), PLAIN, "share")).lower()
+        )
 
 
 def test_a_null_number_says_why():
@@ -217,9 +187,10 @@ def test_differences_are_held_against_zero(value, low, high, better, word):
     assert word in sentences(finding(value, low, high, better=better), PLAIN, "difference")[0]
 
 
-def test_fresh_draws_are_named_where_they_differ():
-    assert f"would be 87.0{S}%" in " ".join(sentences(finding(0.2, chance=0.1, fresh=0.87), PLAIN, "share"))
-    assert "fresh" not in " ".join(sentences(finding(0.2, chance=0.1, fresh=0.2), PLAIN, "share"))
+def test_what_counting_adds_is_said():
+    said = " ".join(sentences(finding(0.2, chance=0.1, one_draw=0.17), PLAIN, "share"))
+    assert f"Without counting it is 17.0{S}%." in said
+    assert "counting" not in " ".join(sentences(finding(0.2, chance=0.1), PLAIN, "share"))
 
 
 def test_directions():

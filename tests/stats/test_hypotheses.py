@@ -12,7 +12,14 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 
 from clinveil.errors import InputError
-from clinveil.stats import benjamini_hochberg, holm, hypergeometric_tail, permutation_p
+from clinveil.stats import (
+    benjamini_hochberg,
+    holm,
+    holm_power,
+    hypergeometric_tail,
+    permutation_p,
+    smallest_holm_p,
+)
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 
@@ -87,3 +94,19 @@ def test_hypergeometric_tail_by_hand():
     assert hypergeometric_tail(0, 4, 2, 2) == pytest.approx(1.0)
     with pytest.raises(InputError):
         hypergeometric_tail(1, 4, 5, 2)
+
+
+@given(st.integers(1, 80), st.integers(1, 999))
+def test_a_family_says_when_holm_can_reject_nothing(family, permutations):
+    least = 1 / (permutations + 1)
+    best = holm([least] + [1.0] * (family - 1))[0]
+    assert smallest_holm_p(family, least) == pytest.approx(best)
+    assert bool(holm_power(family, least)) == (best > 0.05)
+
+
+def test_thirty_nine_orders_and_36_questions_cannot_reject():
+    said = holm_power(36, 1 / 40)
+    assert "cannot reject" in said and "0.9 after Holm over 36 questions" in said
+    for family, least in ((0, 0.1), (3, 1.5)):
+        with pytest.raises(InputError):
+            smallest_holm_p(family, least)

@@ -97,8 +97,8 @@ def _results(*findings):
     return Results(StudySettings(), {}, 600, list(findings), [], {})
 
 
-def _model(label, value, p):
-    detail = {"model": label, "metric": "cosine", "p_over_models": p}
+def _model(label, value, p, models=2):
+    detail = {"model": label, "metric": "cosine", "p_over_models": p, "models": models}
     return Finding("attack.x", value, 9, None, value, value, 0.0, 0.0, detail=detail)
 
 
@@ -106,5 +106,20 @@ def test_the_most_significant_model_is_named_with_its_adjusted_p():
     line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), "attack.x", "difference")
     assert not none
     assert "of 2 (picking it is a selection): b, cosine: 0.50" in line
-    assert "P 0.03 after Holm over all; 1 of 2 are significant so" in line
+    assert "P 0.03 after Holm over 2; 1 of 2 are significant so" in line
     assert list(best_of(_results(), "attack.x", "difference")) == []
+
+
+def test_the_family_of_a_p_value_is_said_and_not_the_number_of_rows():
+    line = next(best_of(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), "attack.x", "difference"))
+    assert "Most significant of 72" in line
+    assert "after Holm over 36" in line
+
+
+def test_a_family_that_cannot_reject_says_so():
+    from clinveil.study.jmir_2020.best import draws_floor
+
+    said = list(draws_floor(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), "attack.x"))
+    assert len(said) == 1
+    assert "no P is below 1/40, so Holm over 36 numbers cannot reject" in said[0]
+    assert not list(draws_floor(_results(_model("a", 0.5, 0.9, models=1)), "attack.x"))

@@ -285,7 +285,7 @@ def test_a_loss_that_explodes_is_said():
 
 
 def test_a_planted_rule_is_learnt():
-    own, usual, accuracy, _, gain = casing(parts_of(), np.random.default_rng(0), TINY, draws=100)
+    own, usual, accuracy, _, gain = casing(parts_of(), np.random.default_rng(0), TINY)
     assert own.value > 0.95
     assert own.low <= own.value <= own.high
     assert usual.value < own.value - 0.05
@@ -298,13 +298,35 @@ def test_a_planted_rule_is_learnt():
     assert own.n == 300
 
 
+def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
+    """Each line of a patient stands twenty times: by line the interval was a fifth as wide as by patient."""
+    own = [f"{name} saw the dog" if place % 3 else "the DOG left" for place, name in enumerate(NAMES * 3)]
+    lines = [line for line in own for _ in range(20)]
+    train, dev = Lines("train", sentences(60)), Lines("dev", sentences(20, 1))
+    quick = TINY.model_copy(update={"epochs": 1, "hidden": 8, "beam": 1})
+    owners = [f"p{row // 20}" for row in range(len(lines))]
+    settings = (np.random.default_rng(0), quick)
+    by_patient = casing((train, dev, Lines("test", lines, owners)), *settings)
+    by_line = casing((train, dev, Lines("test", lines)), np.random.default_rng(0), quick)
+    usual, gain = by_patient[1], by_patient[-1]
+    assert usual.detail["independent"] == 12 and by_line[1].detail["independent"] == 240
+    assert "patients" in usual.method and "patients" in gain.method and "test lines" in by_line[1].method
+    assert usual.value == by_line[1].value
+    assert usual.high - usual.low > 3 * (by_line[1].high - by_line[1].low)
+    assert gain.high - gain.low > 3 * (by_line[-1].high - by_line[-1].low)
+    assert (usual.unit, usual.control_kind) == ("words", "negative")
+    alone = casing((train, dev, Lines("test", lines, ["p"] * len(lines))), np.random.default_rng(0), quick)
+    assert alone[-1].low is None and alone[-1].method.startswith("none")
+    assert alone[1].high - alone[1].low > 0.5
+
+
 def test_casing_at_random_is_not_learnt():
     rng = np.random.default_rng(9)
     train, dev, test = (
         Lines(p.name, [" ".join(w.title() if rng.random() < 0.5 else w.lower() for w in x.split()) for x in p.lines])
         for p in parts_of(200)
     )
-    own = casing((train, dev, test), np.random.default_rng(0), TINY, draws=100)[0]
+    own = casing((train, dev, test), np.random.default_rng(0), TINY)[0]
     assert own.value < 0.75
     assert own.detail["precision"] < 0.65
 
@@ -312,7 +334,7 @@ def test_casing_at_random_is_not_learnt():
 def test_text_without_capitals_restores_none():
     train, dev, test = parts_of(100)
     lower = [Lines(p.name, [line.lower() for line in p.lines]) for p in (train, dev)]
-    own, usual, *_ = casing((*lower, test), np.random.default_rng(0), TINY, draws=100)
+    own, usual, *_ = casing((*lower, test), np.random.default_rng(0), TINY)
     assert own.value == usual.value == 0
     with pytest.raises(InputError, match="no capital"):
         casing((train, dev, lower[0]), np.random.default_rng(0), TINY)
@@ -320,13 +342,13 @@ def test_text_without_capitals_restores_none():
 
 def test_the_same_seed_gives_the_same_findings():
     quick = TINY.model_copy(update={"epochs": 1})
-    first, again, other = (casing(parts_of(60), np.random.default_rng(s), quick, draws=100) for s in (1, 1, 2))
+    first, again, other = (casing(parts_of(60), np.random.default_rng(s), quick) for s in (1, 1, 2))
     assert first == again
     assert first != other
 
 
 def test_findings_hold_no_word():
-    found = casing(parts_of(60), np.random.default_rng(0), TINY.model_copy(update={"epochs": 1}), draws=100)
+    found = casing(parts_of(60), np.random.default_rng(0), TINY.model_copy(update={"epochs": 1}))
     said = json.dumps([f.as_dict() for f in found])
     assert not [name for name in NAMES if name in said]
 
@@ -343,7 +365,7 @@ def files(tmp_path):
 
 def test_command(files, capsys):
     arguments = ["evaluate", "casing", str(files / "train.txt"), "--size", "tiny", "--epochs", "1", "--seed", "3"]
-    arguments += ["--hidden", "8", "--draws", "100"]
+    arguments += ["--hidden", "8"]
     assert main([*arguments, "--json", "-", "--quiet"]) == 0
     said = capsys.readouterr()
     findings = json.loads(said.out)["findings"]
@@ -379,6 +401,6 @@ def test_real_sentences(real_data, tmp_path):
     lines = read_lines(real_data("casing/wiki_sentences.txt.gz"))
     assert len(lines) == 12_363
     parts = [Lines(n, lines.lines[a:b]) for n, a, b in (("train", 0, 900), ("dev", 900, 940), ("test", 940, 1000))]
-    own, usual, *_ = casing(tuple(parts), np.random.default_rng(0), TINY, draws=100)
+    own, usual, *_ = casing(tuple(parts), np.random.default_rng(0), TINY)
     assert own.value > 0.05
     assert 0.2 < usual.value < 0.7

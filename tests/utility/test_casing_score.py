@@ -13,7 +13,7 @@ from clinveil.errors import InputError
 from clinveil.utility.casing.characters import NEWLINE, UNKNOWN, Characters, upper_of
 from clinveil.utility.casing.floor import dealt_anew, restore_usual, usual_casings
 from clinveil.utility.casing.lines import Lines, read_lines, split_lines
-from clinveil.utility.casing.score import count_words, score
+from clinveil.utility.casing.score import by_owner, count_words, score
 
 any_text = st.text(max_size=30)
 
@@ -26,7 +26,8 @@ def test_score_by_hand():
     assert counts.tolist() == [[2, 3, 3, 3, 5], [0, 0, 0, 3, 3], [1, 2, 2, 2, 3]]
     found = score(counts)
     assert found == pytest.approx((3 / 5, 3 / 5, 3 / 5, 8 / 11))
-    assert score(counts, np.array([2, 0, 1])) == pytest.approx((5 / 8, 5 / 8, 5 / 8, 8 / 13))
+    assert by_owner(counts, ["q", "p", "q"]).tolist() == [[0, 0, 0, 3, 3], [3, 5, 5, 5, 8]]
+    assert by_owner(counts, None) is counts
 
 
 def test_precision_and_recall_differ():

@@ -57,7 +57,9 @@ def test_positive_control_nothing_changed_nothing_lost():
     assert found["_loss", None].value == found["_loss", None].low == found["_loss", None].high == 0.0
     assert 0.85 < original.low < original.value <= original.high  # all right, and yet some doubt
     assert original.control < 0.55 and original.chance == pytest.approx(0.5 / 3, abs=0.02)
-    assert original.detail["train"] + original.detail["test"] == 240 == original.detail["notes"]
+    assert original.detail["test"] == original.n == 240 == original.detail["notes"]  # each note is tested once
+    assert original.detail["folds"] == 5 and original.detail["train"] == 192
+    assert original.control_kind == "negative" and original.unit == "test notes"
     assert found["_accuracy", "original"].chance == pytest.approx(1 / 3, abs=0.02)
 
 
@@ -89,6 +91,40 @@ def test_missing_labels_and_small_classes_are_left_out_and_counted():
     assert found.detail["without_label"] == 2 and found.detail["classes_too_small"] == 1
     assert found.detail["notes_of_small_classes"] == 1 and found.detail["classes"] == 3
     assert found.detail["notes"] == 240
+
+
+def many_classes():
+    """Two classes of 100 notes and 30 of 4: 120 notes that no class of its own could measure."""
+    rng = np.random.default_rng(7)
+    labels = ["heart"] * 100 + ["lung"] * 100 + [f"rare{i}" for i in range(30) for _ in range(4)]
+    words_of = {"heart": OWN["heart"], "lung": OWN["lung"]}
+    texts = [" ".join([*rng.choice(SHARED, 20), *rng.choice(words_of.get(la, OWN["skin"]), 3)]) for la in labels]
+    return [(f"n{i}", f"p{i}", text, label) for i, (text, label) in enumerate(zip(texts, labels, strict=True))]
+
+
+def test_small_classes_are_merged_so_that_all_notes_are_measured():
+    rows = many_classes()
+    found = figures(rows, rows)["", "original"]
+    assert found.n == len(rows) == 320
+    kept = ("classes", "classes_in_notes", "classes_merged", "notes_share")
+    assert [found.detail[k] for k in kept] == [3, 32, 30, 1.0]
+    assert found.value > 0.9
+
+
+def test_folds_say_how_far_splits_differ():
+    rows = corpus(labels=("heart", "lung", "skin"))
+    found = figures(rows, random_words(rows))
+    for finding in (found["", "released"], found["_loss", None]):
+        low, high = finding.detail["fold_lowest"], finding.detail["fold_highest"]
+        assert low < finding.value < high and finding.detail["fold_sd"] > 0
+    same = figures(rows, rows)["_loss", None]
+    assert same.detail["fold_sd"] == same.detail["fold_highest"] == 0.0
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    rows = corpus()
+    shuffled = [rows[i] for i in np.random.default_rng(9).permutation(len(rows))]
+    assert figures(rows, random_words(rows))["", "original"] == figures(shuffled, random_words(rows))["", "original"]
 
 
 @pytest.mark.parametrize("labels", [("heart",), ("skin", "skin")])

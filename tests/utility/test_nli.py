@@ -61,7 +61,7 @@ def one(findings, series):
 
 def measured(pairs, settings=SMALL, seed=0, words=WORDS):
     rng = np.random.default_rng(seed)
-    return nli(vectors_of(words), nli_parts(pairs, None, None, rng), rng, settings, draws=200)
+    return nli(vectors_of(words), nli_parts(pairs, None, None, rng), rng, settings)
 
 
 def test_rows_of_tokens_by_hand():
@@ -222,6 +222,16 @@ def test_gain_is_the_paired_difference():
     assert "id3" not in json.dumps([f.as_dict() for f in (own, floor, gain)])
 
 
+def test_seeds_stand_beside_the_interval_and_not_in_it():
+    """Two seeds drawn anew are one of them twice in half of the draws; pairs of one premise are one unit."""
+    own, _, gain = measured(colours(300), SMALL.model_copy(update={"epochs": 3, "seeds": 2}))
+    for found in (own, gain):
+        assert "premises" in found.method and "of the mean of these seeds" in found.method
+        assert found.detail["seed_lowest"] <= found.value <= found.detail["seed_highest"]
+        assert found.unit == "test pairs" and found.low <= found.value <= found.high
+    assert (own.chance_is, own.control_kind) == ("majority label", "negative")
+
+
 def test_sentences_that_training_holds_are_warned_of():
     pairs = colours(100)
     shared = SentencePairs("x.csv", pairs.premises, [("the", "same")] * 100, pairs.labels)
@@ -243,7 +253,7 @@ def files(tmp_path):
 
 def test_command(files, capsys):
     arguments = ["evaluate", "nli", str(files / "v"), "--train", str(files / "train.csv"), "--seeds", "1"]
-    arguments += ["--hidden", "8", "--epochs", "2", "--draws", "100", "--seed", "3"]
+    arguments += ["--hidden", "8", "--epochs", "2", "--seed", "3"]
     assert main([*arguments, "--json", "-"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [f["measure"] for f in said["findings"]] == ["utility.nli", "utility.nli", "utility.nli_gain"]

@@ -1,4 +1,4 @@
-"""Perplexity and bits a character by hand; what is not known is charged; patients are drawn anew, not notes."""
+"""Perplexity and bits a character by hand; what is not known is charged; patients are the unit, not notes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats as scipy_stats
 
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
@@ -26,10 +27,9 @@ def notes_of(*texts, patients=None):
     return PlainNotes(texts, names, tuple(patients or names))
 
 
-def found(model, notes, control=None, seed=0, **more):
+def found(model, notes, control=None, **more):
     fits = [None if one is None else fit_of(one, encode(notes.texts, one.vocabulary)) for one in (model, control)]
-    rng = np.random.default_rng(seed)
-    return perplexity_findings(model, fits[0], notes, "test", rng, control=fits[1], more=more)
+    return perplexity_findings(model, fits[0], notes, "test", control=fits[1], more=more)
 
 
 def test_unknown_words_by_hand():
@@ -79,10 +79,10 @@ def test_a_unigram_beside_it_is_charged_alike():
     perplexity, bits = found(trained, notes, control=EVEN)
     assert perplexity.control == pytest.approx(5)
     assert bits.control == pytest.approx(found(EVEN, notes)[1].value)
-    assert bits.detail["control_is"] == "a unigram of the same notes"
+    assert bits.control_is == "a unigram of the same notes"
     own = found(trained, notes, control=None, control_is="none, and why")[0]
     assert own.control is None
-    assert own.detail["control_is"] == "none, and why"
+    assert own.control_is == "none, and why"
 
 
 def test_byte_pairs_know_every_word():
@@ -160,35 +160,37 @@ def test_a_vocabulary_cannot_win_by_not_knowing(name, request):
     assert bits[-1] > 4.5
 
 
-def test_patients_are_drawn_anew_and_not_notes():
-    """Two patients, each of one kind of note: an interval of eight notes would be far narrower."""
+def test_patients_are_left_out_and_not_notes():
+    """Two patients, each of one kind of note: an interval of eight notes is far narrower."""
     vocabulary = WordVocabulary(["a", "b"])
     model = Unigram(vocabulary, np.array([0, 0, 0, 900, 0]))
     texts, patients = ["a a a a"] * 4 + ["b b b b"] * 4, ["p"] * 4 + ["q"] * 4
     two = found(model, notes_of(*texts, patients=patients))
     eight = found(model, notes_of(*texts))
-    ends = [found(model, notes_of(text))[0].value for text in (texts[0], texts[-1])]
-    assert (two[0].low, two[0].high) == pytest.approx(sorted(ends))
+    logs = np.log([found(model, notes_of(text))[0].value for text in (texts[0], texts[-1])])
+    assert (two[0].low, two[0].high) == pytest.approx(
+        np.exp(scipy_stats.t.interval(0.95, 1, logs.mean(), scipy_stats.sem(logs)))
+    )
     assert two[0].value == pytest.approx(eight[0].value)
     for wide, narrow in zip(two, eight, strict=True):
         assert wide.high - wide.low > narrow.high - narrow.low
-        assert (wide.n, wide.detail["unit"], wide.detail["notes"]) == (2, "patients", 8)
-        assert (narrow.n, narrow.detail["unit"], narrow.detail["notes"]) == (8, "notes", 8)
-        assert wide.detail["interval"] == "bootstrap over patients, 95 %"
-        assert narrow.detail["interval"] == "bootstrap over notes, 95 %"
+        assert (wide.n, wide.unit, wide.detail["notes"]) == (2, "patients", 8)
+        assert (narrow.n, narrow.unit, narrow.detail["notes"]) == (8, "notes", 8)
+        assert wide.method == "jackknife over patients on the log scale, t, 95 %"
+        assert narrow.method == "jackknife over notes on the log scale, t, 95 %"
 
 
 def test_a_note_without_a_patient_is_its_own():
     rows = [("n1", "p", "a b"), ("n2", "p", "b"), ("n3", None, "a"), ("n4", None, "b a")]
     one = found(EVEN, read_notes(memory_corpus(rows), prepared=True))[0]
-    assert (one.n, one.detail["unit"]) == (3, "patients")
+    assert (one.n, one.unit) == (3, "patients")
 
 
 def test_one_patient_has_no_interval():
     for one in found(EVEN, notes_of("a b", "b x", patients=["p", "p"])):
         assert one.low is None
         assert one.high is None
-        assert one.detail["interval"].startswith("none")
+        assert one.method.startswith("none")
 
 
 def test_the_order_of_notes_and_names_of_patients_change_no_value():

@@ -156,7 +156,7 @@ def test_planted_truth_is_found_and_the_control_is_at_chance():
     found = one(similarity(vectors, pairs, np.random.default_rng(1)))
     assert found.low > 0.6
     assert found.value == pytest.approx(scipy.stats.pearsonr(pair_similarities(vectors, pairs), pairs.scores)[0])
-    assert found.detail["p"] == 1e-3
+    assert found.p == 1e-3
     assert abs(found.control) < 0.1
     assert found.chance == 0
 

@@ -245,3 +245,10 @@ def test_the_digest_names_the_table(table):
     other = Neighbours(swapped, table.similarities, table.eligible)
     assert table_digest(other) != table_digest(table)
     assert len(table_digest(table)) == 64
+
+
+def test_the_arrays_are_read_only():
+    vectors = Vectors(["a", "b", "c"], np.eye(3, dtype=np.float32), np.array([3, 2, 1]), np.array([2, 1, 1]))
+    table = neighbours(vectors, 1, eligible=np.ones(3, dtype=np.bool_), threads=1, seed=0)
+    held = [vectors.matrix, vectors.counts, vectors.patients, table.ids, table.similarities, table.eligible]
+    assert not any(array.flags.writeable for array in held)

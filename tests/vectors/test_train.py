@@ -16,7 +16,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.errors import InputError
 from clinveil.settings import VectorSettings
 from clinveil.vectors import train as room
-from clinveil.vectors.sentences import BATCH_TOKENS, sentence_file
+from clinveil.vectors.sentences import BATCH_TOKENS, sentence_file, token_lines, whole_note
 from clinveil.vectors.train import train
 
 SMALL = VectorSettings(dim=16, epochs=3)
@@ -189,16 +189,16 @@ def test_every_batch_that_gensim_cuts_ends_at_a_filler(lengths, tmp_path_factory
     scratch = tmp_path_factory.mktemp("scratch")
     texts = [" ".join(["ab"] * length) for length in lengths]
     with sentence_file(corpus_of(texts), scratch) as sentences:
-        lines = [line.split() for line in sentences.path.read_text().split("\n")]
+        lines = [line.split() for line in sentences.path.read_bytes().split(b"\n")]
         assert sentences.path.stat().st_mode & 0o777 == 0o600
         assert sentences.n_tokens == sum(lengths)
     batch = real = 0
     for line in lines:
         batch += len(line)
-        real += line.count("ab")
+        real += line.count(b"ab")
         assert real <= BATCH_TOKENS
         if batch > BATCH_TOKENS:
-            assert set(line) == {"0"}
+            assert set(line) == {b"\xff"}  # stands in no text that is UTF-8
             batch = real = 0
     assert list(scratch.iterdir()) == []
 
@@ -232,3 +232,43 @@ def test_odd_unicode_words_are_trained(tmp_path):
     texts = ["жар боль", "josé\u00a0café\u2028naïve", "中文 боль", "a\u0085b"] * 30
     vectors = train(corpus_of(texts), VectorSettings(dim=4), seed=1, workers=1, scratch=tmp_path)
     assert set(vectors.words) == {"жар", "боль", "josé", "café", "naïve", "中文", "a", "b"}
+
+
+def test_token_lines_keep_case_numbers_and_placeholders_and_stop_at_line_ends():
+    text = "Pain : 0 of <unk>\n\n<deidentified> has pain ."
+    assert token_lines(text) == [["Pain", ":", "0", "of", "<unk>"], ["<deidentified>", "has", "pain", "."]]
+    assert whole_note(text) == [["pain", "of", "unk", "deidentified", "has", "pain"]]
+
+
+def test_vectors_of_token_lines(tmp_path):
+    """0 is a token like any other; without lines, all is in lower case and without numbers."""
+    texts = ["Left 0\nright <unk>"] * 200
+    vectors = train(corpus_of(texts), SMALL, seed=1, workers=1, scratch=tmp_path, split=token_lines)
+    counted = dict(zip(vectors.words, vectors.counts.tolist(), strict=True))
+    assert counted == dict.fromkeys(("0", "<unk>", "Left", "right"), 200)
+    assert set(train(corpus_of(texts), SMALL, seed=1, workers=1, scratch=tmp_path).words) == {"left", "right", "unk"}
+
+
+def test_no_window_crosses_a_line(monkeypatch, tmp_path):
+    """Lines of one token each give a window nothing to train on; the same tokens in one line do."""
+    from gensim.models import Word2Vec
+
+    before, original = [], Word2Vec.train
+
+    def listening(self, *args, **kwargs):
+        before.append(self.wv.vectors.copy())
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(Word2Vec, "train", listening)
+    monkeypatch.setattr(room, "_model", without_subsampling(room._model))
+    moved, how = [], VectorSettings(algorithm="skipgram", dim=4, epochs=2)
+    for text in ("One\ntwo\nOne\ntwo", "One two One two"):
+        vectors = train(corpus_of([text] * 50), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)
+        moved.append(bool((vectors.matrix != before[-1]).any()))
+    assert moved == [False, True]
+
+
+def test_glove_of_lines_is_refused(tmp_path):
+    how = VectorSettings(algorithm="glove", dim=4, min_count=1)
+    with pytest.raises(InputError, match="whole notes only"):
+        train(corpus_of(synonym_texts(5)), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)

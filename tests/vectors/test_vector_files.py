@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from clinveil.errors import InputError, UsageError
+from clinveil.outputs import Maker
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
+
+MAKER = Maker("test")
 
 WORDS = ["pain", "josé", "a\u0085b", "a\u2028b", "a\u00a0b", "中文", "New_York", "don't", "\u200b", "\t", "e\u0301"]
 MATRIX = np.random.default_rng(0).standard_normal((len(WORDS), 5)).astype(np.float32)
@@ -74,13 +77,13 @@ def test_any_finite_numbers_and_any_words_come_back(words, data, name, tmp_path_
 
 @pytest.mark.parametrize("name", ["v", "v.vec", "v.bin"])
 def test_only_the_owner_reads_them_and_a_taken_place_is_refused(tmp_path, name):
-    save_vectors(full(), tmp_path / name)
+    save_vectors(full(), tmp_path / name, maker=MAKER)
     items = [tmp_path / name, *(tmp_path / name).glob("*")]
     assert {item.stat().st_mode & 0o777 for item in items if item.is_file()} == {0o600}
     assert {item.stat().st_mode & 0o777 for item in items if item.is_dir()} <= {0o700}
     with pytest.raises(UsageError, match="already"):
         save_vectors(full(), tmp_path / name)
-    save_vectors(Vectors(["ab", "cd"], np.eye(2, dtype=np.float32)), tmp_path / name, force=True)
+    save_vectors(Vectors(["ab", "cd"], np.eye(2, dtype=np.float32)), tmp_path / name, force=True, maker=MAKER)
     assert list(load_vectors(tmp_path / name).words) == ["ab", "cd"]
     assert [item.name for item in tmp_path.iterdir()] == [name]
 

@@ -113,27 +113,45 @@ class _Model:
     @property
     def detail(self) -> dict[str, Any]:
         kept = "name frequency and number of diagnoses" if self.groups.frequency is not None else "number of diagnoses"
-        return {"metric": self.metric, "unit": "patients", "strata": len(self.parts), "strata_of": kept}
+        return {"metric": self.metric, "strata": len(self.parts), "strata_of": kept}
+
+
+# What the mean distances and the signed ranks are of, and what stands beside them.
+_BESIDE: dict[str, Any] = {
+    "unit": "patients",
+    "method": BOOTSTRAP,
+    "chance_is": EXPECTED,
+    "control_is": SWAPPED,
+    "control_kind": "negative",
+}
 
 
 def _nothing(measure: str, n: int, why: str, **detail: Any) -> Finding:
-    return Finding(measure, None, n, source=PAPER, detail={**detail, "unit": "patients", "why": why})
+    return Finding(measure, None, n, source=PAPER, unit="patients", detail={**detail, "why": why})
 
 
 def _coverage(found: Groups, tested: Groups) -> Finding:
     everyone = found.left_out["patients"]
     detail: dict[str, Any] = {
-        "unit": "patients",
-        "count": len(tested),
         "why": "a count: nothing is guessed here, so there is no chance and no control",
-        "interval": "exact, no sampling",
         "diagnoses": len(found.codes),
         "never_given": int((tested.has.sum(axis=0) == 0).sum()),
-        "question": "For how many of these patients can the vectors be tested at all, and what was left out?",
         **found.left_out,
     }
     share = len(tested) / everyone
-    return Finding("attack.association_coverage", share, everyone, None, share, share, source=PAPER, detail=detail)
+    return Finding(
+        "attack.association_coverage",
+        share,
+        everyone,
+        low=share,
+        high=share,
+        source=PAPER,
+        detail=detail,
+        unit="patients",
+        count=len(tested),
+        method="exact, no sampling",
+        question="For how many of these patients can the vectors be tested at all, and what was left out?",
+    )
 
 
 def _population(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
@@ -151,18 +169,27 @@ def _means(
         centre = float((swapped.expected_absolute if absolute else swapped.expected).mean())
         detail: dict[str, Any] = {
             **model.detail,
-            "p": _two_sided(float(values.mean()), null, centre),
             "permutations": len(null),
             "mean_distance": float(model.far.mean()),
-            "interval": BOOTSTRAP,
-            "chance": EXPECTED,
-            "control": SWAPPED,
-            "question": "Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of "
-            "patients with as many diagnoses?",
         }
         name = "attack.association_absolute" if absolute else "attack.association_difference"
         ends = _mean_interval(values, rng)
-        yield Finding(name, values.mean(), len(values), None, *ends, centre, other.mean(), f"{PAPER}, Table 2", detail)
+        yield Finding(
+            name,
+            values.mean(),
+            len(values),
+            None,
+            *ends,
+            centre,
+            other.mean(),
+            f"{PAPER}, Table 2",
+            detail,
+            p=_two_sided(float(values.mean()), null, centre),
+            p_is="names permuted over patients alike in name frequency and diagnoses, two-sided",
+            question="Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of "
+            "patients with as many diagnoses?",
+            **_BESIDE,
+        )
 
 
 def _mean_interval(values: Doubles, rng: Generator) -> tuple[float, float]:
@@ -180,13 +207,8 @@ def _wilcoxon(model: _Model, own: Doubles, control: Doubles, rng: Generator) -> 
     others = [differences(model.far[order], model.groups.has) for order in orders]
     detail = {
         **model.detail,
-        "p": wilcoxon_p(own),
         "in_minus_out": float(own.mean()),
         "rejected_with_names_permuted": float(np.mean([wilcoxon_p(other) <= LEVEL for other in others])),
-        "interval": BOOTSTRAP,
-        "chance": EXPECTED + f", {WILCOXON_CONTROLS} of them",
-        "control": SWAPPED,
-        "question": "Do names lie farther from own diagnoses than from others', if patients were independent?",
         "warning": "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between "
         "name and diagnosis; see how often it does so with names permuted (rejected_with_names_permuted)",
     }
@@ -200,6 +222,10 @@ def _wilcoxon(model: _Model, own: Doubles, control: Doubles, rng: Generator) -> 
         rank_biserial(control),
         f"{PAPER}, Experiment 2a; effect size: Kerby 2014, Compr. Psychol. 3:1",
         detail,
+        p=wilcoxon_p(own),
+        p_is="signed ranks, as if patients were independent",
+        question="Do names lie farther from own diagnoses than from others', if patients were independent?",
+        **{**_BESIDE, "chance_is": f"{EXPECTED}, {WILCOXON_CONTROLS} of them"},
     )
 
 
@@ -222,14 +248,16 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
             **model.detail,
             "below": threshold,
             "label": f"names seen fewer than {threshold:,} times" if threshold else "all names",
-            "interval": BOOTSTRAP,
-            "chance": EXPECTED,
-            "control": SWAPPED,
-            "question": "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?",
         }
         value, chance, other = (float(x[below].mean()) for x in (own, swapped.expected, control))
-        points.append(Finding(measure, value, seen, None, *ends, chance, other, f"{PAPER}, Figure 3", detail))
+        point = Finding(
+            measure, value, seen, None, *ends, chance, other, f"{PAPER}, Figure 3", detail, question=_RARER, **_BESIDE
+        )
+        points.append(point)
     return points
+
+
+_RARER = "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?"
 
 
 def over_models(findings: Sequence[Finding]) -> list[Finding]:
@@ -239,11 +267,11 @@ def over_models(findings: Sequence[Finding]) -> list[Finding]:
     """
     families: dict[tuple[str, object], list[int]] = {}
     for place, finding in enumerate(findings):
-        if isinstance(finding.detail.get("p"), float):
+        if finding.p is not None:
             families.setdefault((finding.measure, finding.detail.get("series")), []).append(place)
     adjusted = list(findings)
     for places in families.values():
-        values = holm([float(findings[place].detail["p"] or 0.0) for place in places])
+        values = holm([findings[place].p or 0.0 for place in places])
         for place, value in zip(places, values.tolist(), strict=True):
             detail = {**findings[place].detail, "p_over_models": value, "models": len(places)}
             adjusted[place] = replace(findings[place], detail=detail)

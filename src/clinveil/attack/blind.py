@@ -1,6 +1,6 @@
 """The blind attacker: a bag of words, labelled notes of both sides, and no model.
 
-Where he tells members from non-members, the two sides differ by themselves, and no membership figure means anything.
+Where they tell members from non-members, the two sides differ by themselves, and no membership figure means anything.
 Ridge regression on word counts in its dual form: the notes' inner products are taken once, so that who is a member can
 be permuted hundreds of times, and the interval is that of the permutations. A bootstrap over patients alone, with the
 folds held fast, missed 0.5 in one of six random splits.
@@ -34,15 +34,15 @@ def blind_membership(
     """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
 
     Each patient is scored by what was fitted to the notes of other patients (folds by patient: with a patient's notes
-    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of his
+    on both sides it would recognise the patient, 0.97 with no signal at all). A patient's score is the mean of their
     notes' ranks within their fold.
 
     Args:
         texts, patients, members: of each note. All pairs of notes are held: 130 MB for 4,000.
 
     Returns:
-        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and `p`
-        in the detail is two-sided.
+        `attack.membership_blind`; its interval is as wide as the AUC strays when members are drawn at random, and its P
+        is two-sided.
 
     Raises:
         InputError: fewer patients than folds on one side.
@@ -60,10 +60,24 @@ def blind_membership(
     below, above = np.quantile(null, [0.025, 0.975])
     low, high = max(0.0, value - max(0.0, above - 0.5)), min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
-    detail: dict[str, Any] = {"unit": "patients", "members": n_members, "non_members": member.size - n_members}
-    detail |= {"folds": FOLDS, "p": p, "permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
-    detail["interval"] = "as far as it strays when members are drawn at random, 95 %"
-    return Finding("attack.membership_blind", value, member.size, "lower", low, high, 0.5, None, SOURCE, detail)
+    detail: dict[str, Any] = {"members": n_members, "non_members": member.size - n_members}
+    detail |= {"folds": FOLDS, "permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
+    return Finding(
+        "attack.membership_blind",
+        value,
+        member.size,
+        "lower",
+        low,
+        high,
+        0.5,
+        source=SOURCE,
+        detail=detail,
+        unit="patients",
+        p=p,
+        p_is="members drawn at random, two-sided",
+        method="as far as it strays when members are drawn at random, 95 %",
+        chance_is="an attacker who orders patients at random",
+    )
 
 
 def _scores(texts: Sequence[str], patient: NDArray[np.int64], sides: NDArray[np.bool_], rng: Generator) -> Scores:

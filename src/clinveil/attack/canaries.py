@@ -1,8 +1,9 @@
 """Canaries: invented secrets planted in an audit copy of the training notes, and how far a model remembers them.
 
 A canary is a fixed beginning and a secret drawn at random from a known space. After training, the model's probability
-of the planted secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Canaries
-that were drawn but never planted are the control: whatever they score is chance. They belong in an audit run, never in
+of the planted secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Equal
+probabilities are ranked at random: a text that knows no secret gives nearly all of them one and the same. Secrets that
+were drawn but never planted are the control: whatever they score is chance. Canaries belong in an audit run, never in
 the run whose notes are shared.
 
 Source: Carlini et al. 2019, The Secret Sharer, section 4; paper C plants nothing.
@@ -23,12 +24,19 @@ from clinveil.attack.common_runs import BREAK, Automaton, Numbering
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, clopper_pearson
+from clinveil.stats import clopper_pearson, t_interval
 from clinveil.tokens import words
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
+UNPLANTED = 200  # secrets of each family: scoring them is cheap, and 3 would be no control
 ALIKE = "an interval of exposures that are all alike; at the ceiling it has no upper end"
+BY_T = "t over canaries, 95 %"
+# Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 % with 5.
+FEW = f"{BY_T} nominal; 88 to 91 % simulated for fewer than 20, for exposures are skewed"
+P_IS = "as many canaries never planted have this mean exposure or more (gamma, an upper bound)"
+CHANCE_IS = "a secret never planted, its rank among the references uniform"
+CONTROL_IS = "secrets never planted"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
 Score = Callable[[Sequence[str]], NDArray[np.float64]]  # texts -> log-probability of each (natural log)
 
@@ -93,10 +101,16 @@ class Canary:
 
 
 def invent(
-    families: Sequence[Family], rng: Generator, *, repeats: Sequence[int] = REPEATS, each: int = 5
+    families: Sequence[Family],
+    rng: Generator,
+    *,
+    repeats: Sequence[int] = REPEATS,
+    each: int = 5,
+    unplanted: int = UNPLANTED,
 ) -> list[Canary]:
-    """`each` canaries of every family for each number of repeats, and as many that are never planted."""
-    wanted = [(family, n) for family in families for n in (0, *repeats) for _ in range(each)]
+    """`each` canaries of every family for each number of repeats, and `unplanted` that are never planted."""
+    counts = [(0, unplanted), *((n, each) for n in repeats)]
+    wanted = [(family, n) for family in families for n, many in counts for _ in range(many)]
     return [Canary(family, family.draw(1, rng)[0], n) for family, n in wanted]
 
 
@@ -135,24 +149,36 @@ def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Itera
         yield batch.set_column(at, batch.schema.field(at), pa.array(texts, type=batch.schema.field(at).type))
 
 
+def expected_exposure(references: int = REFERENCES) -> float:
+    """Mean exposure in bits of a secret never planted, exactly: its rank is uniform over 1 to references + 1.
+
+    For 1,000 references 1.436; 1 / ln 2 = 1.443 in the limit.
+    """
+    return float(np.mean(np.log2(references + 1) - np.log2(np.arange(1, references + 2))))
+
+
 def exposures(
     canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES
 ) -> NDArray[np.float64]:
-    """(n_canaries,) exposure in bits: log2 |R| - log2 rank, ties to the canary's harm, R fresh draws and the canary.
+    """(n_canaries,) exposure in bits: log2 |R| - log2 rank, R `references` fresh draws and the canary.
 
-    At most log2(references + 1), about 10 bits for 1,000; a never-planted canary has 1.44 bits on average.
+    The rank is 1 + how many references score more + a uniform draw from 0 to how many score the same. Exposure is at
+    most log2(references + 1), about 10 bits for 1,000; of secrets never planted the mean is `expected_exposure`.
 
     Raises InputError for scores that are no numbers.
     """
     found = np.empty(len(canaries))
     for family in {canary.family.name: canary.family for canary in canaries}.values():
-        drawn = score([family.text(secret) for secret in family.draw(references, rng)])
         rows = [i for i, canary in enumerate(canaries) if canary.family.name == family.name]
-        own = score([canaries[i].text for i in rows])
-        if not (np.isfinite(drawn).all() and np.isfinite(own).all()):
+        fresh = [family.text(secret) for secret in family.draw(references, rng)]
+        # In one call: what is equally likely must come out equal to the last bit.
+        scored = score([*fresh, *(canaries[i].text for i in rows)])
+        if not np.isfinite(scored).all():
             raise InputError("the model gives a canary no probability")
-        rank = 1 + references - np.searchsorted(np.sort(drawn), own, side="right")
-        found[rows] = np.log2(references + 1) - np.log2(rank)
+        drawn, own = np.sort(scored[:references]), scored[references:]
+        greater = references - np.searchsorted(drawn, own, side="right")
+        equal = references - greater - np.searchsorted(drawn, own, side="left")
+        found[rows] = np.log2(references + 1) - np.log2(1 + greater + rng.integers(0, equal, endpoint=True))
     return found
 
 
@@ -191,42 +217,79 @@ def canary_findings(
         references: of `exposures`: what ranks before all of them may be exposed further; the detail counts such.
     """
     found: list[Finding] = []
+    often = np.array([canary.repeats for canary in canaries])
     for family in dict.fromkeys(canary.family.name for canary in canaries):
         rows = np.array([canary.family.name == family for canary in canaries])
-        often = np.array([canary.repeats for canary in canaries])
-        control = rows & (often == 0)
+        never = rows & (often == 0)
         for n in sorted(set(often[rows].tolist()) - {0}):
             these = rows & (often == n)
-            more = {**(detail or {}), "family": family, "repeats": n, "unit": "canaries", "control_is": "never planted"}
-            more["references"] = references
-            found += _one(bits, taken, these, control, more, rng)
+            more = {**(detail or {}), "family": family, "repeats": n, "unplanted": int(never.sum())}
+            found += [
+                _exposure(bits[these], bits[never], references, more),
+                _extraction(taken[these], taken[never], more),
+            ]
     return found
 
 
-def _one(
-    bits: NDArray[np.float64],
-    taken: NDArray[np.bool_],
-    these: NDArray[np.bool_],
-    control: NDArray[np.bool_],
-    detail: dict[str, Any],
-    rng: Generator,
-) -> Iterator[Finding]:
-    n, hits = int(these.sum()), int(taken[these].sum())
-    ends = bootstrap_clusters(bits[these], lambda values: float(values.mean()), rng)
-    alike = float(np.ptp(bits[these])) == 0  # one canary, or all at the ceiling: a bootstrap is a point
-    own = {"why": ALIKE} if alike else {"interval": "bootstrap over canaries, 95 %"}
-    own |= _ceiling(bits[these], int(detail["references"]))
-    bare = float(bits[control].mean()) if control.any() else None
-    more = {**detail, "scale": "bits", "most": float(bits[these].max()), **own}
-    # Of a uniform rank among R: the mean of -log2 U is 1 / ln 2.
-    chance = float(1 / np.log(2))
-    low, high = (None, None) if alike else ends
-    mean = float(bits[these].mean())
-    yield Finding("attack.canary_exposure", mean, n, "lower", low, high, chance, bare, SOURCE, more)
+def _exposure(
+    bits: NDArray[np.float64], never: NDArray[np.float64], references: int, detail: dict[str, Any]
+) -> Finding:
+    n, most = bits.size, float(np.log2(references + 1))
+    more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
+    more |= _ceiling(bits, references)
+    low, high, method = None, None, ""
+    if float(np.ptp(bits)) == 0:  # one canary, or all at the ceiling
+        more["why"] = ALIKE
+    else:
+        ends, method = t_interval(bits), FEW if n < 20 else BY_T
+        low, high = max(0.0, ends.low), min(most, ends.high)
+    return Finding(
+        "attack.canary_exposure",
+        float(bits.mean()),
+        n,
+        "lower",
+        low,
+        high,
+        expected_exposure(references),
+        float(never.mean()) if never.size else None,
+        SOURCE,
+        more,
+        unit="canaries",
+        p=_no_exposure_p(bits),
+        p_is=P_IS,
+        method=method,
+        chance_is=CHANCE_IS,
+        control_is=CONTROL_IS,
+        control_kind="negative",
+    )
+
+
+def _no_exposure_p(bits: NDArray[np.float64]) -> float:
+    """P of such a sum where nothing is remembered: -log2 of a uniform is at least the exposure of a uniform rank."""
+    from scipy.special import gammaincc
+
+    return float(gammaincc(bits.size, float(bits.sum()) * np.log(2)))
+
+
+def _extraction(taken: NDArray[np.bool_], never: NDArray[np.bool_], detail: dict[str, Any]) -> Finding:
+    n, hits = taken.size, int(taken.sum())
     low, high = clopper_pearson(hits, n)
-    missed = float(taken[control].mean()) if control.any() else None
-    more = {**detail, "interval": "exact over canaries (Clopper-Pearson), 95 %"}
-    yield Finding("attack.canary_extraction", hits / n, n, "lower", low, high, None, missed, SOURCE, more)
+    return Finding(
+        "attack.canary_extraction",
+        hits / n,
+        n,
+        "lower",
+        low,
+        high,
+        control=float(never.mean()) if never.size else None,
+        source=SOURCE,
+        detail=detail,
+        unit="canaries",
+        count=hits,
+        method="exact over canaries (Clopper-Pearson), 95 %",
+        control_is=CONTROL_IS,
+        control_kind="negative",
+    )
 
 
 def _ceiling(bits: NDArray[np.float64], references: int) -> dict[str, Any]:

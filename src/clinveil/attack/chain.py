@@ -191,8 +191,6 @@ class _Steps:
                 **detail,
                 "label": f"{detail['direction']}, A@{top}",
                 "top": top,
-                "chance": "the guesses for other reconstructed patients",
-                "control": "the guesses of reconstructed patients, permuted once",
                 "claims": len(guesses),
                 "claims_right": right / len(guesses) if len(guesses) else 0.0,
             }
@@ -214,20 +212,25 @@ class _Steps:
         control: float | None,
         detail: dict[str, Any],
     ) -> Finding:
-        detail = {**detail, "series": series, "unit": "patients", "question": _ASKED[series]}
+        detail = {**detail, "series": series}
+        words: dict[str, Any] = {"unit": "patients", "question": _ASKED[series]}
         if not n:
-            return Finding(
-                "attack.chain", None, 0, "lower", source=SOURCE, detail={**detail, "why": "nobody came so far"}
-            )
-        detail |= {"count": count, "interval": "Clopper-Pearson over patients, 95 %"}
-        return Finding(
-            "attack.chain", count / n, n, "lower", *clopper_pearson(count, n), chance, control, SOURCE, detail
-        )
+            why = {**detail, "why": "nobody came so far"}
+            return Finding("attack.chain", None, 0, "lower", source=SOURCE, detail=why, **words)
+        if control is not None:
+            words |= {"chance_is": GUESSED, "control_is": PERMUTED, "control_kind": "negative"}
+        elif chance is not None:
+            words["chance_is"] = "as many pairs of name words drawn at random"
+        words |= {"count": count, "method": "Clopper-Pearson over patients, 95 %"}
+        ends = clopper_pearson(count, n)
+        return Finding("attack.chain", count / n, n, "lower", *ends, chance, control, SOURCE, detail, **words)
 
 
+GUESSED = "the guesses for other reconstructed patients"
+PERMUTED = "the guesses of reconstructed patients, permuted once"
 _ASKED = {
     MISSED: "Of how many patients did the remover leave the name in the notes?",
     NAMED: "Of how many of these does the attacker put two words of the name together?",
-    RIGHT: "Of how many of these does he then name a true diagnosis?",
-    ALL: "Of how many of all patients does he hold name and diagnosis?",
+    RIGHT: "Of how many of these do they then name a true diagnosis?",
+    ALL: "Of how many of all patients do they hold name and diagnosis?",
 }

@@ -147,6 +147,15 @@ def _runs(prefix: Ids, length: Ids, link: Ids, reach: Ids, order: NDArray[np.int
     return reach[prefix]
 
 
+def in_runs(runs: Ids, span: int) -> NDArray[np.bool_]:
+    """(n,) whether each position stands in a run of at least `span`, from the run that ends at each position."""
+    ends = np.flatnonzero(runs >= span)
+    change = np.zeros(runs.size + 1, dtype=np.int64)
+    np.add.at(change, ends - runs[ends] + 1, 1)
+    np.add.at(change, ends + 1, -1)
+    return np.cumsum(change[:-1]) > 0
+
+
 class Automaton:
     """All substrings of a text of word ids (BREAK between notes; runs do not cross it).
 

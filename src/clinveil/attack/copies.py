@@ -1,22 +1,24 @@
 """Copy scan: what synthetic notes repeat of the training notes, word for word, and what of other patients' notes.
 
-Two views, both exact. From the synthetic side: the share of its words that stand in runs of at least 10, 20 or 50 words
-which some training note holds. From the patients' side: the share of a patient's words that stand in such runs of the
-synthetic text, for patients trained on and for held-out patients alike; the difference is the copying that training
-did, whatever the sizes of the sets. Stock phrases are in both.
+Three views, all exact. From the synthetic side: the share of its words that stand in runs of at least 10, 20 or 50
+words which some training note holds. From the patients' side: the share of a patient's words that stand in such runs of
+the synthetic text, for patients trained on and for held-out patients alike; the difference is the copying that training
+did, whatever the sizes of the sets. Stock phrases are in both. And of how many patients words of their own, in no stock
+phrase, were copied (`own_copies`): what the gates of `clinveil synthesize` go by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attack.common_runs import BREAK, Automaton, Ids, Numbering
+from clinveil.attack.common_runs import BREAK, Automaton, Ids, Numbering, in_runs
+from clinveil.attack.own_copies import PIECE, Notes, own_copies, runs_finding, whole_finding
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.errors import InputError
 from clinveil.finding import Finding
@@ -27,7 +29,7 @@ UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
 PERMUTATIONS = 9_999
 Counts = NDArray[np.int64]
-MATCHED = {"control_is": "held-out patients; matched: about as many words of training patients as were held out"}
+MATCHED = "held-out patients; matched: about as many words of training patients as were held out"
 FEW = "fewer training than held-out words: all of them are taken, and the control had the better chance"
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
 
@@ -38,10 +40,12 @@ class _Side:
 
     Attributes:
         runs: (n_synthetic_words,). shared: (n_patients, n_spans + 1), words in long runs, and all words.
+        notes: the words themselves, by id.
     """
 
     runs: Ids
     shared: NDArray[np.int64]
+    notes: Notes = field(repr=False)
 
 
 def copies(
@@ -54,7 +58,7 @@ def copies(
 
     Args:
         synthetic: the notes to share; all are held in memory, about 130 bytes a word.
-        training, held_out: the patients the model saw, and others like them; streamed.
+        training, held_out: the patients the model saw, and others like them; about 50 bytes a word.
         spans: lengths of run that count as copied, in words.
 
     Returns:
@@ -63,6 +67,8 @@ def copies(
         `attack.copies_longest_matched`: the same of about as many words of training patients, drawn at random, as were
         held out; control: held-out patients. `attack.copies_of_patients`: share of training patients' words less that
         of held-out ones (both in the detail), chance 0, interval and permutation P over patients.
+        `attack.copies_own` by span and `attack.copies_whole`: the share of training patients of whom a run of own
+        words, or a whole note, was copied; control: held-out patients.
 
     Raises:
         InputError: no words on one of the three sides, or a patient both trained on and held out.
@@ -75,17 +81,18 @@ def copies(
         floor = floor or UNKNOWN in text
     if not sum(note.size for note in notes):
         raise InputError("the synthetic notes hold no word", remedy="synthesize some first")
+    number = numbers.learn
     if floor:
-        numbers.other = int(numbers.ids(words(UNKNOWN))[0])
+        numbers.other, number = int(numbers.ids(words(UNKNOWN))[0]), numbers.ids
     stop = np.array([BREAK], dtype=np.int32)
     text_of_all = np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
     automaton = Automaton(text_of_all)
-    seen = _side(automaton.anew(), numbers, training, spans)
-    other = _side(automaton.anew(), numbers, held_out, spans)
+    seen = _side(automaton.anew(), number, training, spans)
+    other = _side(automaton.anew(), number, held_out, spans)
     for side, name in ((seen, "training"), (other, "held-out")):
         if not side.shared[:, -1].sum():
             raise InputError(f"the {name} notes hold no word")
-    matched = _side(automaton.anew(), numbers, training, spans, _as_many(seen, other, rng))
+    matched = _side(automaton.anew(), number, training, spans, _as_many(seen, other, rng))
     lengths = np.array([note.size for note in notes])
     detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": int(seen.shared[:, -1].sum())}
     detail |= {"held_out_words": int(other.shared[:, -1].sum()), "matched_words": int(matched.shared[:, -1].sum())}
@@ -93,7 +100,7 @@ def copies(
     found = list(scan.longest())
     for place, span in enumerate(spans):
         found += [*scan.text(span), scan.patients(place, span)]
-    return found
+    return [*found, *scan.own(spans)]
 
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
@@ -101,15 +108,6 @@ def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
     seen, kept = ({patient for _, patient, _ in _notes(side)} for side in (training, held_out))
     if both := len(seen & kept):
         raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
-
-
-def in_runs(runs: Ids, span: int) -> NDArray[np.bool_]:
-    """(n,) whether each position stands in a run of at least `span`, from the run that ends at each position."""
-    ends = np.flatnonzero(runs >= span)
-    change = np.zeros(runs.size + 1, dtype=np.int64)
-    np.add.at(change, ends - runs[ends] + 1, 1)
-    np.add.at(change, ends + 1, -1)
-    return np.cumsum(change[:-1]) > 0
 
 
 def _notes(corpus: Corpus) -> Iterator[tuple[str, str, str]]:
@@ -122,24 +120,34 @@ def _notes(corpus: Corpus) -> Iterator[tuple[str, str, str]]:
 
 def _side(
     automaton: Automaton,
-    numbers: Numbering,
+    number: Callable[[Sequence[str]], Ids],
     corpus: Corpus,
     spans: tuple[int, ...],
     only: NDArray[np.bool_] | None = None,
 ) -> _Side:
     places: dict[str, int] = {}
     shared: list[NDArray[np.int64]] = []
+    kept: list[tuple[int, Ids, Ids]] = []
     for _, patient, text in _notes(corpus):
         place = places.setdefault(patient, len(places))
         if place == len(shared):
             shared.append(np.zeros(len(spans) + 1, dtype=np.int64))
         if only is not None and not only[place]:
             continue
-        ids = numbers.ids(words(text))
+        ids = number(words(text))
         automaton.stream(ids)
         runs = automaton.matches(ids)
         shared[place] += [*(int(in_runs(runs, span).sum()) for span in spans), ids.size]
-    return _Side(automaton.runs(), np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1))
+        kept.append((place, ids, runs))
+    table = np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1)
+    return _Side(automaton.runs(), table, _together(kept, len(places)))
+
+
+def _together(notes: list[tuple[int, Ids, Ids]], patients: int) -> Notes:
+    none = np.zeros(0, dtype=np.int32)
+    ids, matches = (np.concatenate([none, *(note[i] for note in notes)]) for i in (1, 2))
+    lengths = np.array([ids.size for _, ids, _ in notes], dtype=np.int64)
+    return Notes(ids, matches, lengths, np.array([place for place, _, _ in notes], dtype=np.int64), patients)
 
 
 def _as_many(seen: _Side, other: _Side, rng: Generator) -> NDArray[np.bool_]:
@@ -175,42 +183,83 @@ class _Scan:
         ends = np.concatenate([[0], np.cumsum(self.lengths + 1)[:-1]])
         by_note = np.maximum.reduceat(self.seen.runs, ends)
         matched, other = float(self.matched.runs.max()), float(self.other.runs.max())
-        more = {**self.detail, "unit": "words", "why": "a maximum has no interval here"}
+        more = {**self.detail, "why": "a maximum has no interval here"}
         n, own = int(self.lengths.sum()), {"median_of_notes": float(np.median(by_note)), "held_out": other}
         longest, detail = float(self.seen.runs.max()), {**more, **own, "matched": matched}
-        yield Finding("attack.copies_longest", longest, n, "lower", source=SOURCE, detail=detail)
-        detail = {**more, **self._matched()}
-        measure = "attack.copies_longest_matched"
-        yield Finding(measure, matched, n, "lower", control=other, source=SOURCE, detail=detail)
+        yield Finding("attack.copies_longest", longest, n, "lower", source=SOURCE, detail=detail, unit="words")
+        yield Finding(
+            "attack.copies_longest_matched",
+            matched,
+            n,
+            "lower",
+            control=other,
+            source=SOURCE,
+            detail={**more, **self._few()},
+            unit="words",
+            control_is=MATCHED,
+            control_kind="negative",
+        )
 
     def text(self, span: int) -> Iterator[Finding]:
         """The share of synthetic words in runs of `span`: the same two."""
         sides = (self.seen, self.matched, self.other)
         seen, matched, other = (_by_note(in_runs(side.runs, span), self.lengths) for side in sides)
-        detail = {**self.detail, "span": span, "unit": "synthetic words"}
+        detail = {**self.detail, "span": span}
         own = {"held_out": ratio(other), "matched": ratio(matched)}
         yield self._share("attack.copies", seen, None, {**detail, **own})
-        yield self._share("attack.copies_matched", matched, ratio(other), {**detail, **self._matched()})
+        yield self._share("attack.copies_matched", matched, ratio(other), {**detail, **self._few()})
 
-    def _matched(self) -> dict[str, str]:
-        few = self.detail["training_words"] < self.detail["held_out_words"]
-        return {**MATCHED, "warning": FEW} if few else MATCHED
+    def _few(self) -> dict[str, str]:
+        return {"warning": FEW} if self.detail["training_words"] < self.detail["held_out_words"] else {}
 
     def _share(self, measure: str, counts: Counts, control: float | None, detail: dict[str, Any]) -> Finding:
-        low, high = share_by_patient(counts, self.rng)
-        more = {**detail, "interval": share_method(counts, "synthetic notes")}
-        n = int(counts[:, 1].sum())
-        return Finding(measure, ratio(counts), n, "lower", low, high, None, control, SOURCE, more)
+        low, high = share_by_patient(counts)
+        return Finding(
+            measure,
+            ratio(counts),
+            int(counts[:, 1].sum()),
+            "lower",
+            low,
+            high,
+            control=control,
+            source=SOURCE,
+            detail=detail,
+            unit="synthetic words",
+            count=int(counts[:, 0].sum()),
+            method=share_method(counts, "synthetic notes"),
+            control_is="" if control is None else MATCHED,
+            control_kind=None if control is None else "negative",
+        )
 
     def patients(self, place: int, span: int) -> Finding:
         """The share of training patients' words that was copied, less that of the held-out ones; column `place`."""
         seen, other = (side.shared[:, [place, -1]] for side in (self.seen, self.other))
         value, (low, high), p = _difference(seen, other, self.rng)
-        detail = {**self.detail, "span": span, "unit": "patients", "patients": len(seen)}
-        detail |= {"held_out_patients": len(other), "training_share": ratio(seen), "held_out_share": ratio(other)}
-        detail |= {"interval": _difference_method(seen, other), "p": p, "p_is": "patients dealt out anew, one-sided"}
-        n = len(seen) + len(other)
-        return Finding("attack.copies_of_patients", value, n, "lower", low, high, 0.0, None, SOURCE, detail)
+        detail = {**self.detail, "span": span, "patients": len(seen), "held_out_patients": len(other)}
+        return Finding(
+            "attack.copies_of_patients",
+            value,
+            len(seen) + len(other),
+            "lower",
+            low,
+            high,
+            0.0,
+            source=SOURCE,
+            detail=detail | {"training_share": ratio(seen), "held_out_share": ratio(other)},
+            unit="patients",
+            p=p,
+            p_is="patients dealt out anew, one-sided",
+            method=_difference_method(seen, other),
+            chance_is="training patients copied as much as held-out ones",
+        )
+
+    def own(self, spans: Sequence[int]) -> Iterator[Finding]:
+        """Patients of whom words of their own were copied: in runs of each span, and in whole notes."""
+        for span in spans:
+            # A phrase shorter than the run asked for can be stock too.
+            own = own_copies(self.seen.notes, self.other.notes, min(PIECE, span))
+            yield runs_finding(*own, span, self.detail)
+        yield whole_finding(*own_copies(self.seen.notes, self.other.notes), self.detail)
 
 
 def _difference(seen: Counts, other: Counts, rng: Generator) -> tuple[float, Interval, float]:
@@ -235,7 +284,7 @@ def _alike(seen: Counts, other: Counts) -> bool:
 
 def _outer_ends(seen: Counts, other: Counts, rng: Generator) -> Interval:
     """From the exact intervals of both: of shares of 0 or 1 only one end of each is in doubt, 2.5 % apiece."""
-    (low, high), (least, most) = (share_by_patient(side, rng) for side in (seen, other))
+    (low, high), (least, most) = (share_by_patient(side) for side in (seen, other))
     return Interval(low - most, high - least)
 
 

@@ -100,19 +100,12 @@ def _share(what: str, step: str, of: Mask, within: Mask, placebo: Mask) -> Findi
     """The share of `of` that is `within`; the placebo stands for what was picked."""
     n, both = int(of.sum()), int((of & within).sum())
     recall = what == "recall"
-    detail = {
-        "unit": "name tokens" if recall else "words picked",
-        "step": step,
-        "count": both,
-        "vocabulary": len(of),
-        "interval": "Clopper-Pearson 95 % over tokens",
-        "chance_is": "as many words of the vocabulary at random",
-        "control_is": "the same steps from as many words at random in place of the lists",
-    }
+    unit = "name tokens" if recall else "words picked"
+    detail: dict[str, float | str] = {"step": step, "vocabulary": len(of)}
     measure = f"attack.find_names_{what}_{step}"
     if not n:
         detail["why"] = "no name token has a vector" if recall else "no word was taken for a name"
-        return Finding(measure, None, 0, "lower", source=_SOURCE, detail=detail)
+        return Finding(measure, None, 0, "lower", source=_SOURCE, detail=detail, unit=unit)
     top, bottom = (placebo & of, of) if recall else (placebo & within, placebo)
     return Finding(
         measure,
@@ -124,4 +117,10 @@ def _share(what: str, step: str, of: Mask, within: Mask, placebo: Mask) -> Findi
         control=float(top.sum() / bottom.sum()) if bottom.any() else None,
         source=_SOURCE,
         detail=detail,
+        unit=unit,
+        count=both,
+        method="exact over tokens (Clopper-Pearson), 95 %",
+        chance_is="as many words of the vocabulary at random",
+        control_is="the same steps from as many words at random in place of the lists" if bottom.any() else "",
+        control_kind="negative" if bottom.any() else None,
     )

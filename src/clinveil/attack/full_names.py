@@ -18,13 +18,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.finding import Detail, Finding
-from clinveil.stats import clopper_pearson, permutation_p, share_by_patient
+from clinveil.attack.name_chance import alone, own_name_p
+from clinveil.finding import Finding
+from clinveil.stats import clopper_pearson, permutation_p, share_by_patient, share_method
 from clinveil.tokens import words
 
 PERMUTATIONS = 999
 REPLICATES = 39
-SOURCE = "permutation test: Phipson & Smyth 2010; gate of own names: P < 0.01 fails"
+SOURCE = (
+    "permutation test, exact where no two finds share a patient or a name (Riordan 1958), else Phipson & Smyth 2010"
+)
+CHANCE_IS = "own names found where owners are permuted, the mean over all permutations"
 Codes = NDArray[np.uint64]
 Rows = NDArray[np.int64]
 
@@ -220,22 +224,19 @@ class NameScan:
     def _own(self, rng: Generator, permutations: int) -> Finding:
         present = [row for patient in self._patients if (row := self.rows.get(patient)) is not None]
         taking = np.array([row for row in present if self.index.tested[row]], dtype=np.int64)
-        detail: Detail = {
-            "unit": "patients",
+        detail: dict[str, float | str] = {
             "one_part_names": len(present) - len(taking),
-            "interval": "Clopper-Pearson 95 %",
+            "in_feed": len(self.rows),
+            "in_release": len(present),
         }
-        detail = {**detail, "in_feed": len(self.rows), "in_release": len(present)}
         if not taking.size:
-            why = "no patient with a full name has released notes"
-            return Finding("attack.own_name", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})
-        place = np.full(self.index.tested.size, -1)
-        place[taking] = np.arange(taking.size)
-        pairs = place[np.unique(np.concatenate(self._pairs), axis=0)]
-        patient, name = pairs[(pairs >= 0).all(axis=1)].T
-        count = int((patient == name).sum())
-        null = [int((rng.permutation(taking.size)[patient] == name).sum()) for _ in range(permutations)]
-        n = int(taking.size)
+            why = {"why": "no patient with a full name has released notes"}
+            return Finding(
+                "attack.own_name", None, 0, "lower", source=SOURCE, detail={**detail, **why}, unit="patients"
+            )
+        patient, name = self._found(taking)
+        count, n = int((patient == name).sum()), int(taking.size)
+        p, p_is = own_name_p(patient, name, n, rng, permutations)
         return Finding(
             "attack.own_name",
             count / n,
@@ -244,31 +245,36 @@ class NameScan:
             *clopper_pearson(count, n),
             chance=patient.size / n**2,  # the mean over all permutations, exactly
             source=SOURCE,
-            detail={
-                **detail,
-                "count": count,
-                "expected": patient.size / n,
-                "p": permutation_p(count, null),
-                "permutations": permutations,
-                "gate": "fails where p < 0.01",
-            },
+            detail=detail | {"expected": patient.size / n, "alone": alone(patient, name, n)},
+            unit="patients",
+            count=count,
+            p=p,
+            p_is=p_is,
+            method="exact over patients (Clopper-Pearson), 95 %",
+            chance_is=CHANCE_IS,
         )
+
+    def _found(self, taking: Rows) -> tuple[Rows, Rows]:
+        """Whose notes, and whose name, among the patients who take part, by their place there; each pair once."""
+        place = np.full(self.index.tested.size, -1)
+        place[taking] = np.arange(taking.size)
+        pairs = place[np.unique(np.concatenate(self._pairs), axis=0)]
+        patient, name = pairs[(pairs >= 0).all(axis=1)].T
+        return patient, name
 
     def _other(self, rng: Generator) -> Finding:
         notes = np.bincount(np.concatenate(self._notes), minlength=1)
         names = int(self.index.tested.sum())
-        detail: Detail = {
-            "unit": "notes",
-            "names": names,
-            "interval": "bootstrap over patients, 95 %",
-        }
+        detail: dict[str, float | str] = {"names": names, "shuffled_sets": self.index.replicates}
         n = int(notes.sum())
         if not n or not names:
-            why = "no released notes" if not n else "no full names to look for"
-            return Finding("attack.other_names", None, n, "lower", source=SOURCE, detail={**detail, "why": why})
+            why = {"why": "no released notes" if not n else "no full names to look for"}
+            return Finding(
+                "attack.other_names", None, n, "lower", source=SOURCE, detail={**detail, **why}, unit="notes"
+            )
         counts = self._counts
-        hits = np.bincount(np.concatenate(self._others), minlength=len(notes))
-        low, high = share_by_patient(np.stack([hits, notes], axis=1), rng)
+        by_patient = np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1)
+        low, high = share_by_patient(by_patient)
         return Finding(
             "attack.other_names",
             counts[0] / n,
@@ -278,11 +284,11 @@ class NameScan:
             high,
             chance=float(counts[1:].mean() / n),
             source="chance: first names paired with other last names, each part as frequent as before",
-            detail={
-                **detail,
-                "count": int(counts[0]),
-                "chance_most": float(counts[1:].max() / n),
-                "p": permutation_p(counts[0], counts[1:]),
-                "shuffled_sets": self.index.replicates,
-            },
+            detail={**detail, "chance_most": float(counts[1:].max() / n)},
+            unit="notes",
+            count=int(counts[0]),
+            p=permutation_p(counts[0], counts[1:]),
+            p_is="against the shuffled sets of names",
+            method=share_method(by_patient, "patients"),
+            chance_is="names of the same parts, shuffled within each position",
         )

@@ -20,7 +20,7 @@ from numpy.random import Generator
 from clinveil.attack.crosswalk import source_id
 from clinveil.attack.full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.corpus.corpus import PATIENT_ID, TEXT
-from clinveil.finding import Detail, Finding
+from clinveil.finding import Finding
 from clinveil.stats import clopper_pearson
 from clinveil.tokens import Kind, character_classes, words
 
@@ -32,6 +32,7 @@ LONG_NUMBER = 7
 _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
+CHANCE_IS = "another patient's identifiers, looked for in the same notes"
 
 
 def digits_of(text: str) -> str:
@@ -146,7 +147,7 @@ class OwnIdentifiers:
         return {name: _Search(a, [f for f in b if f not in a]) for name, (a, b) in forms.items()}
 
     def findings(self) -> list[Finding]:
-        """One finding a kind: the share of own identifiers found; it must be nought."""
+        """One finding a kind: the share of own identifiers found; it must be 0."""
         return [self._finding(kind) for kind in KINDS]
 
     def _finding(self, kind: str) -> Finding:
@@ -155,27 +156,27 @@ class OwnIdentifiers:
         n, count = sum(s.sought for s in searches), sum(s.found for s in searches)
         others = sum(s.sought_other for s in searches)
         found_other = sum(s.found_other for s in searches)
-        detail: Detail = {
-            "unit": "identifiers",
-            "count": count,
-            "known": known,
-            "in_feed": len(self._patients),
-            "in_release": len(self._searches),
-            "gate": "fails above 0",
-        }
+        measure = f"attack.own_{kind}"
+        detail: dict[str, float | str] = {"known": known, "in_feed": len(self._patients)}
+        detail["in_release"] = len(self._searches)
         if not n:
-            none = "none that is long enough to look for is known of the patients in the release"
-            return Finding(f"attack.own_{kind}", None, 0, "lower", source=SOURCE, detail={**detail, "why": none})
-        why = {} if others else {"why": "no other patient's differs, so there is no chance to count"}
+            detail["why"] = "none that is long enough to look for is known of the patients in the release"
+            return Finding(measure, None, 0, "lower", source=SOURCE, detail=detail, unit="identifiers")
+        if not others:
+            detail["why"] = "no other patient's differs, so there is no chance to count"
         return Finding(
-            f"attack.own_{kind}",
+            measure,
             count / n,
             n,
             "lower",
             *clopper_pearson(count, n),
             chance=found_other / others if others else None,
             source=SOURCE,
-            detail={**detail, **why, "chance_count": found_other, "interval": "Clopper-Pearson 95 %"},
+            detail={**detail, "chance_count": found_other},
+            unit="identifiers",
+            count=count,
+            method="exact over identifiers (Clopper-Pearson), 95 %",
+            chance_is=CHANCE_IS if others else "",
         )
 
 

@@ -1,8 +1,9 @@
 """Token inversion: what an attacker who holds the channel and the owner's word frequencies reads out of one draw.
 
 Exact, context-free figures, no simulation. The attacker sees an output y and names the input x with the largest
-pi(x) C(y|x), which no context-free attacker can better. An attacker who reads context does better, so these are lower
-bounds of the risk.
+pi(x) C(y|x), which no context-free attacker can better. Of a stratum (rare words, names) the figure is that of an
+attacker who knows that the word is one of them and names none but these. An attacker who reads context does better,
+so all are lower bounds of the risk.
 
 What counts as an input. Every word of the channel with a count is one. Every word *type* that the channel does not
 know is one too: all of them share the unknown row, so only the most frequent of them can ever be named. Tokens whose
@@ -23,6 +24,9 @@ from clinveil.errors import InputError
 from clinveil.finding import Detail, Finding
 
 RARE = 20
+EXACT = "exact, no sampling"
+BLIND = "always naming the most frequent of these words"
+SHUFFLED = "the same guesser, outputs shuffled among these tokens"
 NO_COUNTS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
 
@@ -32,8 +36,8 @@ class Stratum:
     """Some of the inputs: how many tokens each row stands for, and how many a right guess of that row wins.
 
     Attributes:
-        mass: (n_words + 1,) tokens by row; the last row is all unknown words together.
-        won: (n_words + 1,) the same, but for the unknown row only its most frequent word.
+        mass: (n_words + 1,) tokens by row; the last row is all unknown words of the stratum together.
+        won: (n_words + 1,) the same, but for the unknown row only the most frequent of these words.
     """
 
     mass: NDArray[np.float64]
@@ -75,15 +79,16 @@ class Inputs:
         """(n_words + 1,) which rows have an output at all."""
         return np.asarray(np.diff(self.channel.indptr) > 0)
 
+    def only(self, known: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> Stratum:
+        """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
+        outside = self.unknown[unknown]
+        mass = np.append(np.where(known, self.counts, 0), outside.sum()) * self.speaks
+        won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * self.speaks
+        return Stratum(mass.astype(np.float64), won.astype(np.float64))
+
     def below(self, limit: float) -> Stratum:
         """The words of fewer than `limit` occurrences that have an output."""
-        known = np.where(self.counts < limit, self.counts, 0)
-        unknown = self.unknown[self.unknown < limit]
-        mass = np.append(known, unknown.sum()) * self.speaks
-        # The guesser names the most frequent unknown word of all; it wins here only if it is one of these.
-        top = self.unknown.max(initial=0)
-        won = np.append(known, top if top < limit else 0) * self.speaks
-        return Stratum(mass.astype(np.float64), won.astype(np.float64))
+        return self.only(self.counts < limit, self.unknown < limit)
 
     @cached_property
     def all(self) -> Stratum:
@@ -95,26 +100,24 @@ class Inputs:
         """Tokens that have no output."""
         return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
 
-    @cached_property
-    def joint(self) -> csc_matrix:
+    def joint(self, part: Stratum) -> csc_matrix:
         """What a right guess of x at output y wins, in tokens: (n_words + 1, n_words), columns sorted by row."""
-        matrix: csc_matrix = csc_matrix(diags_array(self.all.won) @ self.channel.matrix())
+        matrix: csc_matrix = csc_matrix(diags_array(part.won) @ self.channel.matrix())
         matrix.eliminate_zeros()
         matrix.sort_indices()
         return matrix
 
-    @cached_property
-    def outputs(self) -> NDArray[np.float64]:
-        """(n_words,) expected tokens of each output."""
-        return np.asarray(self.channel.matrix().T @ self.all.mass)
+    def outputs(self, part: Stratum) -> NDArray[np.float64]:
+        """(n_words,) expected tokens of each output that come from these words."""
+        return np.asarray(self.channel.matrix().T @ part.mass)
 
-    @cached_property
-    def guesses(self) -> NDArray[np.int64]:
-        """(n_words,) the row that the best guesser names at each output, -1 where it never comes out.
+    def guesses(self, part: Stratum) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Of an attacker who knows that the word is of this stratum: the row named at each output, and what it wins.
 
-        Ties go to the first row, which is the more frequent word where the vocabulary is sorted so.
+        Both (n_words,); -1 and 0 where none of these words comes out. Ties go to the first row, which is the more
+        frequent word where the vocabulary is sorted so.
         """
-        joint = self.joint
+        joint = self.joint(part)
         columns = np.repeat(np.arange(joint.shape[1]), np.diff(joint.indptr))
         best = np.zeros(joint.shape[1])
         np.maximum.at(best, columns, joint.data)
@@ -122,24 +125,22 @@ class Inputs:
         reached, first = np.unique(columns[places], return_index=True)
         rows = np.full(joint.shape[1], -1, dtype=np.int64)
         rows[reached] = joint.indices[places[first]]
-        return rows
+        return rows, best
 
     def recovered(self, part: Stratum) -> float:
-        """The share of these tokens that the best guesser names."""
-        outputs = np.flatnonzero(self.guesses >= 0)
-        rows = self.guesses[outputs]
-        hits = np.asarray(self.channel.matrix()[rows, outputs]).ravel() * part.won[rows]
-        return float(hits.sum() / part.mass.sum())
+        """The share of these tokens that the best guesser of this stratum names: sum_y max_x pi(x) C(y|x), over pi."""
+        return float(self.guesses(part)[1].sum() / part.mass.sum())
 
     def unseeing(self, part: Stratum) -> float:
-        """The share of these tokens that is right when always the most frequent word is named."""
-        return float(part.won[np.argmax(self.all.won)] / part.mass.sum())
+        """The share of these tokens that is right when always their most frequent word is named."""
+        return float(part.won.max() / part.mass.sum())
 
     def shuffled(self, part: Stratum) -> float:
-        """The share of these tokens that the best guesser names when the outputs are shuffled among all tokens."""
-        outputs = np.flatnonzero(self.guesses >= 0)
-        chance = self.outputs[outputs] / self.outputs.sum()
-        return float((chance * part.won[self.guesses[outputs]]).sum() / part.mass.sum())
+        """The share of these tokens that the same guesser names when their outputs are shuffled among them."""
+        rows, outputs = self.guesses(part)[0], self.outputs(part)
+        reached = outputs > 0
+        chance = outputs[reached] / outputs.sum()
+        return float((chance * part.won[rows[reached]]).sum() / part.mass.sum())
 
 
 def inversion(
@@ -161,21 +162,22 @@ def inversion(
     Source: Smith 2009; facts in docs (attack A2 of the threat model).
     """
     inputs = Inputs(channel, counts, unknown)
-    detail: Detail = {"draws": 1, "unit": "tokens", "interval": "exact, no sampling", "dropped": inputs.dropped}
+    detail: Detail = {"draws": 1, "dropped": inputs.dropped}
     return [
-        _recovered(inputs, inputs.all, "attack.inversion", {**detail, "stratum": "all"}),
-        _recovered(inputs, inputs.below(rare), "attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
+        recovered(inputs, inputs.all, "attack.inversion", {**detail, "stratum": "all"}),
+        recovered(inputs, inputs.below(rare), "attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
         _single(inputs, detail),
         _candidates(inputs, detail),
         _leakage(inputs, detail),
     ]
 
 
-def _recovered(inputs: Inputs, part: Stratum, measure: str, detail: Detail) -> Finding:
-    types = int(np.count_nonzero(part.mass[:-1])) + int(part.mass[-1] > 0)
+def recovered(inputs: Inputs, part: Stratum, measure: str, detail: Detail) -> Finding:
+    """The share of a stratum that its best guesser names from one draw, beside chance and control; exact."""
     if not part.tokens:
         why = "no such word in the notes"
-        return Finding(measure, None, 0, "lower", source=SOURCE, detail={**detail, "why": why})
+        return Finding(measure, None, 0, "lower", source=SOURCE, detail={**detail, "why": why}, unit="tokens")
+    types = int(np.count_nonzero(part.mass[:-1])) + int(part.mass[-1] > 0)
     return Finding(
         measure,
         inputs.recovered(part),
@@ -184,24 +186,32 @@ def _recovered(inputs: Inputs, part: Stratum, measure: str, detail: Detail) -> F
         chance=inputs.unseeing(part),
         control=inputs.shuffled(part),
         source=SOURCE,
-        detail={**detail, "types": types, "control": "the same guesser, outputs shuffled among all tokens"},
+        detail={**detail, "types": types},
+        unit="tokens",
+        method=EXACT,
+        chance_is=BLIND,
+        control_is=SHUFFLED,
+        control_kind="negative",
     )
 
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
     """The share of tokens whose output has one possible input: read with certainty."""
-    candidates = np.diff(inputs.joint.indptr)
+    candidates = np.diff(inputs.joint(inputs.all).indptr)
     if types := np.count_nonzero(inputs.unknown):  # one row stands for all of them
         candidates[inputs.channel.row(inputs.channel.unknown)[0]] += types - 1
-    share = float(inputs.outputs[candidates == 1].sum() / inputs.outputs.sum())
+    outputs = inputs.outputs(inputs.all)
     return Finding(
         "attack.inversion_single",
-        share,
+        float(outputs[candidates == 1].sum() / outputs.sum()),
         inputs.all.tokens,
         "lower",
         chance=0.0,
         source="|R(y)| = 1: the inverse image of the output, words that do not occur left out",
         detail={**detail, "outputs": int((candidates == 1).sum()), "outputs_reached": int((candidates > 0).sum())},
+        unit="tokens",
+        method=EXACT,
+        chance_is="a mechanism whose outputs all have several inputs",
     )
 
 
@@ -219,7 +229,7 @@ def _candidates(inputs: Inputs, detail: Detail) -> Finding:
     noise = float((bits * inputs.all.mass[rows]).sum() / inputs.all.mass.sum())
     unknown = inputs.unknown.astype(np.float64) * inputs.speaks[-1]
     prior = entropy(np.append(inputs.all.mass[:-1], unknown))
-    left = max(0.0, prior + noise - entropy(inputs.outputs))
+    left = max(0.0, prior + noise - entropy(inputs.outputs(inputs.all)))
     return Finding(
         "attack.inversion_candidates",
         2.0**left,
@@ -228,6 +238,9 @@ def _candidates(inputs: Inputs, detail: Detail) -> Finding:
         chance=2.0**prior,
         source="effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking",
         detail={**detail, "bits_left": left, "bits_before": prior},
+        unit="tokens",
+        method=EXACT,
+        chance_is="not looking at the release",
     )
 
 
@@ -242,5 +255,8 @@ def _leakage(inputs: Inputs, detail: Detail) -> Finding:
         "lower",
         chance=0.0,
         source="min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009",
-        detail={**detail, "unit": "bits a token", "capacity_bits": capacity},
+        detail={**detail, "capacity_bits": capacity},
+        unit="tokens",
+        method=EXACT,
+        chance_is="a release that is independent of the source",
     )

@@ -31,10 +31,9 @@ def kept_columns(released: Iterable[pa.RecordBatch], keep: Sequence[str]) -> lis
 
 
 def _finding(keys: NDArray[np.uint64], columns: int) -> Finding:
-    detail: dict[str, int | str] = {"unit": "notes", "columns": columns}
     if not keys.size:
-        why = "no released notes"
-        return Finding("attack.kept_columns_unique", None, 0, "lower", detail={**detail, "why": why})
+        why: dict[str, int | str] = {"columns": columns, "why": "no released notes"}
+        return Finding("attack.kept_columns_unique", None, 0, "lower", unit="notes", detail=why)
     counts = np.unique(keys, return_counts=True)[1]
     alone = int((counts == 1).sum())
     return Finding(
@@ -43,5 +42,8 @@ def _finding(keys: NDArray[np.uint64], columns: int) -> Finding:
         int(keys.size),
         "lower",
         source="k-anonymity: Sweeney 2002",
-        detail={**detail, "count": alone, "combinations": int(counts.size), "smallest": int(counts.min())},
+        detail={"columns": columns, "combinations": int(counts.size), "smallest": int(counts.min())},
+        unit="notes",
+        count=alone,
+        method="none: counted over the whole release",
     )

@@ -60,15 +60,24 @@ def layout(released: Iterable[pa.RecordBatch]) -> list[Finding]:
 
 def _unique(measure: str, keys: array[int]) -> Finding:
     n = len(keys)
-    detail = {"unit": "notes", "interval": "none: counted over the whole release"}
     if not n:
-        return Finding(measure, None, 0, "lower", detail={**detail, "why": "no released notes"})
+        return Finding(measure, None, 0, "lower", unit="notes", detail={"why": "no released notes"})
     _, sizes = np.unique(np.frombuffer(keys, dtype=np.uint64), return_counts=True)
-    detail |= {"why": "no guess is made, so there is no chance"}
-    found = {
+    detail: dict[str, float | int | str] = {
+        "why": "no guess is made, so there is no chance",
         "distinct": len(sizes),
         f"below_{SMALL}": float(sizes[sizes < SMALL].sum() / n),
         "largest": int(sizes.max()),
     }
-    unique = float((sizes == 1).sum() / n)
-    return Finding(measure, unique, n, "lower", source="k-anonymity: Sweeney 2002", detail={**detail, **found})
+    alone = int((sizes == 1).sum())
+    return Finding(
+        measure,
+        alone / n,
+        n,
+        "lower",
+        source="k-anonymity: Sweeney 2002",
+        detail=detail,
+        unit="notes",
+        count=alone,
+        method="none: counted over the whole release",
+    )

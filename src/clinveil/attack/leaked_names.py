@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from clinveil.attack.name_ranking import NameRanking
 from clinveil.attack.name_tokens import NameTokens
 from clinveil.attack.names import Found, names_found
-from clinveil.finding import Detail, Finding
+from clinveil.finding import Finding
 from clinveil.stats import clopper_pearson, permutation_p
 
+_UNIT = "full names found"
 _SOURCE = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
 
 
@@ -42,24 +43,20 @@ def leaked_names(
     is_real = np.arange(len(found)) < real.n_names
     count, n = int(found[is_real].sum()), int(found.sum())
     chance = real.n_names / len(found)
-    detail: Detail = {
-        "unit": "full names found",
+    detail: dict[str, float | str] = {
         "k": min(k, len(ranking)),
         "model": ranking.label,
         "metric": ranking.metric,
         "real_names": real.n_names,
         "surrogate_names": surrogates.n_names,
-        "real_found": count,
-        "interval": "Clopper-Pearson 95 %",
-        "chance_is": "the share of real names among all full names of the notes",
+        "draws": draws,
     }
     if not n:
-        why = "the list holds no full name, real or surrogate"
+        detail["why"] = "the list holds no full name, real or surrogate"
         return Finding(
-            "attack.names_leaked", None, 0, "lower", chance=chance, source=_SOURCE, detail={**detail, "why": why}
+            "attack.names_leaked", None, 0, "lower", chance=chance, source=_SOURCE, detail=detail, unit=_UNIT
         )
     null = _labels(found, real.n_names, rng, draws)
-    p = permutation_p(abs(count - n * chance), np.abs(null - n * chance))
     return Finding(
         "attack.names_leaked",
         count / n,
@@ -69,7 +66,15 @@ def leaked_names(
         chance=chance,
         control=float(null.mean() / n),
         source=_SOURCE,
-        detail={**detail, "p": p, "control_is": "mean with as many names called real at random", "draws": draws},
+        detail=detail,
+        unit=_UNIT,
+        count=count,
+        p=permutation_p(abs(count - n * chance), np.abs(null - n * chance)),
+        p_is="as many names called real at random, two-sided",
+        method="exact over names found (Clopper-Pearson), 95 %",
+        chance_is="the share of real names among all full names of the notes",
+        control_is="mean with as many names called real at random",
+        control_kind="negative",
     )
 
 

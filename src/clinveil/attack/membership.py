@@ -1,9 +1,9 @@
 """Membership inference: can it be told from a model, or from its synthetic notes, whose notes it was trained on?
 
-The patient is the unit: a patient's score is the mean log-probability of all words of all his notes. Two attackers: one
+The patient is the unit: their score is the mean log-probability of all words of all their notes. Two attackers: one
 who takes the likeliest for members (loss threshold), and one who first takes away what a model of other notes gives
-them (calibrated). Beside them stands a blind attacker, who reads the notes and has no model: where he is better than
-chance, members and non-members differ by themselves, and no figure here means anything.
+them (calibrated). Beside them stands a blind attacker, who reads the notes and has no model: where that one is better
+than chance, members and non-members differ by themselves, and no figure here means anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attack.roc import Scores, Separation
@@ -22,6 +21,7 @@ from clinveil.finding import Finding
 
 RATES = (0.01, 0.001)
 NOT_TRIED = "the calibrated attack, the stronger one, was not tried: it needs notes of third patients (--reference)"
+HITS_METHOD = "exact of the members and of the threshold, squared and added (Zou and Donner), 95 %"
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
 
 
@@ -65,7 +65,7 @@ class Scored:
 
 
 def membership(
-    scored: Scored, rng: Generator, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
+    scored: Scored, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
     """AUC, and hits at 1 % and 0.1 % false alarms, of the loss threshold and, given a reference, calibrated.
 
@@ -83,9 +83,9 @@ def membership(
         attackers["calibrated"] = scored.by_patient(scored.totals - scored.reference)
     found = []
     for name, separation in attackers.items():
-        more = {**(detail or {}), "attacker": name, "unit": "patients", "members": separation.members.size}
+        more = {**(detail or {}), "attacker": name, "members": separation.members.size}
         more |= {"non_members": separation.others.size}
-        found.append(_area(separation, more, rng, blind))
+        found.append(_area(separation, more, blind))
         found += [_hits(separation, rate, more) for rate in RATES]
     return found if scored.reference is not None else [*found, _not_tried(scored, detail or {})]
 
@@ -93,30 +93,45 @@ def membership(
 def _not_tried(scored: Scored, detail: Mapping[str, Any]) -> Finding:
     """The calibrated attack without a reference: said, or a good figure of the weaker one would pass for all."""
     n = len(set(scored.patients))
-    more = {**detail, "attacker": "calibrated", "unit": "patients", "why": NOT_TRIED}
-    return Finding("attack.membership", None, n, "lower", chance=0.5, source=SOURCE, detail=more)
+    more = {**detail, "attacker": "calibrated", "why": NOT_TRIED}
+    return Finding("attack.membership", None, n, "lower", chance=0.5, source=SOURCE, detail=more, unit="patients")
 
 
-def _area(separation: Separation, detail: dict[str, Any], rng: Generator, blind: Finding | None) -> Finding:
-    low, high = separation.auc_interval(rng)
-    apart = separation.auc in (0.0, 1.0)
-    method = "exact where 0 or 1, for as many patients as the smaller side has (Clopper-Pearson), 95 %"
-    more = {"statistic": "area under the curve", "interval": method if apart else "bootstrap over patients, 95 %"}
-    if blind is not None:
-        more["control_is"] = "a blind attacker: words of the notes, no model"
-        if blind.low is not None and blind.low > 0.5:
-            more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
-    n = separation.members.size + separation.others.size
-    control = None if blind is None else blind.value
-    return Finding("attack.membership", separation.auc, n, "lower", low, high, 0.5, control, SOURCE, {**detail, **more})
+def _area(separation: Separation, detail: dict[str, Any], blind: Finding | None) -> Finding:
+    more = {"statistic": "area under the curve"}
+    if blind is not None and blind.low is not None and blind.low > 0.5:
+        more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
+    low, high = separation.auc_interval()
+    return Finding(
+        "attack.membership",
+        separation.auc,
+        separation.members.size + separation.others.size,
+        "lower",
+        low,
+        high,
+        chance=0.5,
+        control=None if blind is None else blind.value,
+        source=SOURCE,
+        detail={**detail, **more},
+        unit="patients",
+        method=separation.auc_method,
+        chance_is="a score that knows nothing",
+        control_is="" if blind is None else "a blind attacker: words of the notes, no model",
+        control_kind=None if blind is None else "negative",
+    )
 
 
 def _hits(separation: Separation, rate: float, detail: dict[str, Any]) -> Finding:
     more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
-    n = separation.members.size
+    name, n = "attack.membership_hits", separation.members.size
     try:
         share, (low, high) = separation.hits_at(rate)
     except InputError as error:
-        return Finding("attack.membership_hits", None, n, "lower", source=SOURCE, detail={**more, "why": error.what})
-    more["interval"] = "Clopper-Pearson, 95 %, threshold taken as given"
-    return Finding("attack.membership_hits", share, n, "lower", low, high, rate, None, SOURCE, more)
+        return Finding(name, None, n, "lower", source=SOURCE, detail={**more, "why": error.what}, unit="patients")
+    return Finding(
+        *(name, share, n, "lower", low, high, rate, None, SOURCE, more),
+        unit="patients",
+        count=round(share * n),
+        method=HITS_METHOD,
+        chance_is="as many members as non-members pass",
+    )

@@ -1,4 +1,5 @@
-"""What a channel makes of names: another name, or a word that is spelled almost alike? Exact, from the channel's rows.
+"""What a channel makes of names: another name, or a word that is spelled almost alike? And how often is a name read
+back by somebody who knows that a word is a name? Exact, from the channel's rows.
 
 Paper A hopes that a name is rarely replaced by a misspelling of itself, and takes for granted that names come out as
 something else. Both are numbers here, by how frequent the name is.
@@ -6,20 +7,26 @@ something else. Both are numbers here, by how frequent the name is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from clinveil.attack.inversion import NO_COUNTS, Inputs, recovered
 from clinveil.channel.channel import Channel
 from clinveil.finding import Finding
+from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.tokens import words
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
 EVERY = "all names"
+USUAL = "a random output, as frequent as it comes out of the channel"
+EXACT = "exact for this channel: no interval"
 SOURCE = "paper A, discussion of names; facts on its gaps; exact from the channel"
 
 
@@ -38,8 +45,8 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
     rows = rows[counts[rows] > 0]
     if not rows.size:
-        why = {"why": "no name is a word of the notes", "unit": "name tokens"}
-        return [Finding("attack.name_to_name", None, 0, "lower", source=SOURCE, detail=why)]
+        why = {"why": "no name is a word of the notes"}
+        return [Finding("attack.name_to_name", None, 0, "lower", source=SOURCE, detail=why, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
     usual, spelling = _usual_outputs(channel, counts), _Spelling(channel.words)
@@ -50,6 +57,32 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
             found.append(_finding(measure, label, table[part, place], table[part, place + 3], counts[rows][part]))
         found[-1] = _with_one_letter(found[-1], float(np.average(table[part, 6], weights=counts[rows][part])))
     return found
+
+
+def inversion_names(
+    channel: Channel,
+    names: Iterable[str],
+    counts: NDArray[np.int64],
+    unknown: Mapping[str, int] = MappingProxyType({}),
+) -> list[Finding]:
+    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
+
+    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
+    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
+
+    Args:
+        names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
+        unknown: occurrences of the words that the channel does not know.
+    Raises: InputError as `inversion` does.
+    """
+    all_forms = {form for name in names for form in words(name)}
+    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
+    outside = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown)) if unknown else NO_COUNTS
+    inputs = Inputs(channel, counts, outside)
+    known = np.array([word in forms for word in channel.words], dtype=np.bool_)
+    part = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
+    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
+    return [recovered(inputs, part, "attack.inversion_names", detail)]
 
 
 def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -149,8 +182,7 @@ def within(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
 def _finding(
     measure: str, label: str, shares: NDArray[np.float64], chance: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> Finding:
-    detail: dict[str, Any] = {"label": label, "names": int(shares.size), "unit": "name tokens"}
-    detail |= {"by_name": float(shares.mean()), "why": "exact for this channel: no interval"}
+    detail: dict[str, Any] = {"label": label, "names": int(shares.size), "by_name": float(shares.mean())}
     return Finding(
         f"attack.{measure}",
         float(np.average(shares, weights=counts)),
@@ -159,8 +191,11 @@ def _finding(
         chance=float(np.average(chance, weights=counts)),
         source=SOURCE,
         detail=detail,
+        unit="name tokens",
+        method=EXACT,
+        chance_is=USUAL,
     )
 
 
 def _with_one_letter(finding: Finding, share: float) -> Finding:
-    return Finding.from_dict({**finding.as_dict(), "detail": {**finding.detail, "one_letter": share}})
+    return replace(finding, detail={**finding.detail, "one_letter": share})

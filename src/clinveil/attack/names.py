@@ -1,7 +1,7 @@
 """Paper B's attack on names: the nearest pairs of name tokens, and how many of them are one person's.
 
-The attacker has the vectors and knows which words are name tokens (`find_names` measures that assumption). He sorts all
-pairs of them by distance and takes the first K for names. Beside each number stand the K-pair precision of a random
+The attacker has the vectors and knows which words are name tokens (`find_names` measures that assumption). They sort
+all pairs of them by distance and take the first K for names. Beside each number stand the K-pair precision of a random
 list (chance) and the mean under re-pairings of the true names (control), whose P is the one that counts; the
 hypergeometric tail takes pairs for independent, which pairs that share tokens are not.
 
@@ -23,11 +23,21 @@ from clinveil.attack.name_tokens import NameTokens
 from clinveil.attack.repairing import DRAWS, RepairingTest, repairing_test
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import Interval, bootstrap_weights, clopper_pearson, hypergeometric_tail
+from clinveil.stats import (
+    Interval,
+    bootstrap_weights,
+    clopper_pearson,
+    hypergeometric_tail,
+    share_by_patient,
+    share_method,
+    weighted_poisson,
+)
 
 K = 600  # the paper's
 CURVE = (10, 20, 50, 100, 200, 300, 400, 500, 600, 1000, 2000, 5000)
 SOURCE = "JMIR 2020;22(7):e18055, Table 1"
+FEW = 20  # hits, and a tenth of the true pairs: below both the interval is that of rare events
+_RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; the vectors held fixed"
 _INTERVAL = "bootstrap over names, 95 %; the vectors held fixed"
 _CONTROL = "mean of the same list against names re-paired within position"
 
@@ -70,7 +80,7 @@ def attack_names(
     Args:
         names: the true names: the secret.
         rankings: one a model, at least as long as `Lengths.of(names, k, curve).most` or all pairs.
-        rng: re-pairings and bootstrap.
+        rng: re-pairings, and the bootstrap of the best.
         k: the list's length to report (the paper: 600).
         curve: further lengths.
         draws: re-pairings.
@@ -88,7 +98,7 @@ def attack_names(
     test = repairing_test(names, rankings, list(lengths.by_name.values()), rng, draws=draws)
     found = []
     for model, ranking in enumerate(rankings):
-        scored = _Scored(names, ranking, test, model, lengths, rng)
+        scored = _Scored(names, ranking, test, model, lengths)
         found += [scored.precision(place) for place in range(len(test.ks))] + [scored.patients()]
     return found + ([_best(names, rankings, test, rng)] if len(rankings) > 1 else [])
 
@@ -117,7 +127,6 @@ class _Scored:
     test: RepairingTest
     model: int
     lengths: Lengths
-    rng: Generator
 
     def precision(self, place: int) -> Finding:
         """The precision of the first K pairs."""
@@ -125,11 +134,9 @@ class _Scored:
         true, pairs = self._true(), self.ranking.n_pairs
         k, hits = min(asked, pairs), int(self.test.hits[self.model, place])
         null = self.test.null_hits[:, self.model, place]
-        interval = _interval(names_found(self.names, self.ranking, k), k, len(self.names.true_pairs), self.rng)
+        interval, method = _interval(self.names, names_found(self.names, self.ranking, k), k)
         detail: dict[str, Any] = {
             **self._about(),
-            "p": float(self.test.p[self.model, place]),
-            "unit": "pairs",
             "k": k,
             "hits": hits,
             "hits_by_chance": k * true / pairs,
@@ -137,7 +144,6 @@ class _Scored:
             "hits_repaired_most": int(null.max()),
             "hypergeometric_tail": hypergeometric_tail(hits, pairs, true, k),
             "hypergeometric_tail_is": "descriptive only: pairs share tokens",
-            "interval": _INTERVAL,
         } | ({"k_asked": asked} if asked > pairs else {})
         return Finding(
             f"attack.{name}",
@@ -149,6 +155,13 @@ class _Scored:
             control=float(null.mean() / k),
             source=SOURCE,
             detail=detail,
+            unit="pairs",
+            count=hits,
+            p=float(self.test.p[self.model, place]),
+            p_is=self._p_is(),
+            method=method,
+            control_is=_CONTROL,
+            control_kind="negative",
         )
 
     def patients(self) -> Finding:
@@ -164,19 +177,22 @@ class _Scored:
             chance=_chance_of_a_pair(self.names, self.ranking, k),
             control=float(self.test.null_names[:, self.model, 0].mean() / n),
             source=SOURCE,
-            detail={
-                **self._about(),
-                "p": float(self.test.names_p[self.model, 0]),
-                "unit": "patients",
-                "k": k,
-                "count": count,
-                "interval": "Clopper-Pearson 95 %",
-            },
+            detail={**self._about(), "k": k},
+            unit="patients",
+            count=count,
+            p=float(self.test.names_p[self.model, 0]),
+            p_is=self._p_is(),
+            method="Clopper-Pearson over patients, 95 %",
+            control_is=_CONTROL,
+            control_kind="negative",
         )
 
     def _true(self) -> int:
         """True pairs that the list could hold: both tokens have vectors and were ranked."""
         return int(self.names.rankable(self.names.true_pairs, self.ranking.ranked).sum())
+
+    def _p_is(self) -> str:
+        return "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)"
 
     def _about(self) -> dict[str, Any]:
         """What was attacked, and what was left out."""
@@ -194,21 +210,30 @@ class _Scored:
             "names_given": names.n_names,
             "names_of_one_token": names.lone,
             "letters_left_out": names.letters,
-            "p_is": "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)",
             "repairings": len(self.test.null_hits),
             "names_alone_in_their_shape": self.test.fixed,
-            "control_is": _CONTROL,
         }
 
 
-def _interval(found: Found, k: int, true_pairs: int, rng: Generator) -> Interval:
-    """Of hits / k when names are drawn with replacement; where none or all were found, the exact one of as many."""
-    hits = float(found.sum())
-    if 0 < round(hits) < true_pairs:
-        low, high = bootstrap_weights(len(found), lambda weights: float(weights @ found) / k, rng)
-        return Interval(min(low, hits / k), min(1.0, max(high, hits / k)))
-    whole = clopper_pearson(len(found) if hits else 0, len(found))
-    return Interval(min(1.0, whole.low * true_pairs / k), min(1.0, whole.high * true_pairs / k))
+def _interval(names: NameTokens, found: Found, k: int) -> tuple[Interval, str]:
+    """Of hits / k over names, and how it was made: for rare events where hits are few, else of the share of pairs."""
+    if _rare(names, found):
+        low, high = weighted_poisson(found[found > 0])
+        return Interval(low / k, min(1.0, high / k)), _RARE
+    true = np.zeros(names.n_names)  # each name's pairs; those of namesakes count for each of them
+    for group in names.groups:
+        true[group.rows] = names.codes(group.tokens).shape[1]
+    shares = np.stack([np.minimum(found, true), true], axis=1)
+    low, high = share_by_patient(shares)
+    scale = true.sum() / k
+    return Interval(min(1.0, low * scale), min(1.0, high * scale)), share_method(
+        shares, "names"
+    ) + "; vectors held fixed"
+
+
+def _rare(names: NameTokens, found: Found) -> bool:
+    """Whether hits are few, and few of all that there could be."""
+    return float(found.sum()) < min(FEW, len(names.true_pairs) / 10)
 
 
 def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
@@ -230,7 +255,10 @@ def _best(names: NameTokens, rankings: Sequence[NameRanking], test: RepairingTes
     best = int(test.hits[:, 0].argmax())
     hits = int(test.hits[best, 0])
     found = np.stack([names_found(names, ranking, k) for ranking in rankings], axis=1)
-    low, high = bootstrap_weights(names.n_names, lambda weights: float((weights @ found).max()) / k, rng)
+    (low, high), method = _interval(names, found[:, best], k)
+    if not _rare(names, found[:, best]):
+        low, high = bootstrap_weights(names.n_names, lambda weights: float((weights @ found).max()) / k, rng)
+        method = _INTERVAL
     most = test.null_hits[:, :, 0].max(axis=1)
     true = [int(names.rankable(names.true_pairs, r.ranked).sum()) / r.n_pairs for r in rankings]
     return Finding(
@@ -244,17 +272,19 @@ def _best(names: NameTokens, rankings: Sequence[NameRanking], test: RepairingTes
         control=float(most.mean() / k),
         source=f"{SOURCE}; maximum: Westfall & Young 1993",
         detail={
-            "unit": "pairs",
             "k": k,
             "hits": hits,
             "models": len(rankings),
             "model": rankings[best].label,
             "metric": rankings[best].metric,
-            "p": float(test.adjusted_p[best, 0]),
-            "p_is": "the most hits of any model, under the same re-pairings",
             "models_over_chance": int((test.adjusted_p[:, 0] <= 0.05).sum()),
             "repairings": len(test.null_hits),
-            "interval": f"{_INTERVAL}; of the best",
-            "control_is": "mean of the best of the same models against names re-paired within position",
         },
+        unit="pairs",
+        count=hits,
+        p=float(test.adjusted_p[best, 0]),
+        p_is="the most hits of any model, under the same re-pairings",
+        method=f"{method}; of the best",
+        control_is="mean of the best of the same models against names re-paired within position",
+        control_kind="negative",
     )

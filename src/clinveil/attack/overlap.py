@@ -21,7 +21,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, ratio, share_by_patient
+from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 from clinveil.tokens import words
 
 GRAM = 6
@@ -80,10 +80,8 @@ def overlap(
     half = len(sample.notes)
     pair, order = "another patient's source", "the note's own words in random order"
     return [
-        *_findings("", own, other, sample, {**sample.detail, "against": "own source", "chance": pair}, rng),
-        *_findings(
-            "_any", found[:half], found[half:], sample, {**sample.detail, "against": "any source", "chance": order}, rng
-        ),
+        *_Against("own source", pair, sample).findings("", own, other, rng),
+        *_Against("any source", order, sample).findings("_any", found[:half], found[half:], rng),
     ]
 
 
@@ -120,7 +118,7 @@ def _sample(
         np.unique(np.array(patients, dtype=object), return_inverse=True)[1] if patients else np.zeros(0, np.int64)
     )
     sampled = held.left_out or len(ids) < len(held.values)
-    detail = {"notes": len(ids), "sampled": sampled, "notes_cut": cut, "interval": "bootstrap over patients, 95 %"}
+    detail = {"notes": len(ids), "sampled": sampled, "notes_cut": cut}
     return _Sampled(sources, clusters.astype(np.int64), ids, numbers, detail)
 
 
@@ -143,26 +141,6 @@ def _other_patient(patients: NDArray[np.int64], rng: Generator) -> NDArray[np.in
     return np.where(patients[other] == patients, -1, other)
 
 
-def _findings(
-    suffix: str, runs: list[Ids], chance: list[Ids], sample: _Sampled, detail: dict[str, Any], rng: Generator
-) -> list[Finding]:
-    longest, by_chance = _longest(runs), _longest(chance)
-    detail = {**detail, "unit": "words", "median": float(np.median(longest)), "most": int(longest.max())}
-    if by_chance.size:
-        detail |= {"chance_most": int(by_chance.max())}
-    counts = np.stack([longest, np.ones_like(longest)], axis=1)
-    first = _finding(
-        f"attack.longest_run{suffix}", counts, sample, by_chance.mean() if by_chance.size else None, detail, rng
-    )
-    grams, other = _grams(runs), _grams(chance)
-    rate = ratio(other) if len(other) and other[:, 1].sum() else None
-    detail = {**sample.detail, "unit": f"{GRAM}-grams", "against": detail["against"], "chance": detail["chance"]}
-    if not grams[:, 1].sum():
-        return [first, _nothing(f"six_grams{suffix}", detail, f"no note of {GRAM} words")]
-    detail |= {"shared": int(grams[:, 0].sum()), "notes_with_one": int((grams[:, 0] > 0).sum())}
-    return [first, _finding(f"attack.six_grams{suffix}", grams, sample, rate, detail, rng)]
-
-
 def _longest(runs: list[Ids]) -> NDArray[np.int64]:
     return np.array([run.max(initial=0) for run in runs], dtype=np.int64)
 
@@ -173,16 +151,66 @@ def _grams(runs: list[Ids]) -> NDArray[np.int64]:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _finding(
-    measure: str, by_note: NDArray[np.int64], sample: _Sampled, chance: Any, detail: dict[str, Any], rng: Generator
-) -> Finding:
-    by_patient = np.zeros((int(sample.patients.max()) + 1, 2), dtype=np.int64)
-    np.add.at(by_patient, sample.patients, by_note)
-    share = detail["unit"] != "words"
-    low, high = share_by_patient(by_patient, rng) if share else bootstrap_clusters(by_patient, ratio, rng)
-    n = int(by_note[:, 1].sum())
-    why = {} if chance is not None else {"why": "all notes are of one patient: no shuffled pair"}
-    return Finding(measure, ratio(by_note), n, "lower", low, high, chance, None, SOURCE, {**detail, **why})
+@dataclass(frozen=True)
+class _Against:
+    """What released notes are held against, what the runs by chance are, and the notes looked at."""
+
+    source: str
+    chance_is: str
+    sample: _Sampled
+
+    def findings(self, suffix: str, runs: list[Ids], chance: list[Ids], rng: Generator) -> list[Finding]:
+        """The longest runs and the shared 6-grams; `runs` and `chance`: of each note the run that ends at each word."""
+        longest, by_chance = _longest(runs), _longest(chance)
+        detail: dict[str, Any] = {"median": float(np.median(longest)), "most": int(longest.max())}
+        if by_chance.size:
+            detail["chance_most"] = int(by_chance.max())
+        counts = np.stack([longest, np.ones_like(longest)], axis=1)
+        mean = by_chance.mean() if by_chance.size else None
+        first = self._finding(f"attack.longest_run{suffix}", counts, mean, detail, rng, unit="words")
+        grams, other = _grams(runs), _grams(chance)
+        if not grams[:, 1].sum():
+            return [first, _nothing(f"six_grams{suffix}", self._detail, f"no note of {GRAM} words")]
+        rate = ratio(other) if len(other) and other[:, 1].sum() else None
+        shared = {"shared": int(grams[:, 0].sum()), "notes_with_one": int((grams[:, 0] > 0).sum())}
+        measure = f"attack.six_grams{suffix}"
+        return [first, self._finding(measure, grams, rate, shared, rng, unit=f"{GRAM}-grams")]
+
+    @property
+    def _detail(self) -> dict[str, Any]:
+        return {**self.sample.detail, "against": self.source}
+
+    def _finding(
+        self,
+        measure: str,
+        by_note: NDArray[np.int64],
+        chance: float | None,
+        detail: Mapping[str, Any],
+        rng: Generator,
+        *,
+        unit: str,
+    ) -> Finding:
+        """The ratio of the columns of `by_note`, (n_notes, 2), with an interval over patients."""
+        by_patient = np.zeros((int(self.sample.patients.max()) + 1, 2), dtype=np.int64)
+        np.add.at(by_patient, self.sample.patients, by_note)
+        if unit == "words":
+            drawn, method = bootstrap_clusters(by_patient, ratio, rng), "bootstrap over patients, 95 %"
+        else:
+            drawn, method = share_by_patient(by_patient), share_method(by_patient, "patients")
+        why = {} if chance is not None else {"why": "all notes are of one patient: no shuffled pair"}
+        return Finding(
+            measure,
+            ratio(by_note),
+            int(by_note[:, 1].sum()),
+            "lower",
+            *drawn,
+            chance,
+            source=SOURCE,
+            detail={**self._detail, **detail, **why},
+            unit=unit,
+            method=method,
+            chance_is=self.chance_is if chance is not None else "",
+        )
 
 
 def _nothing(measure: str, detail: dict[str, Any], why: str) -> Finding:

@@ -109,21 +109,17 @@ class PatientTests:
         n = len(self.far)
         p, other = test(self.far), test(self.far[self.swap])
         found, control = (int((adjust(values) <= LEVEL).sum()) for values in (p, other))
+        words = self._words(series, draws)
+        question = words.pop("question")
         detail: dict[str, Any] = {
             "metric": self.metric,
             "series": series,
-            "unit": "patients",
-            "count": found,
             "draws": draws,
             "correction": "Benjamini-Hochberg" if adjust is benjamini_hochberg else "Holm-Bonferroni",
             "unadjusted": float((p <= LEVEL).mean()),
             "unadjusted_control": float((other <= LEVEL).mean()),
             "smallest_p": float(p.min()),
-            "interval": "Clopper-Pearson, 95 %, as if patients were independent",
-            "chance": "the most that the correction lets through on average where nothing is to be found",
-            "control": "the same test with names permuted once over patients of like name frequency and number of "
-            "diagnoses",
-            **self._words(series, draws),
+            **words,
         }
         return Finding(
             "attack.association_patients",
@@ -135,6 +131,14 @@ class PatientTests:
             control / n,
             f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995",
             detail,
+            unit="patients",
+            count=found,
+            method="Clopper-Pearson, 95 %, as if patients were independent",
+            chance_is="the most that the correction lets through on average where nothing is to be found",
+            control_is="the same test with names permuted once over patients of like name frequency and number of "
+            "diagnoses",
+            control_kind="negative",
+            question=question,
         )
 
     def _chance(self, series: str) -> float:
@@ -146,16 +150,16 @@ class PatientTests:
         n = len(self.far)
         if series == NAMES:
             return {
-                "question": "Does the patient's own name lie more oddly to his diagnoses than others' names do?",
+                "question": "Does the patient's own name lie more oddly to their diagnoses than others' names do?",
                 "warning": f"no P can be below 1/{n}, so Holm could never reject; frequency of names is adjusted for",
             }
         if series == MATCHED:
             return {
-                "question": "Does the patient's name lie otherwise to his own diagnoses than to diagnoses as "
+                "question": "Does the patient's name lie otherwise to their own diagnoses than to diagnoses as "
                 "prevalent, with descriptions as long?",
                 "warning": "takes diagnoses as independent given prevalence, which those that come together are not",
             }
-        question = "Does the patient's name lie otherwise to his own diagnoses than to any as many diagnoses?"
+        question = "Does the patient's name lie otherwise to their own diagnoses than to any as many diagnoses?"
         if series == PAPERS:
             error = family_wise_error(n, draws)
             return {

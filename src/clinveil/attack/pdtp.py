@@ -3,7 +3,8 @@
 The score of a unit (a note, or all notes of a patient) is the largest |log p(word | before) - log p'(word | before)|
 over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural log). Much of it is there
 whatever is left out: the same largest difference under a model that lost *another* unit is the placebo, and between
-models that differ in their seed alone the reseed floor. What leaving out the unit itself adds is the excess.
+models that differ in their seed alone the reseed floor. Score less placebo is not what the unit adds: the two maxima
+stand at different words. That is `clinveil.attack.crossfit`'s.
 
 It is not an epsilon: one pair of trained models bounds nothing.
 """
@@ -18,16 +19,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.attack.crossfit import FEW, METHOD, P_IS, Logs, Matrix, above_floors, flipped_p, groups_of, mean_interval
 from clinveil.errors import InputError
 from clinveil.finding import Finding
-from clinveil.stats import bootstrap_clusters, permutation_p, share_by_patient, share_method
+from clinveil.stats import Interval, clopper_pearson, share_by_patient, share_method
 
-PERMUTATIONS = 9_999
 SEEDS = "an interval of the reseed floor: it strays by seed, and seeds are few; their range is no interval"
-BY_PATIENT = "bootstrap over patients, 95 %"
-SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and excess are ours"
-Matrix = NDArray[np.float64]
-Logs = Sequence[NDArray[np.floating[Any]]]  # of each unit, log p of its words, natural log
+EXACT = "exact over patients (Clopper-Pearson), 95 %"
+PLACEBO = "placebo: another unit left out"
+SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class LeaveOut:
         return _others(self.largest)
 
     @property
-    def excess(self) -> Matrix:
-        """(n_units,) what leaving out the unit itself adds."""
-        return self.scores - self.placebos
+    def own_gaps(self) -> Matrix:
+        """(n_units,) the gap of each unit when it is left out itself."""
+        return np.diag(self.gaps).copy()
 
 
 def leave_out(full: Logs, left_out: Sequence[Logs], reseeded: Sequence[Logs] = ()) -> LeaveOut:
@@ -118,36 +118,49 @@ def findings(
     *,
     patients: Sequence[str] | None = None,
 ) -> list[Finding]:
-    """Score, excess, mean log-likelihood gap and share of positive signs, each with its floors.
+    """Score, mean log-likelihood gap and share of positive signs, each with its floors.
 
     Args:
-        patients: whose each unit is, where units are notes; intervals draw patients anew.
+        patients: whose each unit is, where units are notes; they are what is independent.
         detail: goes into every finding, for example the mode and the model.
 
     Returns:
-        `attack.pdtp` (control: the placebo), `attack.pdtp_excess` (chance 0, P by permuting which model lost which
-        unit), `attack.pdtp_gap` (control: its placebo), `attack.pdtp_sign`.
+        `attack.pdtp` and `attack.pdtp_gap` (control: the placebo), `attack.pdtp_sign`.
     """
-    group = _groups(patients, measured.n_units)
-    reseed = _reseed(measured)
-    shared = {**(detail or {}), **reseed, "units": measured.n_units, "unit": "audited units"}
-    score = _mean(measured.scores, group, rng)
-    p = permutation_p(float(np.trace(measured.largest)), _permuted(measured.largest, rng))
-    gap_p = permutation_p(float(np.trace(measured.gaps)), _permuted(measured.gaps, rng))
+    group = groups_of(patients, measured.n_units)
+    shared = {**(detail or {}), **_reseed(measured), "units": measured.n_units}
+    score, gap = mean_interval(measured.scores, group), mean_interval(measured.own_gaps, group)
     placebo, gap_placebo = float(measured.placebos.mean()), float(_others(measured.gaps).mean())
-    excess, gap = _mean(measured.excess, group, rng), _mean(np.diag(measured.gaps), group, rng)
-    n, shared = measured.n_units, {**shared, "interval": BY_PATIENT, "scale": "nats"}
-    by_control = {**shared, "control_is": "placebo: another unit left out"}
-
-    def number(name: str, value: tuple[float, float, float], chance: Any, control: Any, more: Any) -> Finding:
-        return Finding(f"attack.{name}", value[0], n, "lower", *value[1:], chance, control, SOURCE, more)
-
+    p = flipped_p(above_floors(measured.gaps), group, rng) if measured.n_units > 2 else None
+    more = {**shared, "scale": "nats a token"}
+    tested = {"p": p, "p_is": P_IS if p is not None else "", "chance": 0.0, "chance_is": "no effect"}
     return [
-        number("pdtp", score, None, placebo, by_control),
-        number("pdtp_excess", excess, 0.0, None, {**shared, "p": p}),
-        number("pdtp_gap", gap, 0.0, gap_placebo, {**by_control, "p": gap_p, "scale": "nats a token"}),
+        _with_placebo("pdtp", measured.scores, score, placebo, {**shared, "scale": "nats"}),
+        _with_placebo("pdtp_gap", measured.own_gaps, gap, gap_placebo, more, **tested),
         _sign(measured, shared, group, rng),
     ]
+
+
+def _with_placebo(
+    name: str, values: Matrix, ends: Interval | None, placebo: float, detail: dict[str, Any], **more: Any
+) -> Finding:
+    low, high = ends or (None, None)
+    return Finding(
+        f"attack.{name}",
+        float(values.mean()),
+        values.size,
+        "lower",
+        low,
+        high,
+        control=placebo,
+        source=SOURCE,
+        detail=detail if ends else {**detail, "why": FEW},
+        unit="audited units",
+        method=METHOD if ends else "",
+        control_is=PLACEBO,
+        control_kind="negative",
+        **more,
+    )
 
 
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
@@ -157,17 +170,12 @@ def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     """
     by_seed = measured.reseeded.mean(axis=1)
     least, largest, n = float(by_seed.min()), float(by_seed.max()), len(by_seed)
-    more = {**detail, "unit": "audited units", "reseeds": n, "scale": "nats", "why": SEEDS}
+    more = {**detail, "reseeds": n, "scale": "nats", "why": SEEDS}
     more |= {"least_of_seeds": least, "largest_of_seeds": largest}
     more["range"] = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"
     mean = float(by_seed.mean())
-    return Finding("attack.pdtp_reseed_floor", mean, measured.n_units, None, source=SOURCE, detail=more)
-
-
-def _groups(patients: Sequence[str] | None, n: int) -> NDArray[np.int64]:
-    if patients is None:
-        return np.arange(n)
-    return np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
+    name = "attack.pdtp_reseed_floor"
+    return Finding(name, mean, measured.n_units, None, source=SOURCE, detail=more, unit="audited units")
 
 
 def _reseed(measured: LeaveOut) -> dict[str, Any]:
@@ -176,28 +184,26 @@ def _reseed(measured: LeaveOut) -> dict[str, Any]:
     return {"reseeds": len(measured.reseeded), "reseed_floor": float(measured.reseeded.mean())}
 
 
-def _mean(values: Matrix, group: NDArray[np.int64], rng: Generator) -> tuple[float, float, float]:
-    """The mean over units, and its interval over patients."""
-    by_patient = np.stack([np.bincount(group, weights=values), np.bincount(group)], axis=1)
-    low, high = bootstrap_clusters(by_patient, lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), rng)
-    return float(values.mean()), low, high
-
-
-def _permuted(matrix: Matrix, rng: Generator) -> Matrix:
-    """(n_permutations,) the sum of the diagonal when it is dealt out anew which model lost which unit."""
-    n = len(matrix)
-    columns = np.arange(n)
-    return np.array([matrix[rng.permutation(n), columns].sum() for _ in range(PERMUTATIONS)])
-
-
 def _sign(measured: LeaveOut, detail: dict[str, Any], group: NDArray[np.int64], rng: Generator) -> Finding:
     positive = measured.signed > 0
+    hits, n = int(positive.sum()), measured.n_units
     by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
-    low, high = share_by_patient(by_patient, rng)
-    more = {**detail, "positive": int(positive.sum()), "scale": "share of units"}
-    more["interval"] = share_method(by_patient, "patients")
+    alone = len(by_patient) == n
+    low, high = clopper_pearson(hits, n) if alone else share_by_patient(by_patient)
     return Finding(
-        "attack.pdtp_sign", float(positive.mean()), measured.n_units, "lower", low, high, 0.5, None, SOURCE, more
+        "attack.pdtp_sign",
+        float(positive.mean()),
+        n,
+        "lower",
+        low,
+        high,
+        chance=0.5,
+        source=SOURCE,
+        detail={**detail, "scale": "share of units"},
+        unit="audited units",
+        count=hits,
+        method=EXACT if alone else share_method(by_patient, "patients"),
+        chance_is="either sign",
     )
 
 

@@ -1,7 +1,8 @@
 """Token inversion from repeats: what an attacker reads who knows that m outputs belong to one hidden word.
 
-He names the word with the largest pi(x) C(y1|x) ... C(ym|x). Whether the m outputs are m draws at all depends on the
-memo: with `patient` a word's repeats within a patient's notes are one draw, shown again, and teach nothing new.
+They name the word with the largest pi(x) C(y1|x) ... C(ym|x). Which m places give m draws depends on the memo: with
+`occurrence` any m places, with `note` m notes, with `patient` the notes of m patients (who share a family's, a
+clinician's or a town's name). What repeats within the memo's own scope tell is their number: `patient_counts.py`.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.sparse import csc_matrix
 
-from clinveil.attack.inversion import NO_COUNTS, RARE, Inputs, Stratum
+from clinveil.attack.inversion import BLIND, EXACT, NO_COUNTS, RARE, SHUFFLED, Inputs, Stratum
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.sample import KeySample
 from clinveil.finding import Detail, Finding
-from clinveil.stats import ratio, share_by_patient, wilson
+from clinveil.stats import ratio, share_by_patient, share_method, wilson
 from clinveil.tokens import words
 
 Memo = Literal["occurrence", "note", "patient"]
 REPEATS = (1, 2, 3, 5, 8)
+APART: dict[Memo, str] = {"occurrence": "places", "note": "notes", "patient": "patients"}
 DRAWS = 20_000
 EXACT_CASES = 30_000
 _CHUNK = 500
+REPEATED = "attack.inversion_repeated"
 SOURCE = "joint posterior over m draws (averaging attack); attack A5 of the threat model"
 
 
@@ -44,21 +48,26 @@ class Cases:
 
 @dataclass(frozen=True)
 class Guesser:
-    """The best context-free guesser of a word from several of its outputs."""
+    """The best context-free guesser, from several outputs, of a word that is known to be of a stratum."""
 
     inputs: Inputs
+    part: Stratum
+
+    @cached_property
+    def joint(self) -> csc_matrix:
+        """`Inputs.joint` of the stratum."""
+        return self.inputs.joint(self.part)
 
     @cached_property
     def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The channel's entries by row * n_words + output, sorted, and their logarithms."""
         matrix = self.inputs.channel.matrix()
-        matrix.sort_indices()
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        return rows * matrix.shape[1] + matrix.indices, np.log(matrix.data)
+        return rows * np.int64(matrix.shape[1]) + matrix.indices, np.log(matrix.data)
 
     @cached_property
     def _prior(self) -> NDArray[np.float64]:
-        return np.log(np.maximum(self.inputs.all.won, 1e-300))
+        return np.log(np.maximum(self.part.won, 1e-300))
 
     def _log_likelihood(self, rows: NDArray[np.int64], outputs: NDArray[np.int64]) -> NDArray[np.float64]:
         entries, logs = self._entries
@@ -72,7 +81,7 @@ class Guesser:
         return np.concatenate([self._guess(chunk) for chunk in chunks])
 
     def _guess(self, seen: NDArray[np.int64]) -> NDArray[np.int64]:
-        joint = self.inputs.joint
+        joint = self.joint
         lengths = np.diff(joint.indptr)
         # The output with the fewest possible inputs first: few candidates are left to look up.
         seen = np.take_along_axis(seen, np.argsort(lengths[seen], axis=1, kind="stable"), axis=1)
@@ -110,14 +119,19 @@ def _enumerate(inputs: Inputs, part: Stratum, m: int) -> Cases | None:
 
 def _draw(inputs: Inputs, part: Stratum, m: int, draws: int, rng: Generator) -> Cases:
     """Hidden words by their mass, each with m independent outputs."""
-    channel = inputs.channel
     hidden = rng.choice(part.mass.size, size=draws, p=part.mass / part.mass.sum())
+    seen = drawn_outputs(inputs.channel, hidden, m, rng)
+    return Cases(hidden, seen, np.full(draws, 1 / draws), exact=False)
+
+
+def drawn_outputs(channel: Channel, rows: NDArray[np.int64], m: int, rng: Generator) -> NDArray[np.int64]:
+    """m independent outputs of each of these rows, (n, m); none of them may be empty."""
     ends = np.cumsum(channel.probabilities)
     starts = np.concatenate([[0.0], ends])[channel.indptr]
-    low, high = starts[hidden][:, None], starts[hidden + 1][:, None]
-    places = np.searchsorted(ends, low + rng.random((draws, m)) * (high - low), side="right")
-    places = np.clip(places, channel.indptr[hidden][:, None], channel.indptr[hidden + 1][:, None] - 1)
-    return Cases(hidden, channel.indices[places].astype(np.int64), np.full(draws, 1 / draws), exact=False)
+    low, high = starts[rows][:, None], starts[rows + 1][:, None]
+    places = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
+    places = np.clip(places, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
+    return channel.indices[places].astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -129,7 +143,8 @@ class _Recovery:
     exact: bool
 
 
-def _recovery(guesser: Guesser, part: Stratum, m: int, draws: int, rng: Generator) -> _Recovery:
+def _recovery(guesser: Guesser, m: int, draws: int, rng: Generator) -> _Recovery:
+    part = guesser.part
     cases = _enumerate(guesser.inputs, part, m) or _draw(guesser.inputs, part, m, draws, rng)
     named = guesser.guess(cases.seen)
     # A right guess of the unknown row wins only the share that its most frequent word has.
@@ -151,62 +166,51 @@ def repeated(
     draws: int = DRAWS,
     rare: int = RARE,
 ) -> list[Finding]:
-    """The share of words recovered from m repeats, all and rare, for each m: under this memo, and with fresh draws.
+    """The share of words recovered from m draws that the attacker knows to hide one word, all and rare, for each m.
 
-    Exact by enumeration where there are few cases, else `draws` simulated words with a Wilson interval. Under memo
-    `patient` the m repeats stand in one patient's notes (one draw); under `note` in m notes, once each (m draws).
+    Exact by enumeration where there are few cases, else `draws` simulated words with a Wilson interval. The m draws
+    stand in m places, notes or patients, by the memo (`draws_stand_in`); of the rare words the guesser names none but
+    rare ones.
 
     Args: counts, unknown, rare as in `inversion`.
     Raises: InputError for counts that do not fit the channel.
     Source: obfuscation threat model, attack A5; posterior over independent draws.
     """
-    guesser = Guesser(Inputs(channel, counts, unknown))
-    parts = {"all": guesser.inputs.all, f"below {rare}": guesser.inputs.below(rare)}
+    inputs = Inputs(channel, counts, unknown)
     findings = []
-    for stratum, part in parts.items():
+    for stratum, part in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
+        detail: Detail = {"memo": memo, "stratum": stratum}
         if not part.tokens:
-            detail = {"why": "no such word in the notes", "stratum": stratum, "memo": memo}
-            findings.append(Finding("attack.inversion_repeated", None, 0, "lower", source=SOURCE, detail=detail))
+            why: Detail = {**detail, "why": "no such word in the notes"}
+            findings.append(Finding(REPEATED, None, 0, "lower", source=SOURCE, detail=why, unit="tokens"))
             continue
-        fresh = {m: _recovery(guesser, part, m, draws, rng) for m in sorted({1, *repeats})}
-        chance = guesser.inputs.unseeing(part)
-        findings += [_finding(m, fresh, memo, stratum, chance, part.tokens, draws) for m in repeats]
+        guesser = Guesser(inputs, part)
+        findings += [_finding(guesser, m, detail, _recovery(guesser, m, draws, rng), draws) for m in repeats]
     return findings
 
 
-def _finding(
-    m: int, fresh: dict[int, _Recovery], memo: Memo, stratum: str, chance: float, tokens: int, draws: int
-) -> Finding:
-    seen, apart = fresh[1 if memo == "patient" else m], fresh[m]
-    detail: Detail = {
-        "repeats": m,
-        "draws": 1 if memo == "patient" else m,
-        "memo": memo,
-        "repeats_stand_in": "notes of one patient" if memo == "patient" else "notes" if memo == "note" else "anywhere",
-        "stratum": stratum,
-        "unit": "tokens",
-        "fresh": apart.share,
-        "fresh_low": apart.low,
-        "fresh_high": apart.high,
-        "fresh_interval": _how(apart, draws),
-        "interval": _how(seen, draws),
-    }
+def _finding(guesser: Guesser, m: int, detail: Detail, seen: _Recovery, draws: int) -> Finding:
     return Finding(
-        "attack.inversion_repeated",
+        REPEATED,
         seen.share,
-        tokens if seen.exact else draws,
+        guesser.part.tokens if seen.exact else draws,
         "lower",
         seen.low,
         seen.high,
-        chance,
+        guesser.inputs.unseeing(guesser.part),
         seen.shuffled,
         SOURCE,
-        detail,
+        {"repeats": m, "draws": m, "draws_stand_in": APART[detail["memo"]], **detail},  # type: ignore[index]
+        unit="tokens",
+        method=_how(seen, draws),
+        chance_is=BLIND,
+        control_is=SHUFFLED,
+        control_kind="negative",
     )
 
 
 def _how(recovery: _Recovery, draws: int) -> str:
-    return "exact, no sampling" if recovery.exact else f"Wilson 95 %, {draws} simulated words"
+    return EXACT if recovery.exact else f"Wilson 95 %, {draws} simulated words"
 
 
 def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) -> list[Finding]:
@@ -215,34 +219,31 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
     Streams; memory is bounded by a uniform sample of at most `patients` patients (said in the detail).
     """
     sample: KeySample[Counter[str]] = KeySample(patients, rng)
-    for patient, text in _notes(corpus):
+    for patient, text in patient_texts(corpus):
         heard = sample.offer(patient, Counter)
         if heard is not None:
             heard.update(words(text))
     times = [np.fromiter(heard.values(), dtype=np.int64) for heard in sample.values.values()]
     pooled = np.concatenate([np.zeros(0, dtype=np.int64), *times])
-    detail: dict[str, Any] = {
-        "unit": "pairs of patient and word",
-        "patients": len(times),
-        "sampled": sample.left_out,
-        "at_least": 3,
-    }
+    unit = "pairs of patient and word"
+    detail: dict[str, Any] = {"patients": len(times), "sampled": sample.left_out, "at_least": 3}
     if not pooled.size:
-        return [Finding("attack.repeats_in_notes", None, 0, detail={**detail, "why": "no word in the notes"})]
+        why = {**detail, "why": "no word in the notes"}
+        return [Finding("attack.repeats_in_notes", None, 0, detail=why, unit=unit)]
     by_patient = np.array([[(t >= 3).sum(), t.size] for t in times])
-    low, high = share_by_patient(by_patient, rng)
+    low, high = share_by_patient(by_patient)
     detail |= {
         "median": float(np.median(pooled)),
         "p90": float(np.quantile(pooled, 0.9)),
         "most": int(pooled.max()),
         "tokens_share": float(pooled[pooled >= 3].sum() / pooled.sum()),
-        "interval": "percentile bootstrap over patients, 95 %",
     }
-    share = ratio(by_patient)
-    return [Finding("attack.repeats_in_notes", share, int(pooled.size), "lower", low, high, detail=detail)]
+    name, share, how = "attack.repeats_in_notes", ratio(by_patient), share_method(by_patient, "patients")
+    return [Finding(name, share, int(pooled.size), "lower", low, high, detail=detail, unit=unit, method=how)]
 
 
-def _notes(corpus: Corpus) -> Iterator[tuple[str, str]]:
+def patient_texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
+    """Patient and text of every note that has both."""
     for batch in corpus.batches():
         for patient, text in zip(batch["patient_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
             if patient is not None and text is not None:

@@ -36,6 +36,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3"
 TOPS = (1, 5)
+UNIT = "patients with a target"
 PERMUTATIONS = 999
 FEWEST = 5
 SWAPPED = "names permuted once over patients of like name frequency and number of diagnoses"
@@ -197,31 +198,41 @@ class Scored:
         """A@1 and A@5 with chance, control and P."""
         n, targets = self.field.far.shape
         for top in TOPS:
-            detail = {**detail, "label": f"A@{top}", "top": top, "unit": "patients with a target"}
+            detail = {**detail, "label": f"A@{top}", "top": top}
             if top >= targets:
-                why = f"{targets} targets: {top} guesses name them all"
-                yield Finding("attack.scenario", None, n, "lower", source=SOURCE, detail={**detail, "why": why})
+                why = {"why": f"{targets} targets: {top} guesses name them all"}
+                yield Finding("attack.scenario", None, n, "lower", source=SOURCE, detail={**detail, **why}, unit=UNIT)
                 continue
             hits = int(self.field.right(self.guesses, top).sum())
             null = self._permuted(top, permutations + 1, rng)
             majority = float(self.field.right(self.baseline, top).mean())
             shown = {
                 **detail,
-                "count": hits,
                 "majority": majority,
                 "beats_majority": hits / n > majority,
                 "majority_is": f"the {'most frequent target' if top == 1 else f'{top} most frequent targets'}, guessed "
                 "for everybody; share of the same patients",
                 "share_of_all_names": hits / detail["names"],
-                "p": permutation_p(hits / n, null[1:]),
-                "interval": "Clopper-Pearson, 95 %",
-                "chance": EXPECTED,
-                "control": SWAPPED,
-                "question": QUESTION,
             }
-            ends = clopper_pearson(hits, n)
             yield Finding(
-                "attack.scenario", hits / n, n, "lower", *ends, float(null[1:].mean()), float(null[0]), SOURCE, shown
+                "attack.scenario",
+                hits / n,
+                n,
+                "lower",
+                *clopper_pearson(hits, n),
+                float(null[1:].mean()),
+                float(null[0]),
+                SOURCE,
+                shown,
+                unit=UNIT,
+                count=hits,
+                p=permutation_p(hits / n, null[1:]),
+                p_is="names permuted over like patients, one-sided",
+                method="Clopper-Pearson, 95 %",
+                chance_is=EXPECTED,
+                control_is=SWAPPED,
+                control_kind="negative",
+                question=QUESTION,
             )
 
     def _permuted(self, top: int, times: int, rng: Generator) -> Doubles:

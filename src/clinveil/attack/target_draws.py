@@ -30,6 +30,7 @@ Mask = NDArray[np.bool_]
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3, Table 4"
 TOPS = (1, 5)
 REPLICATES = 39
+UNIT = "draws of targets"
 
 
 def drawn_targets(
@@ -37,13 +38,14 @@ def drawn_targets(
 ) -> Iterator[Finding]:
     """The share of draws in which farthest, and nearest, beat the majority, for A@1 and A@5."""
     eligible = np.flatnonzero(found.prevalence >= plan.min_patients)
-    detail = {**detail, "unit": "draws of targets", "eligible": len(eligible), "targets_drawn": plan.drawn}
+    detail = {**detail, "eligible": len(eligible), "targets_drawn": plan.drawn}
     if len(eligible) <= plan.drawn or plan.drawn <= max(TOPS):
         why = (
             f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients; draws of {plan.drawn} "
         )
         why += f"need more, and more than {max(TOPS)} targets"
-        yield Finding("attack.scenario_draws", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})
+        detail = {**detail, "why": why}
+        yield Finding("attack.scenario_draws", None, 0, "lower", source=SOURCE, detail=detail, unit=UNIT)
         return
     far = distances(found.names, found.diagnoses[eligible], metric)
     has = found.has[:, eligible]
@@ -93,18 +95,11 @@ def _finding(scores: Doubles, detail: dict[str, Any]) -> Finding:
     count = round(float(beaten[0]) * n)
     detail = {
         **detail,
-        "count": count,
         "tied": float((scores[:, 0] == majority[:, 0]).mean()),
         "mean_accuracy": float(scores[:, 0].mean()),
         "best_accuracy": float(scores[:, 0].max()),
         "mean_accuracy_by_chance": float(scores[:, 1:-1].mean()),
         "mean_majority": float(majority.mean()),
-        "p": permutation_p(float(beaten[0]), beaten[1:]),
-        "interval": "Wilson over the draws of targets, 95 %; says nothing of other patients",
-        "chance": f"mean over {REPLICATES} permutations of names over patients alike in name frequency and diagnoses",
-        "control": "one of these permutations",
-        "question": "In how many random sets of targets is the attack right more often than always naming the most "
-        "frequent ones, and in how many would it be under other patients' names?",
     }
     share = count / n
     return Finding(
@@ -117,4 +112,14 @@ def _finding(scores: Doubles, detail: dict[str, Any]) -> Finding:
         float(beaten[1]),
         SOURCE,
         detail,
+        unit=UNIT,
+        count=count,
+        p=permutation_p(float(beaten[0]), beaten[1:]),
+        p_is="names permuted over like patients, one-sided",
+        method="Wilson over the draws of targets, 95 %; says nothing of other patients",
+        chance_is=f"mean over {REPLICATES} permutations of names over patients alike in name frequency and diagnoses",
+        control_is="one of these permutations",
+        control_kind="negative",
+        question="In how many random sets of targets is the attack right more often than always naming the most "
+        "frequent ones, and in how many would it be under other patients' names?",
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.attack.name_outputs import EXACT, USUAL
 from clinveil.channel.channel import Channel
 from clinveil.finding import Finding
 
@@ -57,14 +58,12 @@ def _finding(
     nearest: NDArray[np.floating[Any]],
     chance: NDArray[np.float64],
 ) -> Finding:
-    detail: dict[str, Any] = {"label": name, "unit": "tokens", "words": int(part.size)}
+    detail: dict[str, Any] = {"label": name, "words": int(part.size)}
     detail |= {"by_word": float(same[part].mean()), "distance": float(np.median(nearest[part]))}
     tokens = weight[part].sum()
     if not tokens:
-        return Finding(
-            "attack.unchanged", None, 0, "lower", source=SOURCE, detail={**detail, "why": "none of these words occurs"}
-        )
-    detail["why"] = "exact for this channel: no interval"
+        detail["why"] = "none of these words occurs"
+        return Finding("attack.unchanged", None, 0, "lower", source=SOURCE, detail=detail, unit="tokens")
     shares = weight[part] / tokens
     return Finding(
         "attack.unchanged",
@@ -74,4 +73,7 @@ def _finding(
         chance=float(shares @ chance[part]),
         source=SOURCE,
         detail=detail,
+        unit="tokens",
+        method=EXACT,
+        chance_is=USUAL,
     )

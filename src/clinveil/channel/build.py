@@ -14,7 +14,7 @@ from clinveil.channel.gaussian import GaussianMechanism
 from clinveil.channel.laplace import LaplaceMechanism
 from clinveil.channel.mechanism import NO_POOL, Mechanism, common_pool
 from clinveil.channel.neighbours import NeighbourMechanism
-from clinveil.errors import InputError
+from clinveil.errors import InputError, UsageError
 from clinveil.keys import Key
 from clinveil.settings import ChannelSettings
 from clinveil.tokens import words
@@ -88,4 +88,6 @@ def read_words(path: Path) -> frozenset[str]:
         if len(forms) > 1:
             raise InputError(f"row {row} holds {len(forms)} words", where=path.name, remedy="one word a line")
         found.update(forms)
+    if not found:
+        raise UsageError("holds no word", where=path.name, remedy="one word a line")
     return frozenset(found)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from clinveil.errors import InputError
+from clinveil.vectors.readonly import hold_read_only
 
 SUM_TOLERANCE = 1e-9
 
@@ -21,7 +22,7 @@ class Channel:
     """A sparse row-stochastic matrix; sampling, exact privacy figures and all attacks work off this one object.
 
     Rows are inputs: row w for word w, and row `len(words)` for every word that the channel does not know. Columns are
-    outputs. A row is empty (the token is dropped) or sums to 1.
+    outputs. A row is empty (the token is dropped) or sums to 1. The arrays are read-only.
 
     Attributes:
         words: the vocabulary, lookup forms.
@@ -62,6 +63,7 @@ class Channel:
         outputs[self.indices] = True
         if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible).tolist()):
             raise InputError("a word below the rare-word floor is an output of the channel")
+        hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -86,9 +88,21 @@ class Channel:
         return self.indices[place], self.probabilities[place]
 
     def matrix(self) -> csr_matrix:
-        """The channel as a SciPy CSR matrix, shape (n_words + 1, n_words)."""
+        """The channel as a SciPy CSR matrix, shape (n_words + 1, n_words): sorted, and read-only arrays of its own."""
+        matrix = csr_matrix(self._sorted, shape=(len(self.words) + 1, len(self.words)))
+        matrix.has_canonical_format = True  # else SciPy would look, and sort in place
+        return matrix
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Probabilities, outputs and places of the rows, with the outputs of each row in order."""
         shape = (len(self.words) + 1, len(self.words))
-        return csr_matrix((self.probabilities, self.indices, self.indptr), shape=shape)
+        matrix = csr_matrix((self.probabilities, self.indices, self.indptr), shape=shape, copy=True)
+        matrix.sum_duplicates()
+        parts = matrix.data, matrix.indices, matrix.indptr
+        for part in parts:
+            part.setflags(write=False)
+        return parts
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """The same channel, but for these words (lookup forms), which it leaves as they are."""

@@ -49,5 +49,5 @@ def canaries(
     read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
     run = CanaryRun(settings, seed, settings.each, settings.repeats, settings.workers)
     found = run(read, say_unless(settings.quiet))
-    title = f"canaries in {notes.name}, {settings.model} {settings.size} (seed {seed}; chance is 1.44 bits)"
+    title = f"canaries in {notes.name}, {settings.model} {settings.size} (seed {seed}; bits)"
     say_findings("attack canaries", found, seed=seed, json_out=json, title=title)

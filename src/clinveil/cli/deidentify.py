@@ -16,6 +16,7 @@ import typer
 
 from clinveil.cli.options import Out, Vault, settings_command
 from clinveil.cli.progress import say_unless
+from clinveil.outputs import Maker
 from clinveil.settings import NotesSettings, PhiSettings, RunSettings, flag
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from clinveil.phi.emulated import EmulatedRemover
 
 app = typer.Typer(add_completion=False)
-KEY_FILE = "key.bin"
+MAKER = Maker("deidentify")
+KEY_FILE, RECORD, SPANS = "key.bin", "deidentify.json", "spans.jsonl"
+OTHER = "name another --vault, or a new one"
 MOST_RAISED = 0.01  # share of the notes
 README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
 
@@ -87,11 +90,11 @@ def deidentify(
     secrets = vault or default_vault(out)
     refuse_nested(OUT=out, the_vault=secrets, NOTES=notes)
     refuse_nested(OUT=out, **{"--patients": settings.patients})
-    refuse_existing(out, force=settings.force)
+    refuse_existing(out, force=settings.force, maker=MAKER)
     os.umask(0o077)  # half-written notes are as secret as whole ones
     say = say_unless(settings.quiet)
     corpus = open_corpus(notes, settings)
-    with _open_vault(secrets, settings.seed) as key, whole(out, force=settings.force) as part:
+    with _open_vault(secrets, settings.seed) as key, whole(out, force=settings.force, maker=MAKER) as part:
         remover = _remover(settings, key)
         with _spans_file(secrets, wanted=settings.spans) as spans:
             totals = _run(settings, corpus, remover, part, out, spans)
@@ -109,6 +112,7 @@ def _open_vault(secrets: Path, seed: int | None) -> Iterator[Key]:
 
     there = secrets.exists()
     lock, path = private_folder(secrets) / "lock", secrets / KEY_FILE
+    _refuse_foreign(secrets)
     with locked(lock):
         new = not there and list(secrets.iterdir()) == [lock]
         new_key = not path.exists()
@@ -118,6 +122,16 @@ def _open_vault(secrets: Path, seed: int | None) -> Iterator[Key]:
             if new or new_key:
                 remove(secrets if new else path)
             raise
+
+
+def _refuse_foreign(secrets: Path) -> None:
+    """Raise UsageError for a folder that is no vault of this command: a README.txt of somebody's own may lie in it."""
+    from clinveil.errors import UsageError
+
+    names = {item.name for item in secrets.iterdir()} if secrets.is_dir() else set()
+    left = {"lock", SPANS, *(name for name in names if name.startswith(f".{SPANS}."))}  # by a run that was killed
+    if RECORD not in names and names - {KEY_FILE, *(left if KEY_FILE in names else {"lock"})}:
+        raise UsageError("is there already, and is no vault of clinveil deidentify", where=secrets.name, remedy=OTHER)
 
 
 def _key(seed: int | None, path: Path) -> Key:
@@ -211,7 +225,7 @@ def _spans_file(secrets: Path, *, wanted: bool) -> Iterator[TextIO | None]:
         return
     from clinveil.files import whole
 
-    with whole(secrets / "spans.jsonl", force=True) as part, part.open("w", encoding="utf-8") as file:
+    with whole(secrets / SPANS, force=True) as part, part.open("w", encoding="utf-8") as file:
         yield file
 
 
@@ -246,7 +260,7 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
         "spans_by_detector": dict(totals.detectors.most_common()),
         "tagged_for_want_of_a_surrogate": dict(totals.tagged),
     }
-    private_text(secrets / "deidentify.json", json.dumps(record, indent=2) + "\n")
+    private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")
     private_text(secrets / "README.txt", README)
 
 

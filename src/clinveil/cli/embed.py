@@ -13,9 +13,11 @@ import typer
 
 from clinveil.cli.options import Out, settings_command
 from clinveil.cli.progress import say_unless
+from clinveil.outputs import Maker
 from clinveil.settings import NotesSettings, RunSettings, VectorSettings, flag
 
 app = typer.Typer(add_completion=False)
+MAKER = Maker("embed")
 
 
 class EmbedSettings(RunSettings, NotesSettings, VectorSettings):
@@ -36,7 +38,7 @@ def embed(
     from clinveil.vectors.train import train
 
     refuse_nested(OUT=out, NOTES=notes)
-    refuse_existing(out, force=settings.force)
+    refuse_existing(out, force=settings.force, maker=MAKER)
     os.umask(0o077)  # half-written vectors are as secret as whole ones
     say = say_unless(settings.quiet)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
@@ -46,7 +48,7 @@ def embed(
         say("no patient column: each note counts as a patient of its own")
     with workplace(out) as scratch:
         vectors = train(corpus, settings, seed=seed, workers=settings.workers, scratch=scratch, on_epoch=_progress(say))
-    save_vectors(vectors, out, force=settings.force)
+    save_vectors(vectors, out, force=settings.force, maker=MAKER)
     say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
     if out.suffix in (".vec", ".txt", ".bin"):
         say(f"a {out.suffix} file holds no counts: the rare-word floor will be counted on the notes at hand")

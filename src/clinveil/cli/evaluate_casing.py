@@ -21,7 +21,6 @@ class EvaluateCasingSettings(RunSettings, NotesSettings, CasingSettings):
     """Everything that `clinveil evaluate casing` can be told."""
 
     workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
-    draws: int = flag(1_000, "Draws of the bootstrap over lines.", ge=100)
 
 
 @settings_command(app, EvaluateCasingSettings, name="casing", without=frozenset({"label", "keep", "force"}))
@@ -44,7 +43,7 @@ def casing(
     others = (read_lines(path, settings) if path else None for path in (dev, test))
     parts = split_lines(read_lines(train, settings), next(others), next(others), rng)
     on_look = None if settings.quiet else _say_look
-    findings = measure.casing(parts, rng, settings, draws=settings.draws, threads=settings.workers, on_look=on_look)
+    findings = measure.casing(parts, rng, settings, threads=settings.workers, on_look=on_look)
     title = f"{train.name}, {settings.size}, beam {settings.beam}, state by {settings.state} (seed {seed})"
     say_findings("evaluate casing", findings, seed=seed, json_out=json, title=title)
 

@@ -24,7 +24,6 @@ Test = Annotated[Path | None, typer.Option("--test", help="Pairs that count; spl
 class EvaluateNliSettings(RunSettings, NliSettings):
     """Everything that `clinveil evaluate nli` can be told."""
 
-    draws: int = flag(1_000, "Draws of the bootstrap over premises and seeds.", ge=100)
     encoding: str = flag("utf-8", "Character encoding of the pairs.")
 
 
@@ -55,6 +54,6 @@ def nli(
     pairs = [read_sentence_pairs(path, encoding=settings.encoding) if path else None for path in (train, dev, test)]
     assert pairs[0] is not None
     parts = nli_parts(pairs[0], pairs[1], pairs[2], rng)
-    findings = measure.nli(load_vectors(vectors), parts, rng, settings, draws=settings.draws)
+    findings = measure.nli(load_vectors(vectors), parts, rng, settings)
     title = f"{vectors.name}, features {settings.features}, {settings.seeds} seeds (seed {seed})"
     say_findings("evaluate nli", findings, seed=seed, json_out=json, title=title)

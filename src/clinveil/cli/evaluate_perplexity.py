@@ -50,8 +50,6 @@ def perplexity(
     """
     import secrets
 
-    import numpy as np
-
     from clinveil.cli.findings import say_findings
     from clinveil.errors import UsageError
     from clinveil.lm.model import fit_of
@@ -72,8 +70,7 @@ def perplexity(
     control = None if floor is None else fit_of(floor, encode(test.texts, floor.vocabulary))
     with ready(model, threads=settings.workers):
         fit = fit_of(model, encode(test.texts, model.vocabulary))
-    rng = np.random.default_rng(seed)
-    found = perplexity_findings(model, fit, test, "test", rng, control=control, more=said.detail(source is not None))
+    found = perplexity_findings(model, fit, test, "test", control=control, more=said.detail(source is not None))
     title = f"{model.kind} on {notes.name} (seed {seed}; lower is better)"
     say_findings("evaluate perplexity", found, seed=seed, json_out=json, title=title)
 

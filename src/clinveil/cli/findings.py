@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from clinveil.finding import Detail, Finding
+from clinveil.finding import Finding
 
 _WIDE = 160  # columns where nobody's terminal limits the table
 
@@ -22,7 +22,7 @@ def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_o
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    rows = [list(_row(finding)) for finding in findings]
+    rows = [list(_cells(finding)) for finding in findings]
     for place, column in enumerate(("measure", "of", "value", "95 %", "chance", "control", "p", "n")):
         # Numbers are never cut; what they are of may take several lines.
         width = max(map(len, (column, *(row[place] for row in rows)))) if place > 1 else None
@@ -38,77 +38,65 @@ def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_o
         console.print(Text(line, style="dim"))
 
 
-def _row(finding: Finding) -> Iterable[str]:
-    detail = finding.detail
-    of = [str(detail[key]) for key in _OF if detail.get(key)]
-    of += [f"K {detail['k']}"] if "k" in detail else []
-    of += [f"{detail['span']} words or more"] if "span" in detail else []
-    of += [f"{detail['false_alarms']:.1%} false alarms"] if "false_alarms" in detail else []
-    of += [_vocabulary(detail)] if "unknown_share" in detail else []
-    of += [f"{detail['at_ceiling']} of {finding.n} at the ceiling"] if detail.get("at_ceiling") else []
-    ends = None if finding.low is None or finding.high is None else (_number(finding.low), _number(finding.high))
-    interval = (" to " if ends[0].startswith("-") else "-").join(ends) if ends else ""
+def _cells(finding: Finding) -> Iterator[str]:
+    """A line of the table: what `report.cells` makes of a finding, with the terminal's numbers."""
+    from clinveil.report.cells import row
+    from clinveil.report.numerals import NONE, terse
+
+    shown = row(finding, kind="number", write=terse)
+    ends = [end.text for end in shown.ends or ()]
+    numbers = (shown.value, shown.chance, shown.control)
+    value, chance, control = ("-" if number.text == NONE else number.text for number in numbers)
     yield _name(finding)
-    yield ", ".join(of)
-    yield _number(finding.value)
-    yield interval
-    yield _number(finding.chance)
-    yield _number(finding.control)
-    yield _number(detail["p"]) if isinstance(detail.get("p"), float) else ""
-    yield f"{finding.n:,}"
-
-
-# What a number is of, in the detail of a finding.
-_OF: tuple[str, ...] = ("list", "setting", "mode", "model", "from", "first_weights", "attacker", "family", "repeats")
-_OF += ("side", "metric", "step", "series", "label", "scale", "range")
-
-
-def _vocabulary(detail: Detail) -> str:
-    """Its size, and how much of the notes it does not know: perplexities compare at one vocabulary only."""
-    pieces = "words" if detail["vocabulary"] == "words" else "byte pairs"
-    return f"{detail['size']:,} {pieces}, {detail['unknown_share']:.1%} unknown"
+    yield ", ".join(shown.variants)
+    yield value
+    yield (" to " if ends and ends[0].startswith("-") else "-").join(ends)
+    yield chance
+    yield control
+    yield "" if finding.p is None else shown.p.text
+    yield shown.n.text
 
 
 def _name(finding: Finding) -> str:
     return finding.measure.partition(".")[2].replace("_", " ")
 
 
-def _number(value: object) -> str:
-    """Four decimals, and for what would be nought in them three digits."""
-    if not isinstance(value, int | float):
-        return "-"
-    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2e}"
-
-
 def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
     """What was not measured, and what stands behind the columns, each said once, for all measures that it is of."""
-    seen: dict[tuple[str, object], dict[str, None]] = {}
+    seen: dict[tuple[str, str], dict[str, None]] = {}
     for finding in findings:
         what = ", ".join(part for part in (_name(finding), str(finding.detail.get("series", ""))) if part)
-        for key, says in _ASKED:
-            if finding.detail.get(key):
-                seen.setdefault((says, finding.detail[key]), {})[what] = None
-        for key, says in _BEHIND:
-            if finding.detail.get(key):
-                seen.setdefault((says, finding.detail[key]), {})
+        for says, words, named in _behind(finding):
+            if words:
+                seen.setdefault((says, words), {}).update({what: None} if named else {})
     return [f"{'; '.join(names)} {says}: {told}".lstrip() for (says, told), names in seen.items()] + _methods(findings)
+
+
+def _behind(finding: Finding) -> Iterator[tuple[str, str, bool]]:
+    """What is said of a finding: how the line begins, the words, and whether the measure is named."""
+    from clinveil.report.cells import remarks
+
+    said = remarks(finding)
+    yield "asks", finding.question, True
+    yield "beware", said.get("warning", ""), True
+    yield "code", said.get("code", ""), True
+    yield ("not measured" if finding.value is None else "note"), said.get("why", ""), False
+    yield "not checked", said.get("not_checked", ""), False
+    yield "read", said.get("read", ""), False
+    yield "chance", finding.chance_is, False
+    yield "positive control" if finding.control_kind == "positive" else "control", finding.control_is, False
+    yield "p", finding.p_is, False
 
 
 def _methods(findings: Sequence[Finding]) -> list[str]:
     """How intervals were made; where in several ways, of which measures each."""
     seen: dict[str, dict[str, None]] = {}
     for finding in findings:
-        if finding.detail.get("interval"):
-            seen.setdefault(str(finding.detail["interval"]), {})[_name(finding)] = None
+        if finding.method:
+            seen.setdefault(finding.method, {})[_name(finding)] = None
     if len(seen) == 1:
         return [f"95 %: {method}" for method in seen]
     return [f"95 % of {', '.join(names)}: {method}" for method, names in seen.items()]
-
-
-# What a remark says of its measures, and of the columns, in the detail of a finding.
-_ASKED: tuple[tuple[str, str], ...] = (("question", "asks"), ("warning", "beware"), ("code", "code"))
-_BEHIND: tuple[tuple[str, str], ...] = (("why", "not measured"), ("not_checked", "not checked"), ("read", "read"))
-_BEHIND += (("control_is", "control"), ("p_is", "p"))
 
 
 def file_names(paths: Iterable[Path]) -> str:

@@ -111,23 +111,22 @@ def findings(found: Inspection) -> list[Finding]:
     columns = found.columns
     roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": found.preset}
     lists = {"guessed": found.guessed, "kept": columns.keep, "dropped": columns.dropped}
-    notes = {"unit": "notes"}
     n_tokens = sum(found.tokens.values())
     cost = found.estimate
 
-    def count(name: str, value: float, n: int, **detail: str | int | float | None) -> Finding:
-        return Finding(f"corpus.{name}", value, n, source="docs: inspect", detail=detail)
+    def count(name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None) -> Finding:
+        return Finding(f"corpus.{name}", value, n, source="docs: inspect", detail=detail, unit=unit)
 
     return [
-        count("rows", found.rows, found.rows, **roles, **{k: ", ".join(v) for k, v in lists.items()}, **notes),
-        *(count("skipped", n, found.rows + n, reason=reason, **notes) for reason, n in found.skipped.items()),
-        count("patients", found.patients, found.rows, **notes),
-        *(count(k, getattr(found, k), found.rows, **notes) for k in ("null", "empty", "wordless")),
+        count("rows", found.rows, found.rows, "notes", **roles, **{k: ", ".join(v) for k, v in lists.items()}),
+        *(count("skipped", n, found.rows + n, reason=reason) for reason, n in found.skipped.items()),
+        count("patients", found.patients, found.rows),
+        *(count(k, getattr(found, k), found.rows) for k in ("null", "empty", "wordless")),
         *(count("tokens", n, n_tokens, kind=kind, unit="tokens") for kind, n in found.tokens.items()),
         count("types", found.types, found.tokens["WORD"], unit="tokens"),
         count("rare_types", found.rare_types, found.types, unit="types", fewer_patients_than=RARE_BELOW),
-        *(count(k, getattr(found, k), found.rows, **notes) for k in ("exact_duplicates", "same_words")),
-        *(count("two_labels", n, found.rows, label=label, **notes) for label, n in found.conflicts.items()),
-        count("release_seconds", cost.seconds, n_tokens, workers=cost.workers, unit="tokens", **cost.stages),
+        *(count(k, getattr(found, k), found.rows) for k in ("exact_duplicates", "same_words")),
+        *(count("two_labels", n, found.rows, label=label) for label, n in found.conflicts.items()),
+        count("release_seconds", cost.seconds, n_tokens, "tokens", workers=cost.workers, **cost.stages),
         count("release_bytes", cost.memory, found.types, unit="types"),
     ]

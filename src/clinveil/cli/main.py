@@ -6,12 +6,15 @@ import errno
 import os
 import sys
 import traceback
-from typing import NoReturn
+import warnings
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import NoReturn, TextIO
 
 import typer
 
 from clinveil.cli.lazy import lazy_group
-from clinveil.errors import ClinveilError
+from clinveil.errors import ClinveilError, InputWarning
 from clinveil.stopping import heed, listen
 
 # name (and file of cli/): what it does. The help page needs no more than this.
@@ -60,14 +63,20 @@ def run() -> NoReturn:
     """
     os.umask(0o077)
     listen()
+    for stream in (sys.stdout, sys.stderr):  # what a terminal cannot show is spelt out
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: list[str]) -> int:
     """Run one command line and return its exit code; every failure becomes one line on stderr."""
+    warnings.showwarning = _warn
+    warnings.simplefilter("once", InputWarning)
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="clinveil", standalone_mode=False)
         heed()
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except ClinveilError as error:
         return _say(str(error), error.exit_code)
@@ -75,6 +84,8 @@ def main(arguments: list[str]) -> int:
         if isinstance(error.__cause__, EOFError):  # the command-line parser takes a cut file for an interruption
             return _internal(error.__cause__)
         return _say("interrupted", 130)
+    except (BrokenPipeError, SystemExit):  # the libraries that print make the first into the second
+        return _nobody_reads()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             return _say("no space is left on the disk (free some, and run the same command again)", 5)
@@ -83,6 +94,26 @@ def main(arguments: list[str]) -> int:
         if hasattr(error, "format_message"):  # the command-line parser's own: a wrong flag
             return _say(" ".join(error.format_message().split()), 2)
         return _internal(error)
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line for a warning of ours; others are about our libraries, for developers."""
+    if issubclass(category, InputWarning):
+        typer.echo(f"clinveil: {message}", err=True)
+
+
+def _nobody_reads() -> int:
+    """Who read the output has stopped, as `head` does: nothing is left to say, not even as the interpreter ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
 
 
 def _internal(error: BaseException) -> int:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinveil.cli.options import Out, settings_command
+from clinveil.outputs import Maker
 from clinveil.settings import Settings, flag
 
 if TYPE_CHECKING:
     from clinveil.vectors.table import Vectors
 
 app = typer.Typer(add_completion=False)
+MAKER = Maker("mitigate")
 
 
 class MitigateSettings(Settings):
@@ -40,16 +42,17 @@ def mitigate(
 ) -> None:
     """Take words out of vectors or add noise to them; then attack them again, for nothing here is a guarantee."""
     from clinveil.errors import UsageError
-    from clinveil.files import refuse_existing
+    from clinveil.files import refuse_existing, refuse_nested
     from clinveil.vectors.files import load_vectors, save_vectors
 
     if settings.scrub_top is None and settings.min_patients is None and settings.noise is None:
         raise UsageError("nothing to do", remedy="give --scrub-top, --min-patients or --noise")
-    refuse_existing(out, force=settings.force)
+    refuse_nested(OUT=out, VECTORS=vectors, **{"--patients": settings.patients})
+    refuse_existing(out, force=settings.force, maker=MAKER)
     before = load_vectors(vectors)
     known = _known_names(settings.patients)
     after = _noisy(settings, _fewer(settings, before, known))
-    save_vectors(after, out, force=settings.force)
+    save_vectors(after, out, force=settings.force, maker=MAKER)
     if not settings.quiet:
         typer.echo(f"{len(after)} of {len(before)} words kept, in {out.name}", err=True)
         if known:

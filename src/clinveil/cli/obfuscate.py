@@ -15,6 +15,7 @@ import typer
 from clinveil.cli.options import Out, Vault, settings_command
 from clinveil.cli.progress import say as say_aloud
 from clinveil.cli.progress import say_unless
+from clinveil.outputs import Maker
 from clinveil.settings import ChannelSettings, NotesSettings, RunSettings, VectorSettings
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from clinveil.vectors.table import Vectors
 
 app = typer.Typer(add_completion=False)
+MAKER, VAULT_MAKER = Maker("obfuscate"), Maker("obfuscate --vault")
 TEST_SEED = "TEST SEED: not for release"
 MANIFEST = "manifest.json"
 MOST_FAILED = 0.01  # share of the notes
@@ -67,7 +69,7 @@ def obfuscate(
 ) -> None:
     """Replace every token of notes by a random near neighbour; ids and kept columns stay as they are."""
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import default_vault, locked, private_folder, whole
+    from clinveil.files import default_vault, locked, private_folder, whole_pair
     from clinveil.keys import Key
 
     safe = vault or default_vault(out)
@@ -79,8 +81,9 @@ def obfuscate(
         say("no patient column: each note counts as a patient of its own")
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
     # Of two runs at once, the vault of one could end beside the notes of the other.
-    alone = locked(safe.with_name(f".{safe.name}.lock"))
-    with alone, whole(safe, force=settings.force) as secret_part, whole(out, force=settings.force) as part:
+    alone = locked(safe.with_name(f".{safe.name}.lock"), of=safe)
+    both = whole_pair(safe, out, force=settings.force, vault_maker=VAULT_MAKER, maker=MAKER)
+    with alone, both as (secret_part, part):
         run = _Run(settings, corpus, key, private_folder(secret_part), vectors)
         channel = _channel(run, say)
         tally = _write(run, channel, part, out)
@@ -94,15 +97,12 @@ def obfuscate(
 
 def _refuse_places(notes: Path, out: Path, vault: Path, vectors: Path | None, *, force: bool) -> None:
     """Raise UsageError where the run would destroy what it reads, or anything but an earlier run's OUT and vault."""
-    from clinveil.errors import UsageError
     from clinveil.files import refuse_existing, refuse_nested
 
     refuse_nested(OUT=out, the_vault=vault, NOTES=notes)
     refuse_nested(OUT=out, the_vault=vault, **{"--vectors": vectors})
-    for place in (out, vault):
-        refuse_existing(place, force=force)
-    if vault.exists() and not (vault / MANIFEST).is_file() and not (vault.is_dir() and not any(vault.iterdir())):
-        raise UsageError("is there already, and is no vault of this command", where=vault.name, remedy="name another")
+    for place, maker in ((out, MAKER), (vault, VAULT_MAKER)):
+        refuse_existing(place, force=force, maker=maker)
 
 
 def _channel(run: _Run, say: Callable[[str], None]) -> Channel:

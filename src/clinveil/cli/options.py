@@ -61,7 +61,7 @@ def settings_command(
             flags = {k: v for k, v in flags.items() if v not in (None, ())}
             rest = {k: v for k, v in arguments.items() if k not in fields}
             config = rest.pop("config", None)
-            function(load_settings(model, flags, config), **rest)
+            function(load_settings(model, flags, config, without), **rest)
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         extra = [inspect.Parameter("config", keyword, default=None, annotation=Config)]

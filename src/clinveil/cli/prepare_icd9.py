@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from clinveil.cli.options import Out, settings_command
+from clinveil.outputs import Maker
 from clinveil.settings import NotesSettings, RunSettings, flag
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.icd9 import LabelTable
 
 app = typer.Typer(add_completion=False)
+MAKER = Maker("prepare icd9")
 UNUSED = frozenset({"label", "workers", "seed"})
 
 
@@ -47,12 +49,12 @@ def icd9(
     from clinveil.files import refuse_existing, refuse_nested, whole
 
     refuse_nested(OUT=out, NOTES=notes, DIAGNOSES=diagnoses)
-    refuse_existing(out, force=settings.force)
+    refuse_existing(out, force=settings.force, maker=MAKER)
     os.umask(0o077)  # the notes are secret, with or without labels
     source = Diagnoses(diagnoses, settings.encoding)
     table = _table(settings, source)
     labelled, columns = _labelled(settings, notes, source, table)
-    with whole(out, force=settings.force) as part:
+    with whole(out, force=settings.force, maker=MAKER) as part:
         written = _write(labelled, columns, part, out)
     if not settings.quiet:
         _report(written, labelled, source)

@@ -12,6 +12,7 @@ from pydantic import model_validator
 
 from clinveil.cli.options import Out, settings_command
 from clinveil.errors import InputError
+from clinveil.outputs import Maker
 from clinveil.settings import NotesSettings, RunSettings, flag
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.open import NotesCorpus
 
 app = typer.Typer(add_completion=False)
+MAKER = Maker("prepare medtext")
 UNUSED = frozenset({"label", "keep", "workers"})
 # Paper C takes these of MIMIC-III.
 CATEGORY, DISCHARGE = "category", "Discharge summary"
@@ -67,7 +69,7 @@ def medtext(
     from clinveil.files import refuse_existing, refuse_nested, whole
 
     refuse_nested(OUT=out, NOTES=notes, GENERAL=settings.general)
-    refuse_existing(out, force=settings.force)
+    refuse_existing(out, force=settings.force, maker=MAKER)
     if settings.general and not settings.general.is_file():
         raise InputError("is no file", where=settings.general.name, remedy="--general takes .txt or .txt.gz")
     os.umask(0o077)  # the parts are the notes
@@ -75,7 +77,7 @@ def medtext(
     corpus, only = _open(notes, settings)
     found = read_medtext(corpus, only=only, tags=settings.tags, split=split)
     plan = _plan(settings)
-    with whole(out, force=settings.force) as part:
+    with whole(out, force=settings.force, maker=MAKER) as part:
         part.mkdir(mode=0o700)
         counts = prepare.write_medtext(found, plan, part)
         columns = [column for corpus_counts in counts for column in _beside(corpus_counts, settings)]

@@ -34,18 +34,19 @@ def synthesize(
     from clinveil.files import default_vault, locked, refuse_existing, refuse_nested
     from clinveil.lm.notes import read_notes
     from clinveil.release.synthesis.run import Synthesis
+    from clinveil.release.synthesis.write import MAKER
 
     safe = vault or default_vault(out)
     for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
         refuse_nested(OUT=out, the_vault=safe, **{role: place})
-    refuse_existing(out, force=settings.force)
+    refuse_existing(out, force=settings.force, maker=MAKER)
     if settings.neural and source is None:
         from clinveil.neural import need_torch
 
         need_torch()
     os.umask(0o077)
     read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
-    with locked(safe.with_name(f".{safe.name}.lock")):
+    with locked(safe.with_name(f".{safe.name}.lock"), of=safe):
         synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
         found = synthesis.run()
     say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")

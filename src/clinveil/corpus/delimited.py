@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from clinveil.corpus.quoting import Grammar
-from clinveil.corpus.streams import CHUNK_BYTES, ROW_BYTES, ByteReader, create_bytes, wrong_encoding
+from clinveil.corpus.streams import CHUNK_BYTES, ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
 from clinveil.errors import InputError
 
 
@@ -24,12 +24,13 @@ class DelimitedSource:
 
     Raises:
         InputError: empty, unreadable, a column name twice; while reading: a quote out of place, a ragged row, NUL
-            bytes, bytes that are not in the encoding, a row of more than 256 MB.
+            bytes, bytes that are not in the encoding, a row of more than `row_bytes`.
     """
 
     path: Path
     delimiter: str = ","
     encoding: str = "utf-8"
+    row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False)
     unsteady: frozenset[str] = field(init=False, default=frozenset())
 
@@ -50,7 +51,7 @@ class _Pass(ByteReader):
 
     def __init__(self, source: DelimitedSource) -> None:
         super().__init__(source.path, source.encoding)
-        self._where = source.path.name
+        self._where, self._row_bytes = source.path.name, source.row_bytes
         self._grammar = Grammar(source.delimiter.encode())
         self._parse = pa_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
         self.names: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class _Pass(ByteReader):
         """Whole rows, a few MB at a time; more only where one row is longer. The header is taken off."""
         rest, more = b"", True
         while more:
-            data = self.read(max(CHUNK_BYTES, len(rest)))
+            data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
             more = bool(data)
             rest = self._checked(rest, data) if more else rest + b"\n" * bool(rest)
             end = self._grammar.complete(rest)
@@ -69,6 +70,8 @@ class _Pass(ByteReader):
                 whole = self._take_header(whole)
             if whole:
                 yield whole
+            if len(rest) > self._row_bytes:
+                raise too_long("a row", self._row_bytes, self._at(0))
             if rest:
                 self._refuse_bad_quote(rest, more)
         if not self.names:
@@ -127,8 +130,6 @@ class _Pass(ByteReader):
             )
         if not more:
             raise InputError("a quote is opened and never closed", where=self._at(0), remedy="close it")
-        if len(rest) > ROW_BYTES:
-            raise InputError("a row of over 256 MB", where=self._at(0), remedy="a quote that is never closed?")
 
     def _ragged(self, chunk: bytes) -> InputError:
         for offset, row in enumerate(self._grammar.rows(chunk)):
@@ -143,6 +144,11 @@ class _Pass(ByteReader):
         return f"{self._where}, row {row}" if row else f"{self._where}, header"
 
 
+def _is_binary(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    return any(test(kind) for test in tests)
+
+
 def _is_utf8(value: bytes) -> bool:
     try:
         value.decode()
@@ -155,7 +161,7 @@ class DelimitedSink:
     """Writes a delimited file: every text quoted, null as nothing, so that it reads back the same.
 
     Raises:
-        InputError: a column of lists or records, or a NUL character.
+        InputError: a column of lists, records or bytes, or a NUL character.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
@@ -163,6 +169,9 @@ class DelimitedSink:
         if nested:
             what = f"a column of lists or records cannot be written as {suffix}"
             raise InputError(what, where=", ".join(nested), remedy="write .parquet or .jsonl, or drop it")
+        if raw := [f.name for f in schema if _is_binary(f.type)]:
+            what = f"a column of bytes cannot be written as {suffix}"
+            raise InputError(what, where=", ".join(raw), remedy="write .parquet, or drop it")
         self._suffix, self._rows = suffix, 0
         delimiter = "\t" if suffix.startswith(".tsv") else ","
         options = pa_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from clinveil.corpus.delimited import DelimitedSink, DelimitedSource
 from clinveil.corpus.jsonl import JsonlSink, JsonlSource
 from clinveil.corpus.parquet import ParquetSink, ParquetSource
+from clinveil.corpus.streams import ROW_BYTES
 from clinveil.corpus.text_folder import TextFolderSink, TextFolderSource
 from clinveil.errors import InputError, UsageError
 
@@ -61,24 +62,25 @@ def suffix_of(path: Path) -> str:
     return next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), "")
 
 
-def open_source(path: Path, encoding: str) -> tuple[Source, str]:
+def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[Source, str]:
     """The source at a path and its suffix; of a folder without .txt that we made, its `notes.parquet`.
 
-    Raises InputError if there is none, or if it is empty or damaged.
+    Raises InputError if there is none, if it is empty or damaged, or has a row of more than `row_bytes` (not Parquet,
+    whose rows do not wait for an end).
     """
     if not path.exists():
         raise InputError("no such file or folder", where=path.name, remedy="check the path")
     if path.is_dir() and (path / OWN).is_file() and not any(path.rglob("*.txt")):
         return ParquetSource(path / OWN), ".parquet"
     if path.is_dir():
-        return TextFolderSource(path, encoding), ""
+        return TextFolderSource(path, encoding, row_bytes), ""
     suffix = suffix_of(path)
     if suffix == ".parquet":
         return ParquetSource(path), suffix
     if suffix.startswith((".jsonl", ".ndjson")):
-        return JsonlSource(path, encoding), suffix
+        return JsonlSource(path, encoding, row_bytes), suffix
     if suffix.startswith((".csv", ".tsv")):
-        return DelimitedSource(path, "\t" if suffix.startswith(".tsv") else ",", encoding), suffix
+        return DelimitedSource(path, "\t" if suffix.startswith(".tsv") else ",", encoding, row_bytes), suffix
     raise InputError("unknown kind of file", where=path.name, remedy="one of " + ", ".join(SUFFIXES) + ", or a folder")
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from clinveil.corpus.batching import BATCH_BYTES
 from clinveil.corpus.corpus import BATCH_ROWS
-from clinveil.corpus.streams import ROW_BYTES, ByteReader, create_bytes, wrong_encoding
+from clinveil.corpus.streams import ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
 from clinveil.errors import InputError
 
 # A kept column whose values are not all of one plain type travels as JSON text, under this mark.
@@ -38,11 +38,12 @@ class JsonlSource:
 
     Raises:
         InputError: empty, unreadable; while reading: a line that is no JSON object, is nested more than 100 deep or
-            has more than 256 MB; a key twice, or one with a lone surrogate; bytes that are not in the encoding.
+            has more than `row_bytes`; a key twice, or one with a lone surrogate; bytes that are not in the encoding.
     """
 
     path: Path
     encoding: str = "utf-8"
+    row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False)
     unsteady: frozenset[str] = field(init=False)
     _types: dict[str, pa.Field] = field(init=False, repr=False, default_factory=dict)
@@ -110,8 +111,8 @@ class JsonlSource:
             while data := stream.read():
                 *lines, rest = (rest + data).split(b"\n")
                 yield from lines
-                if len(rest) > ROW_BYTES:
-                    raise InputError("a line of over 256 MB", where=self.path.name, remedy="one object a line")
+                if len(rest) > self.row_bytes:
+                    raise too_long("a line", self.row_bytes, self.path.name)
         yield rest
 
 

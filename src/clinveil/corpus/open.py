@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
-from clinveil.corpus.batching import rebatch
+from clinveil.corpus.batching import rebatch, text_bytes
 from clinveil.corpus.columns import resolve
 from clinveil.corpus.corpus import NOTE_ID, Columns
 from clinveil.corpus.formats import Source, open_source
 from clinveil.corpus.presets import drop_errors
 from clinveil.corpus.roles import id_column, to_roles
+from clinveil.corpus.streams import ROW_BYTES, codec_name, row_limit
 from clinveil.corpus.uniqueness import HashLog, hashes, refuse_repeats
-from clinveil.errors import InputError
+from clinveil.corpus.zstd import has_unchecked_frame
+from clinveil.errors import InputError, InputWarning
 from clinveil.settings import NotesSettings
 
 ENTERED_IN_ERROR = "entered in error"
+UNCHECKED = "its zstd frames carry no checksum, so damage can pass unseen (zstd --check writes one, gzip always does)"
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class NotesCorpus:
     skipped: Counter[str] = field(default_factory=Counter)
     _source: Source = field(repr=False, kw_only=True)
     _error_flag: str | None = field(default=None, repr=False, kw_only=True)
+    _most: int = field(default=ROW_BYTES, repr=False, kw_only=True)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, from the start, in source order.
@@ -61,12 +67,19 @@ class NotesCorpus:
         with closing(HashLog()) as log:
             for raw in self._source.read((columns.note_id, *patient, *flag), (columns.text,), columns.keep):
                 batch = to_roles(raw, columns, self.name, rows)
+                self._refuse_long(batch, rows)
                 rows += raw.num_rows
                 log.add(hashes(batch.column(NOTE_ID).to_pylist()))
                 yield self._without_errors(batch, raw)
             if not rows:
                 raise InputError("it holds no notes", where=self.name, remedy="only a header stands in it")
             refuse_repeats(log, self._ids, self.name)
+
+    def _refuse_long(self, batch: pa.RecordBatch, rows: int) -> None:
+        found = np.flatnonzero(text_bytes(batch) > self._most)
+        if found.size:
+            where, remedy = f"{self.name}, row {rows + found[0] + 1}", "split it, or a larger --max-note-bytes"
+            raise InputError(f"a note of more than {self._most:,} bytes", where=where, remedy=remedy)
 
     def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
         if self._error_flag:
@@ -93,8 +106,13 @@ def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
     Raises:
         InputError: nothing there, an unknown kind of file, a damaged or empty one, or columns that do not fit.
         UsageError: an unknown encoding.
+
+    Warns with InputWarning where a compressed file has no checksum.
     """
-    source, suffix = open_source(path, settings.encoding)
+    codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
+    if path.name.lower().endswith(".zst") and path.is_file() and has_unchecked_frame(path):
+        warnings.warn(f"{path.name}: {UNCHECKED}", InputWarning, stacklevel=2)
+    source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
     found = resolve(source.names, settings, path.name, unsteady=source.unsteady)
     return NotesCorpus(
         found.columns,
@@ -104,4 +122,5 @@ def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
         found.preset.name if found.preset else None,
         _source=source,
         _error_flag=found.error_flag,
+        _most=settings.max_note_bytes,
     )

@@ -15,6 +15,7 @@ from clinveil.errors import InputError, UsageError
 CHUNK_BYTES = 8 << 20
 # A row longer than this is taken for a quote or a line that never ends; it bounds the memory of a pass.
 ROW_BYTES = 256 << 20
+LONGER = "a quote or line that never ends? else a larger --max-note-bytes"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 _BOM = "\ufeff".encode()
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -24,9 +25,21 @@ def codec_name(encoding: str) -> str:
     """Python's own name of an encoding. Raises UsageError if there is no such text encoding."""
     try:
         "".encode(encoding)  # refuses unknown names and codecs that are not for text, such as base64
+        if not encoding.isprintable() or encoding != encoding.strip():
+            raise ValueError  # Python forgives a line break, a log does not
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
         raise UsageError("--encoding: no such text encoding", remedy="for example cp1252 or utf-16") from None
+
+
+def row_limit(note_bytes: int) -> int:
+    """The longest row that a note of so many bytes may stand in: quotes and escapes take room, and other columns."""
+    return min(ROW_BYTES, 3 * note_bytes + (1 << 20))
+
+
+def too_long(what: str, limit: int, where: str) -> InputError:
+    """The error for a row, line or file of more than `limit` bytes."""
+    return InputError(f"{what} of over {limit / 1e6:.0f} MB", where=where, remedy=LONGER)
 
 
 def wrong_encoding(where: str, encoding: str) -> InputError:

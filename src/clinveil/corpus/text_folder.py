@@ -13,7 +13,7 @@ import pyarrow as pa
 from clinveil.corpus.batching import BATCH_BYTES
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, TEXT
 from clinveil.corpus.delimited import refuse_nul
-from clinveil.corpus.streams import ROW_BYTES, ByteReader, wrong_encoding
+from clinveil.corpus.streams import ROW_BYTES, ByteReader, too_long, wrong_encoding
 from clinveil.errors import InputError
 
 _BOM = "\ufeff"
@@ -26,11 +26,12 @@ class TextFolderSource:
 
     Raises:
         InputError: no .txt file in it; while reading: NUL bytes, bytes that are not in the encoding, a file name that
-            is not UTF-8, a file of more than 256 MB, a link that leads out of the folder.
+            is not UTF-8, a file of more than `row_bytes`, a link that leads out of the folder.
     """
 
     path: Path
     encoding: str = "utf-8"
+    row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False, default=(NOTE_ID, TEXT))
     unsteady: frozenset[str] = field(init=False, default=frozenset())
 
@@ -70,8 +71,8 @@ class TextFolderSource:
             data = b""
             while part := stream.read():
                 data += part
-                if len(data) > ROW_BYTES:
-                    raise InputError("a note of over 256 MB", where=file.name, remedy="one note a file")
+                if len(data) > self.row_bytes:
+                    raise too_long("a note", self.row_bytes, file.name)
         if b"\0" in data:
             raise InputError("a NUL byte", where=file.name, remedy="not a text file, or another --encoding")
         try:

@@ -22,7 +22,7 @@ from clinveil.settings import ReleaseSettings, VectorSettings
 from clinveil.tokens import Kind, lookup_form, tokenize, words
 from clinveil.vectors.train import train
 
-SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each
+SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each at which it is cut
 DEMO_PATIENTS, DEMO_SEED = 80, 20
 
 
@@ -53,7 +53,7 @@ def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, s
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, str]]:
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-        yield from ((n, p, t[:LONGEST]) for n, p, t in zip(*columns, strict=True) if t)
+        yield from ((n, p, t) for n, p, t in zip(*columns, strict=True) if t)
 
 
 def _source(note_id: str, patient_id: str, text: str, deidentifier: Deidentifier | None) -> Source:
@@ -86,10 +86,15 @@ def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str, *, demo
 def _tokens(
     note: Source, released: str, starts: list[int], ends: list[int], channel: Channel
 ) -> Iterator[AlignedToken]:
-    """The source's tokens in order, each with what stands in its place; an identifier is one token."""
+    """The source's tokens in order, each with what stands in its place; an identifier is one token.
+
+    A long note is treated whole and only then cut, so that what is shown of it is what was released.
+    """
     written = dict(zip(starts, words(released), strict=True))
     position = 0
     for source, entered, identifier in note.pieces:
+        if position >= LONGEST:
+            return
         if identifier:
             out = [written[s] for s in range(position, position + len(entered)) if s in written]
             yield AlignedToken(source, " ".join(out), "phi")
@@ -100,6 +105,8 @@ def _tokens(
 
 def _plain(text: str, position: int, written: dict[int, str], channel: Channel) -> Iterator[AlignedToken]:
     for token in tokenize(text):
+        if position + token.start >= LONGEST:
+            return
         source = text[token.start : token.end]
         if token.kind == Kind.SPACE:
             yield from (AlignedToken("\n", "", "dropped") for _ in range(source.count("\n")))

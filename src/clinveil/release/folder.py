@@ -15,13 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.errors import InputError, UsageError
-from clinveil.files import OLD, locked, private_folder, private_text, remove, sha256
+from clinveil.files import locked, private_folder, private_text, refuse_nameless, remove, sha256
 from clinveil.keys import Key
+from clinveil.outputs import files_in, refuse_more
 from clinveil.settings import ReleaseSettings
 
 STATE = "state.json"
+ASIDE = ".replaced"
 # What changes how a run goes, but not what comes out; a resumed run may change these.
 _FREE = {"workers", "quiet", "force"}
+# What a run may leave unfinished, and what is written beside a finished one.
+_IN_VAULT: tuple[str, ...] = ("key.bin", "vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet")
+_IN_VAULT += ("state.json", "lock", "work", "staging", "refused", "manifest.json", "record.json", "findings.json")
+_IN_VAULT += ("report.html", "report-external.html")
+_OWN = {"release", "vault", *(f"vault/{name}" for name in _IN_VAULT)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,11 @@ class RunFolder:
         """Where a release with a test seed goes instead."""
         return self.vault / "refused"
 
+    @property
+    def aside(self) -> Path:
+        """Where the run that this one replaces waits: a name that nobody else gives."""
+        return self.out.with_name(f".{self.out.name}{ASIDE}")
+
     def key(self, seed: int | None) -> Key:
         """The key of this run: kept from before the interruption, or new."""
         path = self.vault / "key.bin"
@@ -65,11 +77,12 @@ class RunFolder:
         return key
 
     def finish(self, status: str) -> None:
-        """Record that the run ended ("finished" or "refused"), and drop what it replaced."""
+        """Record that the run ended ("finished" or "refused") and what it made, and drop what it replaced."""
         state = json.loads((self.vault / STATE).read_text(encoding="utf-8"))
-        private_text(self.vault / STATE, json.dumps(state | {"status": status}))
-        if status == "finished":
-            remove(self.out.with_name(self.out.name + OLD))
+        files = sorted(files_in(self.out))
+        private_text(self.vault / STATE, json.dumps(state | {"status": status, "files": files}))
+        if status == "finished" and _state(self.aside) is not None:
+            remove(self.aside)
 
 
 @contextmanager
@@ -77,16 +90,18 @@ def run_folder(out: Path, notes: Path, settings: ReleaseSettings) -> Iterator[Ru
     """Open OUT for a run, new or resumed, locked against a second one; scratch text is removed at exit.
 
     Raises UsageError where OUT is taken: by a finished run (without `--force`), by an unfinished run of other notes or
-    settings, by another process, or by something that is no run of ours (even with `--force`).
+    settings, by another process, or (even with `--force`) by something that is no run of ours, or by one that somebody
+    put files of their own into.
     """
+    refuse_nameless(out)
     folder = RunFolder(out)
     state = {"status": "running", "run": _digest(notes, settings)}
     taken = out.is_file() or (out.is_dir() and any(out.iterdir()))
     resumed = taken and _resumable(folder, state["run"], force=settings.force)
     if taken and not resumed:
-        _move_aside(out)
+        _move_aside(folder)
     private_folder(folder.vault)
-    with locked(folder.vault / "lock"):
+    with locked(folder.vault / "lock", of=out):
         # What an interrupted run had published is made again: it must not outlive a gate that now fails.
         for leftover in (folder.release, folder.refused, folder.work, folder.staging):
             remove(leftover)
@@ -98,7 +113,7 @@ def run_folder(out: Path, notes: Path, settings: ReleaseSettings) -> Iterator[Ru
         except (InputError, UsageError):
             # The notes do not fit, so there is nothing to resume: leave the place as it was found.
             if not resumed:
-                _put_back(out)
+                _put_back(folder)
             raise
         finally:
             for scratch in (folder.work, folder.staging):
@@ -107,9 +122,10 @@ def run_folder(out: Path, notes: Path, settings: ReleaseSettings) -> Iterator[Ru
 
 def _resumable(folder: RunFolder, run: str, *, force: bool) -> bool:
     """Whether OUT holds the same run, unfinished. Raises UsageError where it may not be touched."""
-    state = _state(folder)
+    state = _state(folder.out)
     if state is None:
         raise UsageError("is there already, and is no release run", where=folder.out.name, remedy="name another place")
+    _refuse_strange(folder, state)
     if state["status"] == "running" and state["run"] == run:
         return True
     if not force:
@@ -118,26 +134,35 @@ def _resumable(folder: RunFolder, run: str, *, force: bool) -> bool:
     return False
 
 
-def _state(folder: RunFolder) -> dict[str, Any] | None:
+def _refuse_strange(folder: RunFolder, state: dict[str, Any]) -> None:
+    """Raise UsageError where the folder holds files that its run did not write: they would be lost with it."""
+    if state["status"] == "running":
+        found = [*folder.out.iterdir(), *folder.vault.iterdir()]
+        refuse_more(folder.out, {path.relative_to(folder.out).as_posix() for path in found}, _OWN)
+    else:
+        refuse_more(folder.out, files_in(folder.out), {*state.get("files", ()), *_OWN})
+
+
+def _state(out: Path) -> dict[str, Any] | None:
+    """What the run in a folder says of itself; None where it is no run of ours."""
     try:
-        state: dict[str, Any] = json.loads((folder.vault / STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        state = json.loads((out / "vault" / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
-    return state
+    return state if isinstance(state, dict) and {"status", "run"} <= state.keys() else None
 
 
-def _move_aside(out: Path) -> None:
-    old = out.with_name(out.name + OLD)
-    if old.exists():
-        raise UsageError("an earlier run still stands aside", where=old.name, remedy="look at it and remove it")
-    out.replace(old)
+def _move_aside(folder: RunFolder) -> None:
+    if folder.aside.exists():
+        remedy = "look at it and remove it"
+        raise UsageError("an earlier run still stands aside", where=folder.aside.name, remedy=remedy)
+    folder.out.replace(folder.aside)
 
 
-def _put_back(out: Path) -> None:
-    remove(out)
-    old = out.with_name(out.name + OLD)
-    if old.exists():
-        old.replace(out)
+def _put_back(folder: RunFolder) -> None:
+    remove(folder.out)
+    if _state(folder.aside) is not None:
+        folder.aside.replace(folder.out)
 
 
 def _digest(notes: Path, settings: ReleaseSettings) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from clinveil.attack.name_chance import ALPHA, has_power, refused_from
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.corpus.corpus import Accounting
@@ -16,7 +18,9 @@ from clinveil.report.record import Gate
 SKIPPED_SHARE = 0.01
 # Rows left out because the source says so, not because something went wrong.
 PLANNED = frozenset({ENTERED_IN_ERROR})
-NAME_P = 0.01
+NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
+DROPPED = "Holds by construction: no digit is written (--numbers drop), so there is nothing that this could find."
+DRAWN = "Only random draws can put it there, word for word in a row, for PHI is replaced before."
 
 
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
@@ -86,15 +90,18 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
     ]
 
 
-def patient_gates(findings: Sequence[Finding]) -> list[Gate]:
+def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[Gate]:
     """What the known-patient feed must not find in the patients' own notes; empty without a feed.
 
     What could not be looked for, because the feed knows none of it, has no gate: the report warns instead.
+
+    Args:
+        digits: whether the release can hold any; without, the gates of numbers hold by construction and say so.
     """
     own = [f for f in findings if _is_own(f)]
     return [
         *(_feed(f) for f in own if f.measure == "attack.own_name"),
-        *(_own_name(f) if f.measure == "attack.own_name" else _own(f) for f in own if f.value is not None),
+        *(_own_name(f) if f.measure == "attack.own_name" else _own(f, digits) for f in own if f.value is not None),
     ]
 
 
@@ -116,32 +123,63 @@ def _is_own(finding: Finding) -> bool:
     return finding.measure.startswith("attack.own_")
 
 
-def _own(finding: Finding) -> Gate:
+def _own(finding: Finding, digits: bool) -> Gate:
     kind = finding.measure.removeprefix("attack.own_").replace("_", " ")
-    count = int(finding.detail.get("count") or 0)
+    count = finding.count or 0
+    certain = finding.measure in NUMBERS and not digits
+    how = "" if finding.measure in NUMBERS else f" {DRAWN}"
+    looked = f"{finding.n:,} of the known-patient feed were looked for in the released notes of their own patient."
     return Gate(
         f"no own {kind}",
-        f"Does a patient's own {kind} stand in his own released notes?",
+        f"Does a patient's own {kind} stand in their own released notes?",
         passed=count == 0,
         value=count,
         threshold=0,
         unit=f"own {kind}s",
-        meaning=f"{finding.n:,} of the known-patient feed were looked for in the released notes of their own patient.",
+        meaning=DROPPED if certain else looked + how,
         remedy="Find the stage that let it pass, mend the feed or the detectors, and release again.",
+        power="" if certain else "Refuses from 1 on, among those that were looked for.",
+        by_construction=certain,
     )
 
 
 def _own_name(finding: Finding) -> Gate:
-    p = finding.detail.get("p")
-    return Gate(
-        "own name no more often than others'",
-        "Does a patient's own full name stand in his own released notes more often than other patients' names do?",
-        passed=p is None or float(p) >= NAME_P,
-        value=p,
-        threshold=NAME_P,
+    """A test where one leak could be refused; among fewer patients any own name that chance does not explain."""
+    if has_power(finding.n):
+        return _tested_name(finding)
+    count = int(finding.detail.get("alone") or 0)
+    return _name_gate(
+        passed=count == 0,
+        value=count,
+        threshold=0,
+        unit="own names",
+        meaning=f"Among {finding.n:,} patients no test can tell one leaked name from chance, so any is refused, unless "
+        "it also stands in the notes of two other patients: then its words are drawn for anybody.",
+        power="Refuses from 1 leaked name on, if fewer than two other patients' notes hold it.",
+    )
+
+
+def _tested_name(finding: Finding) -> Gate:
+    found = float(finding.detail.get("expected") or 0.0) * finding.n
+    # Own names that are there may be leaks: what chance brings is read off the others'.
+    least = refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
+    return _name_gate(
+        passed=finding.p is None or finding.p >= ALPHA,
+        value=finding.p,
+        threshold=ALPHA,
         unit="P value, owners permuted",
         meaning="A name can be drawn by chance for anybody. It must not be drawn for its owner more often than that.",
-        remedy="Check that PHI replacement ran before the channel and that the feed is that of these notes.",
+        power=f"Refuses with 95 % from {least} leaked name{'s'[: least != 1]} of {finding.n:,} on.",
+    )
+
+
+def _name_gate(**told: Any) -> Gate:
+    return Gate(
+        "own name no more often than others'",
+        "Does a patient's own full name stand in their own released notes more often than other patients' names do?",
+        remedy="Check that PHI replacement ran before the channel and that the feed is that of these notes. A name of "
+        "ordinary words that was drawn by chance is gone with the next run's draws: release again, under a new key.",
+        **told,
     )
 
 

@@ -19,7 +19,7 @@ NAME = "manifest.json"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
 _PLACES = ("patients", "keep_words", "vectors")
 # How the run was called, not what it made.
-_CALL = ("workers", "quiet", "force", "seed", "encoding", "text", "id", "patient")
+_CALL = ("workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from clinveil.release.manifest import NAME, released_files, sealed, write_compan
 from clinveil.release.record import Account, full_manifest, manifest_of
 from clinveil.report.card import render_card
 from clinveil.report.edition import external_edition
-from clinveil.report.record import Gate, ReleaseRecord
+from clinveil.report.record import Gate, ReleaseRecord, score
 from clinveil.report.render import render, write_report
 from clinveil.report.stored import to_json
 
@@ -37,7 +37,7 @@ class Outcome:
     def summary(self) -> Iterator[str]:
         """Lines for people."""
         failed = [gate for gate in self.gates if not gate.passed]
-        yield f"{len(self.gates) - len(failed)} of {len(self.gates)} gates passed"
+        yield score(self.gates)
         for gate in failed:
             yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.remedy}"
         if not failed:

@@ -18,6 +18,7 @@ from clinveil.phi.catalogue import covered as covered_labels
 from clinveil.release.manifest import SCHEMA, public_settings
 from clinveil.release.measure import NOT_TRIED
 from clinveil.release.stages import Job
+from clinveil.report.edition import outward_count, outward_finding, outward_value
 from clinveil.report.record import (
     AlignedNote,
     Column,
@@ -25,6 +26,7 @@ from clinveil.report.record import (
     Fact,
     Gate,
     PhiCount,
+    Plain,
     ReleaseRecord,
     StageRow,
     TokenRow,
@@ -145,7 +147,11 @@ def _shown(value: Any) -> Any:
 def _phi(account: Account) -> tuple[PhiCount, ...] | None:
     if account.found is None:
         return None
-    treated = {"replace": "replaced by a surrogate", "remove": "removed", "tag": "tagged"}[account.job.settings.mode]
+    treated = {
+        "replace": "replaced by a surrogate, or a tag where none can be made",
+        "remove": "removed",
+        "tag": "tagged",
+    }[account.job.settings.mode]
     covered = covered_labels()
     return tuple(
         PhiCount(label, what, account.found[label], treated if label in covered else "no detector for it")
@@ -191,24 +197,43 @@ def _warnings(account: Account) -> tuple[str, ...]:
 def _feed_warnings(account: Account) -> list[str]:
     own = {f.measure.removeprefix("attack.own_"): f for f in account.findings if f.measure.startswith("attack.own_")}
     if not own:
-        return ["No known-patient feed was given: no patient's own identifiers could be looked for in his notes."]
+        return ["No known-patient feed was given: no patient's own identifiers could be looked for in their notes."]
     missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
     said = [f"Not looked for, because the feed holds none that could be: {', '.join(missing)}."] if missing else []
     known, patients = int(own["name"].detail.get("in_release") or 0), account.counts.n_patients
     if 2 * known < patients:
         said.append(f"The feed knows {known / patients:.0%} of the patients: nothing is known of the others.")
     if own["name"].control == 0:
-        said.append("No known patient's own full name stands in his source notes: is the feed that of these patients?")
+        said.append("No known patient's own full name stands in their source notes: is the feed of these patients?")
     return said
 
 
 def _singled_out(account: Account, measure: str, what: str) -> str:
     share = next((f.value for f in account.findings if f.measure == measure and f.value is not None), 0.0)
-    return f"{what} {share:.1%} of the notes are the only ones with theirs."
+    some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
+    return f"{what} {some} of the notes are the only ones with theirs."
 
 
 def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
-    """The public manifest; `files` are the released notes with their hashes."""
+    """The public manifest, without what the external report hides; `files` are the released notes with their hashes."""
+    rows, skipped = account.rows, account.rows.skipped
+    told = {reason: outward_count(n, "notes") for reason, n in skipped.items()}
+    # How many were read tells how many were left out.
+    read = rows.read if told == dict(skipped) else None
+    return _manifest(account, files) | {
+        "accounting": {"read": read, "written": rows.written, "skipped": told},
+        "gates": [_gate(g, outward_value(g, rows.read)) for g in account.gates],
+        "findings": [outward_finding(finding) for finding in account.findings],
+    }
+
+
+def _gate(gate: Gate, value: Plain) -> dict[str, Plain]:
+    said = {name: getattr(gate, name) for name in ("name", "passed", "outcome", "threshold", "power")}
+    return said | {"value": value}
+
+
+def _manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
+    """What the vault's manifest says beside its private part."""
     columns = account.job.corpus.columns
     return {
         "schema": SCHEMA,
@@ -233,16 +258,14 @@ def manifest_of(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
         "vault_digests": dict(account.digests),
         "seed": account.seeds["measuring"],
         "determinism": {stage.name: stage.determinism for stage in account.stages if stage.determinism},
-        "gates": [
-            {"name": g.name, "passed": g.passed, "value": g.value, "threshold": g.threshold} for g in account.gates
-        ],
+        "gates": [_gate(g, g.value) for g in account.gates],
         "findings": [finding.as_dict() for finding in account.findings],
         "test_seed": account.job.key.test_seed is not None,
     }
 
 
 def full_manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
-    """The manifest of the vault: the public one, with what only the custodian may know."""
+    """The manifest of the vault: the public one with every count in full, and with what only the custodian may know."""
     private = {
         "source_sha256": account.source_sha256,
         "settings_in_full": account.job.settings.model_dump(mode="json"),
@@ -251,4 +274,4 @@ def full_manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
         "seeds": dict(account.seeds),
         "seconds": {stage.name: stage.seconds for stage in account.stages},
     }
-    return manifest_of(account, files) | {"edition": "internal", "private": private}
+    return _manifest(account, files) | {"edition": "internal", "private": private}

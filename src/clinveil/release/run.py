@@ -13,7 +13,6 @@ import numpy as np
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
-from clinveil.channel.files import channel_digest
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
@@ -32,6 +31,7 @@ from clinveil.release.stages import (
     Job,
     channel_of,
     crosswalk_batches,
+    kept_digests,
     ledger_batches,
     protect,
     released_in_order,
@@ -42,7 +42,6 @@ from clinveil.report.record import StageRow
 from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.vectors.count import count_words
-from clinveil.vectors.neighbours import table_digest
 from clinveil.vectors.table import Vectors
 
 Say = Callable[[str], None]
@@ -125,6 +124,8 @@ def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) 
         key = folder.key(settings.seed)
         if key.test_seed is not None:
             say("TEST SEED: not for release")
+        if settings.order == "source":
+            say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
         job = Job(ready.corpus, folder, key, settings, ready.known)
@@ -143,17 +144,20 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
         row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
-        channel, table = channel_of(job, vectors, counts)
+        channel, _ = channel_of(job, vectors, counts)
+        digests = kept_digests(job.folder)
     with clock.stage("obfuscate", f"replace every word, N {settings.n}", "keyed"):
         tally, path = write_notes(job, protected.corpus, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
         check = _read_back(job, protected.corpus, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        material = Material(job.corpus, released, *id_maps(crosswalk_batches(job.folder)), channel, counts, job.known)
+        ids = id_maps(crosswalk_batches(job.folder))
+        material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
-    held = [*output_gates(check, tally, channel), *patient_gates(findings), *accounting_gates(rows, check, tally)]
+    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.numbers != "drop")]
+    held += accounting_gates(rows, check, tally)
     account = Account(
         job=job,
         rows=rows,
@@ -164,7 +168,7 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         gates=[*held, seed_gate(job.key)],
         findings=findings,
         stages=clock.rows,
-        digests={"neighbour table": table_digest(table), "channel": channel_digest(channel)},
+        digests=digests,
         seeds=seeds,
         source_sha256=source_sha256,
         notes_sha256=fingerprint(path),

@@ -25,7 +25,7 @@ from clinveil.corpus.write import Writer
 from clinveil.files import remove
 from clinveil.keys import Key
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.release.folder import RunFolder
+from clinveil.release.folder import RunFolder, fingerprint
 from clinveil.release.identity import Renamer
 from clinveil.release.order import by_new_id, by_place, reordered
 from clinveil.scale import processes, threads
@@ -110,6 +110,11 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel,
         remove(place)
         save_channel(channel, place)
     return load_channel(place), load_neighbours(tables)
+
+
+def kept_digests(folder: RunFolder) -> dict[str, str]:
+    """What names vectors, neighbour table and channel in the manifest: the hashes of these folders of the vault."""
+    return {name: fingerprint(folder.vault / name) for name in ("vectors", "neighbours", "channel")}
 
 
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:

@@ -12,6 +12,7 @@ from typing import Any
 from clinveil.corpus.open import open_corpus
 from clinveil.errors import ClinveilError, InputError
 from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC, canonical, released_files
+from clinveil.report.record import tally
 from clinveil.settings import NotesSettings
 
 REPORT = "report.html"
@@ -83,7 +84,8 @@ def _manifest_checks(folder: Path, manifest: dict[str, Any]) -> Iterator[Check]:
     named: dict[str, str] = manifest["files"]
     yield Check("the manifest names the released notes", all(found.get(n) == d for n, d in named.items()))
     gates = manifest["gates"]
-    yield Check("all gates passed", bool(gates) and all(g["passed"] for g in gates), f"{len(gates)} gates")
+    said = tally(str(g.get("outcome", "passed" if g["passed"] else "failed")) for g in gates)
+    yield Check("all gates passed", bool(gates) and all(g["passed"] for g in gates), said)
     yield Check("no test seed", not manifest["test_seed"])
     yield _rows(folder, manifest)
 

@@ -6,7 +6,7 @@ import json
 
 from clinveil.errors import InputError
 from clinveil.report.numerals import NONE
-from clinveil.report.record import Plain, ReleaseRecord, TokenRow
+from clinveil.report.record import Plain, ReleaseRecord, TokenRow, score
 from clinveil.report.render import environment
 from clinveil.report.summarise import blocks
 
@@ -25,7 +25,7 @@ def render_card(record: ReleaseRecord) -> str:
         record=record,
         total=TokenRow.total(record.accounting),
         blocks=blocks(record.findings, record.edition),
-        passed=sum(gate.passed for gate in record.gates),
+        score=score(record.gates),
         size=size_class(record.corpus.notes),
     )
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from clinveil.report.cells import Row
 from clinveil.report.numerals import share
 from clinveil.report.record import TokenRow
-from clinveil.report.summarise import Row
 from clinveil.report.svg import page_svg
 
 Glyph = Literal[
@@ -42,7 +42,7 @@ class Figure:
 
 
 def forest(rows: Sequence[Row]) -> Figure | None:
-    """One line for each attack: value, interval, chance, control and positive control; None without rows."""
+    """One line for each attack: value, interval, chance and its control of either kind; None without rows."""
     import altair as alt
 
     if not rows:
@@ -61,12 +61,18 @@ def forest(rows: Sequence[Row]) -> Figure | None:
         base.mark_text(align="left", color=INK, fontSize=13).encode(x=alt.value(PLOT + 14), y=y, text="said:N"),
     ]
     legend: list[tuple[Glyph, str]] = [("dot", "this release"), ("line", "interval"), ("tick", "chance")]
-    legend += [("ring", "control: nothing to find")] * any(d["control"] is not None for d in data)
-    legend += [("diamond", "unprotected notes")] * any(d["positive"] is not None for d in data)
+    legend += [("ring", _ring(rows))] * any(d["control"] is not None for d in data)
+    legend += [("diamond", "positive control: it must find something")] * any(d["positive"] is not None for d in data)
     told = [(d["name"].replace("\n", ", "), d["said"], share(d["chance"])) for d in data]
     says = "; ".join(f"{name}: {said}, chance {chance}" for name, said, chance in told)
     svg = page_svg(_finished(alt.layer(*layers), len(data)), "fig-forest", "Attacks on the release", says)
     return Figure("fig-forest", "Attacks, each beside its own chance level", says, tuple(legend), svg)
+
+
+def _ring(rows: Sequence[Row]) -> str:
+    """What the rings are: controls of which nobody says that nothing is to be found are just controls."""
+    kinds = {r.finding.control_kind for r in rows if r.finding.control is not None and not r.hidden} - {"positive"}
+    return "control: nothing to find" if kinds == {"negative"} else "control (each table says which)"
 
 
 def repeats(rows: Sequence[Row]) -> Figure | None:
@@ -89,7 +95,7 @@ def repeats(rows: Sequence[Row]) -> Figure | None:
     if chances:
         rule = _base([{"value": max(chances)}]).mark_rule(strokeDash=[5, 4], color=MUTE, strokeWidth=2)
         layers.append(rule.encode(y="value:Q"))
-    says = "; ".join(f"{d['series']}, {d['m']} places: {share(float(d['value']))}" for d in data)
+    says = "; ".join(f"{d['series']}, {d['m']} draw{'s'[: d['m'] != 1]}: {share(float(d['value']))}" for d in data)
     svg = page_svg(_styled(alt.layer(*layers).properties(width=560, height=250)), "fig-repeats", "Repeated words", says)
     legend: Legend = (*zip(POINTS, names, strict=False), *DASH[: len(chances)])
     return Figure("fig-repeats", "What repeating a word gives away", says, legend, svg)
@@ -97,15 +103,12 @@ def repeats(rows: Sequence[Row]) -> Figure | None:
 
 def _points(row: Row) -> list[dict[str, Any]]:
     detail, value = row.finding.detail, row.finding.value
-    m = detail.get("repeats", detail.get("m"))
+    m = detail.get("repeats")
     if not isinstance(m, int):
         return []
     who = "all words" if detail.get("stratum", "all") == "all" else f"words seen {detail['stratum']} times"
     memo = "fresh draws" if detail.get("memo", "occurrence") == "occurrence" else f"memo {detail['memo']}"
-    points = [{"m": m, "value": value, "series": f"{who}, {memo}"}]
-    if isinstance(detail.get("fresh"), float) and memo != "fresh draws":
-        points.append({"m": m, "value": detail["fresh"], "series": f"{who}, fresh draws"})
-    return points
+    return [{"m": m, "value": value, "series": f"{who}, {memo}"}]
 
 
 def utility(pairs: Sequence[tuple[str, Row, Row]]) -> Figure | None:
@@ -169,6 +172,8 @@ def accounting(rows: Sequence[TokenRow]) -> Figure | None:
 
 def _forest_datum(row: Row) -> dict[str, Any]:
     found = row.finding
+    control = None if row.hidden else row.control.value
+    positive = found.control_kind == "positive"
     said = row.value.text + (f"  ({row.ends[0].text} to {row.ends[1].text})" if row.ends else "")
     # A hidden count is drawn as the stretch in which it may lie, without a dot.
     span = (0.0, min(1.0, 10 / max(found.n, 1))) if row.hidden else (found.low, found.high)
@@ -178,8 +183,8 @@ def _forest_datum(row: Row) -> dict[str, Any]:
         "low": span[0],
         "high": span[1],
         "chance": found.chance,
-        "control": None if row.hidden else found.control,
-        "positive": None if row.hidden else found.detail.get("positive_control"),
+        "control": None if positive else control,
+        "positive": control if positive else None,
         "said": said,
     }
 

@@ -1,14 +1,10 @@
-"""What a number means in words: held against chance, against zero, and against a threshold where one was set."""
+"""What a number means in words: held against chance, against zero, and beside a positive control."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 from clinveil.finding import Finding
 from clinveil.report.measures import MeasureText
 from clinveil.report.numerals import Kind, share, text
-
-Verdict = Literal["within threshold", "above threshold", "not shown"]
 
 
 def direction(finding: Finding) -> str:
@@ -20,30 +16,14 @@ def direction(finding: Finding) -> str:
     return f"{finding.better} is safer"
 
 
-def verdict(finding: Finding) -> Verdict | None:
-    """The verdict against `detail["threshold"]`, which the worse end of the interval must meet; None without one.
-
-    "above threshold" is said only of numbers that should be low; a number that should be high and is not, is "not
-    shown" (that enough is kept). An interval across the threshold shows nothing either way.
-    """
-    threshold = finding.detail.get("threshold")
-    if finding.value is None or finding.better is None or not isinstance(threshold, int | float):
-        return None if finding.value is not None else "not shown"
-    low = finding.value if finding.low is None else finding.low
-    high = finding.value if finding.high is None else finding.high
-    if finding.better == "lower":
-        return "within threshold" if high <= threshold else "above threshold" if low > threshold else "not shown"
-    return "within threshold" if low >= threshold else "not shown"
-
-
 def sentences(finding: Finding, measure: MeasureText, kind: Kind) -> list[str]:
-    """What one finding means: the comparison, what zero of n can show, the power of the attack, the verdict."""
+    """What one finding means: the comparison, what zero of n can show, the power of the attack."""
     if finding.value is None:
         return [f"It was not measured: {finding.detail['why']}. Nothing is shown either way."]
     parts = [_against_zero(finding) if kind == "difference" else _against_chance(finding, measure, kind)]
     if finding.value == 0 and kind == "share" and measure.sampled and finding.n:
         parts.append(_none_found(finding))
-    parts += [_fresh(finding, kind), _power(finding, kind), _against_threshold(finding, kind)]
+    parts += [_uncounted(finding, kind), _power(finding, kind)]
     return [part for part in parts if part]
 
 
@@ -63,7 +43,7 @@ def _against_chance(finding: Finding, measure: MeasureText, kind: Kind) -> str:
         return "" if not plain else measure.bad if value else measure.good
     low = value if finding.low is None else finding.low
     high = value if finding.high is None else finding.high
-    beside = f"{text(value, kind)} against {text(chance, kind)} for {finding.detail.get('chance') or measure.chance}"
+    beside = f"{text(value, kind)} against {text(chance, kind)} for {finding.chance_is or measure.chance}"
     higher_is_good = finding.better == "higher"
     if low > chance:
         return f"{measure.good if higher_is_good else measure.bad} ({beside}.)"
@@ -82,26 +62,18 @@ def _against_zero(finding: Finding) -> str:
     return f"The interval lies wholly on one side of zero: the release {'loses' if worse else 'gains'} by this measure."
 
 
-def _fresh(finding: Finding, kind: Kind) -> str:
-    fresh = finding.detail.get("fresh")
-    if not isinstance(fresh, float) or fresh == finding.value:
-        return ""
-    return f"With a fresh draw for each place it would be {text(fresh, kind)}."
+def _uncounted(finding: Finding, kind: Kind) -> str:
+    """What the same attacker reads who does not count."""
+    one_draw = finding.detail.get("one_draw")
+    return f"Without counting it is {text(one_draw, kind)}." if isinstance(one_draw, float) else ""
 
 
 def _power(finding: Finding, kind: Kind) -> str:
-    positive = finding.detail.get("positive_control")
-    if not isinstance(positive, int | float):
+    """Whether the attack succeeds where it must: what a positive control says of a number beside it."""
+    if finding.control_kind != "positive" or finding.control is None:
         return ""
-    found = f"On the unprotected notes the same attack scores {text(positive, kind)}"
-    if finding.chance is not None and positive <= finding.chance:
-        return f"{found}, no better than chance: it had no power, so its failure here shows nothing."
-    return f"{found}, so it had the power to find a leak."
-
-
-def _against_threshold(finding: Finding, kind: Kind) -> str:
-    threshold, word = finding.detail.get("threshold"), verdict(finding)
-    if word is None or not isinstance(threshold, int | float):
-        return ""
-    end = "upper" if finding.better == "lower" else "lower"
-    return f"Held against a threshold of {text(threshold, kind)} by the {end} end of the interval: {word}."
+    where = finding.control_is or "where there is something to find"
+    found = f"Positive control ({where}): {text(finding.control, kind)}"
+    if finding.control <= (finding.chance or 0.0):
+        return f"{found}, no more than chance: the attack had no power here, so finding nothing shows nothing."
+    return f"{found}, so the attack works where there is something to find."

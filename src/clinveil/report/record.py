@@ -7,7 +7,8 @@ text (`notes`), so it is secret; what may leave is made from `external_edition(r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ from clinveil.finding import Finding
 Edition = Literal["internal", "external"]
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
 Plain = float | int | str | bool | None
+Outcome = Literal["passed", "failed", "by construction", "no power"]
 
 
 def _finite(value: Plain) -> None:
@@ -49,6 +51,9 @@ class Gate:
         passed: whether the release may leave as far as this gate goes.
         value, threshold: what was measured and what it was held against, in `unit`; a threshold may be words.
         meaning: one sentence for people; remedy: what to do when it fails.
+        power: the smallest breach that the gate refuses, on this case, or that it cannot refuse any.
+        by_construction: it cannot fail unless the program is at fault; not counted among what was tested.
+        blind: on this case it could not have failed, whatever stood there; not counted either.
     """
 
     name: str
@@ -59,10 +64,39 @@ class Gate:
     meaning: str
     remedy: str
     unit: str = ""
+    power: str = ""
+    by_construction: bool = False
+    blind: bool = False
 
     def __post_init__(self) -> None:
         _finite(self.value)
         _finite(self.threshold)
+
+    @property
+    def tested(self) -> bool:
+        """Whether it belongs in "so many of so many gates passed"; one that failed always does."""
+        return self.outcome in ("passed", "failed")
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended, in words; a gate that could not fail has not passed."""
+        if not self.passed:
+            return "failed"
+        return "by construction" if self.by_construction else "no power" if self.blind else "passed"
+
+
+def score(gates: Sequence[Gate]) -> str:
+    """How many of the gates that can fail passed, how many hold by construction, how many could see nothing."""
+    return tally(gate.outcome for gate in gates)
+
+
+def tally(outcomes: Iterable[str]) -> str:
+    """The same from the gates' outcomes alone."""
+    n = Counter(outcomes)
+    said = [f"{n['passed']} of {n['passed'] + n['failed']} gates passed"]
+    said += [f"{n['by construction']} more hold by construction"] if n["by construction"] else []
+    said += [f"{n['no power']} had no power"] if n["no power"] else []
+    return "; ".join(said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from markupsafe import Markup, escape
 
 from clinveil.files import private_text
 from clinveil.report import draw, summarise
-from clinveil.report.edition import hidden
+from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.numerals import Kind, Number, number, small
-from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord
+from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 from clinveil.report.regulation import rules
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
 
@@ -54,6 +54,7 @@ def render(record: ReleaseRecord) -> str:
             style=Markup(style),
             style_hash=digest,
             tiles=tiles(record),
+            score=score(record.gates),
             gates=sorted(record.gates, key=lambda gate: gate.passed),
             tokens=summarise.accounting(record),
             attacks=attacks,
@@ -139,9 +140,9 @@ def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
 
 def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
     """What a gate measured; a share of the rows hides the small count behind it."""
-    share = gate.unit.split(" ")[0] == "share"
-    if share and isinstance(gate.value, float) and hidden(gate.value * record.corpus.read, "rows", record.edition):
+    if hidden_gate(gate, record.corpus.read, record.edition):
         return data_element(small())
+    share = gate.unit.split(" ")[0] == "share"
     return plain(gate.value, "share" if share else gate.unit, record.edition)
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from clinveil.errors import InputError
+from clinveil.finding import Finding
 from clinveil.report.record import ReleaseRecord
 
 SCHEMA = "clinveil.report/1"
@@ -31,6 +32,7 @@ def from_json(text: str) -> ReleaseRecord:
     try:
         data = json.loads(text)
         known = data.pop("schema") == SCHEMA
+        data["findings"] = [Finding.from_dict(finding) for finding in data["findings"]]
         record: ReleaseRecord = _adapter().validate_python(data)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError("not a stored report record", remedy="make the release again") from None

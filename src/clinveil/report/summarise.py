@@ -1,76 +1,17 @@
-"""Findings to typed blocks and tables: what was asked, the number, what it means, what to do next. No HTML here.
-
-Details that are understood: `unit` (what n counts), `count` (successes), `threshold`, `interval`, `chance` and
-`control` (in words, how these were made), `why` (a null number's reason), companions of the value (`COMPANIONS`), and
-what tells rows apart (`VARIANTS`).
-"""
+"""Findings to typed blocks and tables: what was asked, the number, what it means, what to do next. No HTML here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clinveil.finding import Finding
-from clinveil.report.edition import hidden
-from clinveil.report.meaning import Verdict, direction, sentences, verdict
+from clinveil.report.cells import Row, control_words, row
+from clinveil.report.details import COMPANIONS, distinct
+from clinveil.report.meaning import sentences
 from clinveil.report.measures import UNKNOWN, MeasureText, find
-from clinveil.report.numerals import Kind, Number, interval, number, small
+from clinveil.report.numerals import Number
 from clinveil.report.record import Edition, ReleaseRecord, TokenRow
-
-# Details that stand beside the value: head of the column, and how they are written (None: like the value).
-COMPANIONS: dict[str, tuple[str, Kind | None]] = {
-    "positive_control": ("Unprotected notes", None),
-    "fresh": ("With fresh draws", None),
-    "count": ("Count", "count"),
-    "expected": ("Expected by chance", "number"),
-    "p": ("P", "score"),
-    "median": ("Median", "number"),
-    "most": ("Highest", "count"),
-    "chance_most": ("Highest by chance", None),
-}
-VARIANTS = (
-    "side",
-    "against",
-    "stratum",
-    "repeats",
-    "m",
-    "column",
-    "label",
-    "task",
-    "model",
-    "metric",
-    "scope",
-    "memo",
-    "series",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One finding as a table row.
-
-    Attributes:
-        label, short: which variant of its measure it is, and the measure's short name.
-        kind: how its numbers are written. ends: its interval. n, unit: how many of what were counted.
-        beside: companions of the value by the keys of `COMPANIONS`.
-        hidden: whether the number is too small to be printed in this edition.
-
-    """
-
-    label: str
-    short: str
-    kind: Kind
-    value: Number
-    n: Number
-    unit: str
-    ends: tuple[Number, Number] | None
-    chance: Number
-    control: Number
-    beside: Mapping[str, Number]
-    direction: str
-    verdict: Verdict | None
-    hidden: bool
-    finding: Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +26,35 @@ class Line:
 class Block:
     """One measure with its four lines; the number line has a row for each finding of the measure.
 
-    `chance`, `control` and `how` say in words what these stand for and how the intervals were made; `exact` tells that
-    numbers without an interval are no estimates.
+    `chance`, `control`, `p` and `how` say in words what these stand for and how the intervals were made; `exact` tells
+    that numbers without an interval are no estimates. `questions` are what single rows ask, `remarks` what else must be
+    read with the numbers, `more` the other figures of each row by its label.
     """
 
     name: str
     title: str
     asked: str
+    questions: tuple[str, ...]
     rows: tuple[Row, ...]
     meaning: tuple[Line, ...]
     next: str
     chance: str
     control: str
+    p: str
     exact: bool
     how: tuple[str, ...]
+    remarks: tuple[str, ...]
     sources: tuple[str, ...]
 
     @property
     def companions(self) -> dict[str, str]:
         """Heads of the companion columns that some row fills."""
         return {key: head for key, (head, _) in COMPANIONS.items() if any(key in row.beside for row in self.rows)}
+
+    @property
+    def more(self) -> list[tuple[str, Mapping[str, Number]]]:
+        """The other figures of each row that has some."""
+        return [(row.label, row.more) for row in self.rows if row.more]
 
     @property
     def ident(self) -> str:
@@ -127,61 +77,6 @@ def of_room(record: ReleaseRecord, room: str) -> list[Block]:
     return blocks(wanted, record.edition)
 
 
-def row(finding: Finding, edition: Edition) -> Row:
-    """One finding as a table row."""
-    name, measure = find(finding.measure)
-    kind = measure.kind_of(finding.measure[len(name) + 1 :])
-    unit = str(finding.detail.get("unit", ""))
-    hide = _too_small(finding, kind, unit, edition)
-    return Row(
-        label=_label(finding, name, measure),
-        short=measure.short,
-        kind=kind,
-        value=small() if hide else number(finding.value, kind),
-        n=small() if hidden(finding.n, unit, edition) else number(finding.n, "count"),
-        unit=unit,
-        ends=None if hide else interval(finding.low, finding.high, kind),
-        chance=number(finding.chance, kind),
-        control=number(finding.control, kind),
-        beside={} if hide else _beside(finding, kind),
-        direction=direction(finding),
-        verdict=verdict(finding),
-        hidden=hide,
-        finding=finding,
-    )
-
-
-def _beside(finding: Finding, kind: Kind) -> dict[str, Number]:
-    found = {key: finding.detail.get(key) for key in COMPANIONS}
-    return {k: number(v, COMPANIONS[k][1] or kind) for k, v in found.items() if isinstance(v, float | int)}
-
-
-def _too_small(finding: Finding, kind: Kind, unit: str, edition: Edition) -> bool:
-    """Whether the number is, or gives away, a count of people or notes that this edition hides."""
-    if finding.value is None:
-        return False
-    successes = finding.detail.get("count")
-    if not isinstance(successes, int | float):
-        successes = finding.value * finding.n if kind == "share" else finding.value if kind == "count" else None
-    return hidden(successes, unit, edition)
-
-
-def _label(finding: Finding, name: str, measure: MeasureText) -> str:
-    rest = measure.label_of(finding.measure[len(name) + 1 :])
-    variants = [_variant(key, finding.detail[key]) for key in VARIANTS if key in finding.detail]
-    return " · ".join(part for part in (rest, *variants) if part) or "all"
-
-
-def _variant(key: str, value: float | int | str | bool | None) -> str:
-    if key in ("repeats", "m"):
-        return f"{value} {'place' if value == 1 else 'places'}"
-    if key == "side":
-        return f"{value} notes"
-    if key == "stratum":
-        return "all words" if value == "all" else f"words seen {value} times"
-    return f"memo {value}" if key == "memo" else str(value)
-
-
 def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
     measure = find(name)[1]
     rows = tuple(row(finding, edition) for finding in findings)
@@ -192,27 +87,35 @@ def _block(name: str, findings: Sequence[Finding], edition: Edition) -> Block:
         name=name,
         title=measure.title if measure is not UNKNOWN else f"{measure.title}: {name}",
         asked=measure.asked,
+        questions=distinct(f.question for f in findings if f.question != measure.asked),
         rows=rows,
         meaning=(Line("", measure.means), *(line for line in said if line.words)),
         next=measure.next,
-        chance=_said(findings, "chance") or measure.chance,
-        control=_said(findings, "control") or measure.control,
+        chance="; ".join(distinct(f.chance_is for f in findings if f.chance is not None)) or measure.chance,
+        control="; ".join(distinct(control_words(f, measure.control) for f in findings if f.control is not None)),
+        p="; ".join(distinct(f.p_is for f in findings if f.p is not None)),
         exact=not measure.sampled,
-        how=tuple(dict.fromkeys(str(f.detail["interval"]) for f in findings if "interval" in f.detail)),
-        sources=tuple(dict.fromkeys(f.source for f in findings if f.source)),
+        how=distinct(f.method for f in findings),
+        remarks=distinct(_sentence(key, words) for r in rows for key, words in r.remarks.items() if _told(key, r)),
+        sources=distinct(f.source for f in findings),
     )
 
 
-def _said(findings: Sequence[Finding], key: str) -> str:
-    """What the findings themselves say of their chance or control."""
-    return "; ".join(dict.fromkeys(v for f in findings if isinstance(v := f.detail.get(key), str)))
+def _told(key: str, shown: Row) -> bool:
+    """Whether a remark is said below the table: the reason of a null number is in its meaning already."""
+    return key != "why" or shown.finding.value is not None
+
+
+def _sentence(key: str, words: str) -> str:
+    said = {"warning": "Beware: ", "not_checked": "Not checked: ", "read": "Read: ", "code": "Code: "}.get(key, "")
+    return said + (words[:1].upper() + words[1:] if not said else words).rstrip(".") + "."
 
 
 def furthest(rows: Sequence[Row]) -> list[Row]:
-    """For each measure, stratum, column and side the row that looks worst (the last one among equals)."""
+    """For each measure, stratum, label and side the row that looks worst (the last one among equals)."""
     worst: dict[tuple[str, ...], Row] = {}
     for shown in rows:
-        parts = (shown.finding.detail.get(key, "") for key in ("stratum", "column", "label", "side"))
+        parts = (shown.finding.detail.get(key, "") for key in ("stratum", "label", "side"))
         name = (shown.finding.measure, *map(str, parts))
         if name not in worst or badness(shown.finding) >= badness(worst[name].finding):
             worst[name] = shown
@@ -231,7 +134,9 @@ def _line(shown: Row, measure: MeasureText, *, alone: bool) -> Line:
     if shown.hidden:
         parts = [f"The count behind it is {shown.value.text}; this edition does not print it."]
     else:
-        parts = sentences(shown.finding, measure, shown.kind)
+        # What this edition hides of the control is not said in words either.
+        seen = shown.finding if shown.control.value is not None else replace(shown.finding, control=None)
+        parts = sentences(seen, measure, shown.kind)
     return Line("" if alone else shown.label, " ".join(parts))
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clinveil.report.cells import Row, row
 from clinveil.report.edition import hidden
 from clinveil.report.numerals import NONE, SPACE, Number, number, share, small
-from clinveil.report.record import ReleaseRecord, TokenRow
-from clinveil.report.summarise import Row, badness, furthest, row
+from clinveil.report.record import Edition, ReleaseRecord, TokenRow
+from clinveil.report.summarise import badness, furthest
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def _identifiers(record: ReleaseRecord) -> Tile:
 
 
 def _successes(shown: Row) -> float:
-    count = shown.finding.detail.get("count")
-    return float(count) if isinstance(count, int | float) else (shown.finding.value or 0.0) * shown.finding.n
+    count = shown.finding.count
+    return (shown.finding.value or 0.0) * shown.finding.n if count is None else count
 
 
 def _names(rows: Sequence[Row], named: Sequence[str]) -> list[str]:
@@ -103,7 +104,7 @@ def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
 
 
 def _column(shown: Row) -> str:
-    return str(shown.finding.detail.get("label", shown.finding.detail.get("column", "")))
+    return str(shown.finding.detail.get("label", ""))
 
 
 def _useful(record: ReleaseRecord) -> Tile:
@@ -118,18 +119,21 @@ def _useful(record: ReleaseRecord) -> Tile:
     lines = (
         f"of the original score: {worst[2].value.text} against {worst[1].value.text} on “{worst[0]}”",
         f"chance is {worst[2].chance.text}",
-        *_classes(worst[2]),
+        *_classes(worst[2], record.edition),
         f"the worst of {len(pairs)} label columns" if len(pairs) > 1 else "the one label column that was measured",
     )
     return Tile("Use that is kept", Number(share(kept(worst)), kept(worst)), lines, "utility")
 
 
-def _classes(shown: Row) -> list[str]:
+def _classes(shown: Row, edition: Edition) -> list[str]:
     """How much of the column was measured at all."""
-    classes, small = (shown.finding.detail.get(name) for name in ("classes", "classes_too_small"))
-    if not isinstance(classes, int) or not isinstance(small, int) or not small:
+    detail = shown.finding.detail
+    classes, merged, notes = (detail.get(name) for name in ("classes_in_notes", "classes_merged", "notes_share"))
+    if not isinstance(classes, int) or not isinstance(merged, int) or not isinstance(notes, float):
         return []
-    return [f"measured on {classes} of {classes + small} classes; the others have too few notes"]
+    lone = f"{classes - merged} of {classes} classes" + (" and all others as one" if merged and notes == 1 else "")
+    few = hidden(int(detail.get("notes_of_small_classes") or 0), "notes", edition)
+    return [f"measured on {'all but a few' if few else share(notes)} of the labelled notes: {lone}"]
 
 
 def _seal(record: ReleaseRecord) -> Tile:

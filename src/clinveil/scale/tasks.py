@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 
 from clinveil.errors import InputError, UsageError
 from clinveil.files import private_folder, private_text, remove
+from clinveil.outputs import refuse_more
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]
@@ -105,7 +107,21 @@ def _a_study(out: Path) -> bool:
     """Whether a run of ours may work there; other commands mark their secrets by the same name."""
     if not out.is_dir():
         return False
-    return ((out / "tasks").is_dir() and (out / MARK).exists()) or {p.name for p in out.iterdir()} <= {MARK, "lock"}
+    names = {path.name for path in out.iterdir()}
+    return names <= {"lock"} or (_says_so(out / MARK) and ("tasks" in names or names <= {MARK, "lock"}))
+
+
+def _says_so(mark: Path) -> bool:
+    try:
+        return mark.read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse_no_tasks(out: Path) -> None:
+    """Raise UsageError for anything between the tasks that no task is."""
+    names = {item.name for item in (out / "tasks").iterdir()} if (out / "tasks").is_dir() else set()
+    refuse_more(out, names, filter(re.compile("[0-9a-f]{32}").fullmatch, names))
 
 
 @contextmanager
@@ -114,11 +130,11 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
 
     Args:
         out: the folder; it becomes its owner's only.
-        force: start over: what an earlier study left there is removed.
+        force: start over: the tasks of an earlier study are removed, and nothing else.
         secret: what `SECRET.txt` says of the folder.
 
     Raises:
-        UsageError: something else is there, or another run is at work in it.
+        UsageError: something else is there or among the tasks, or another run is at work in it.
     """
     if out.exists() and not _a_study(out):
         raise UsageError("is there already and is no study's", where=out.name, remedy="name another place")
@@ -129,8 +145,11 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UsageError("another run is at work in it", where=out.name, remedy="wait for it to end") from None
+            raise UsageError(
+                "another run is at work in it", where=out.absolute().name, remedy="wait for it to end"
+            ) from None
         (out / "lock").chmod(0o600)
         if force:
+            _refuse_no_tasks(out)
             remove(out / "tasks")
         yield Store(private_folder(out / "tasks"))

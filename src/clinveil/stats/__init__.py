@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from clinveil.stats.hypotheses import benjamini_hochberg, holm, hypergeometric_tail, permutation_p
+from clinveil.stats.by_patient import jackknife_t, share_by_patient, share_method
+from clinveil.stats.hypotheses import (
+    benjamini_hochberg,
+    holm,
+    holm_power,
+    hypergeometric_tail,
+    permutation_p,
+    smallest_holm_p,
+)
 from clinveil.stats.intervals import (
     Interval,
     bootstrap_clusters,
     bootstrap_weights,
     clopper_pearson,
+    effective_share,
     ratio,
     rule_of_three,
-    share_by_patient,
-    share_method,
     t_interval,
+    weighted_poisson,
     wilson,
 )
 
@@ -22,13 +30,18 @@ __all__ = [
     "bootstrap_clusters",
     "bootstrap_weights",
     "clopper_pearson",
+    "effective_share",
     "holm",
+    "holm_power",
     "hypergeometric_tail",
+    "jackknife_t",
     "permutation_p",
     "ratio",
     "rule_of_three",
     "share_by_patient",
     "share_method",
+    "smallest_holm_p",
     "t_interval",
+    "weighted_poisson",
     "wilson",
 ]

@@ -11,7 +11,7 @@ from clinveil.errors import InputError
 def permutation_p(observed: float, permuted: ArrayLike) -> float:
     """One-sided P that a permuted statistic is at least as large as the observed one: (count + 1) / (n + 1).
 
-    Never nought, for the observed order is one of the permutations. For "as small", negate both.
+    Never 0, for the observed order is one of the permutations. For "as small", negate both.
     Raises InputError for NaN or no permutation.
     Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39.
     """
@@ -38,6 +38,27 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
     order = np.argsort(values, kind="stable")
     adjusted = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
     return _unsort(np.minimum(adjusted, 1.0), order)
+
+
+def smallest_holm_p(family: int, least: float) -> float:
+    """The least P that Holm can give any of `family` questions whose own P is never below `least`.
+
+    Of n permutations the least is 1 / (n + 1). Raises InputError for no question, or a P outside [0, 1].
+    """
+    if family < 1 or not 0 <= least <= 1:
+        raise InputError(f"{family} questions with a least P of {least:g} cannot be")
+    return min(1.0, family * least)
+
+
+def holm_power(family: int, least: float, level: float = 0.05) -> str:
+    """A sentence where Holm over the family cannot reject at the level whatever is found; else "".
+
+    Raises as `smallest_holm_p`.
+    """
+    if (smallest := smallest_holm_p(family, least)) <= level:
+        return ""
+    said = f"this test cannot reject: the least P it can give is {least:.2g}, and {smallest:.2g} after Holm over "
+    return f"{said}{family} questions; not significant says nothing here"
 
 
 def benjamini_hochberg(p: ArrayLike) -> NDArray[np.float64]:

@@ -56,11 +56,41 @@ def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
     Source: Clopper & Pearson 1934, Biometrika 26:404.
     """
     _counts(k, n)
+    return effective_share(k, n, level)
+
+
+def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
+    """Clopper-Pearson of k/n where both are effective numbers, not counts: 0 <= k <= n, n > 0.
+
+    Raises InputError for k outside [0, n].
+    Source: Korn & Graubard 1998, Surv. Methodol. 24:193.
+    """
     _level(level)
+    if not (0 <= k <= n and n > 0):
+        raise InputError(f"{k:g} of {n:g} is no share")
     tail = (1 - level) / 2
     low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
     high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail))
     return Interval(low, high)
+
+
+def weighted_poisson(weights: ArrayLike, level: float = LEVEL) -> Interval:
+    """The interval of the expected sum of what rare events bring: `weights`, one an event that came; none may have.
+
+    With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights widen it.
+
+    Raises InputError for a weight that is not above 0.
+    Source: Fay & Feuer 1997, Stat. Med. 16:791.
+    """
+    _level(level)
+    each = np.asarray(weights, dtype=np.float64)
+    if not (each > 0).all():
+        raise InputError("the weight of an event is above 0")
+    total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=1.0))
+    tail = (1 - level) / 2
+    low = 0.0 if not each.size else square / total * float(special.gammaincinv(total**2 / square, tail))
+    total, square = total + most, square + most**2
+    return Interval(low, square / total * float(special.gammaincinv(total**2 / square, 1 - tail)))
 
 
 def rule_of_three(n: int, level: float = LEVEL) -> float:
@@ -147,29 +177,3 @@ def ratio(values: NDArray[Any]) -> float:
     """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is nought."""
     top, bottom = values[:, 0].sum(), values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")
-
-
-def share_by_patient(values: NDArray[Any], rng: Generator, *, draws: int = DRAWS, level: float = LEVEL) -> Interval:
-    """The interval of a share of things counted by patient, from each patient's hits and things, (n_patients, 2).
-
-    A percentile bootstrap over patients; where none or all are hits it would shrink to a point, so there the exact
-    interval of as many patients stands in for it, as if each gave one thing.
-
-    Raises InputError where there are no things.
-    """
-    if not _all_alike(values):
-        return bootstrap_clusters(values, ratio, rng, draws=draws, level=level)
-    patients = int((values[:, 1] > 0).sum())
-    return clopper_pearson(patients if values[:, 0].any() else 0, patients, level)
-
-
-def share_method(values: NDArray[Any], of: str) -> str:
-    """What `share_by_patient` does with these values, for `detail["interval"]`; `of`: what is drawn anew."""
-    if _all_alike(values):
-        return f"exact where 0 or 1, for as many {of} (Clopper-Pearson), 95 %"
-    return f"bootstrap over {of}, 95 %"
-
-
-def _all_alike(values: NDArray[Any]) -> bool:
-    """Whether none or all of the things are hits: a bootstrap would shrink to a point."""
-    return not 0 < int(values[:, 0].sum()) < int(values[:, 1].sum())

@@ -13,9 +13,11 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from clinveil.report.draw import Figure
+from clinveil.report.numerals import NONE
+from clinveil.report.numerals import between as interval
+from clinveil.report.numerals import decimals as number
 from clinveil.report.render import environment
 
-NONE = "–"
 Row = tuple[str, ...]
 
 
@@ -93,13 +95,4 @@ def _told(value: Any) -> str:
     return "the default" if value is None else str(value)
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number with so many decimals, or a dash."""
-    return NONE if value is None else f"{value:.{digits}f}"
-
-
-def interval(value: float | None, low: float | None, high: float | None, digits: int = 3) -> str:
-    """`value (low to high)`, or what of it there is."""
-    if low is None or high is None:
-        return number(value, digits)
-    return f"{number(value, digits)} ({number(low, digits)} to {number(high, digits)})"
+__all__ = ["NONE", "Row", "Table", "Words", "interval", "markdown", "number", "page"]

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
 from clinveil.errors import InputError
-from clinveil.utility.split import Split, split
+from clinveil.utility.split import Split, split, splits
 
 NOTES, MIN_CLASS = 20_000, 50
+OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
 VALIDATION_PARTS = 5  # one of these of what is not for testing
 
 
@@ -83,13 +84,16 @@ def read_labelled(
     limit: int = NOTES,
     min_class: int = MIN_CLASS,
     separator: str | None = None,
+    merge: bool = False,
 ) -> Labelled:
-    """The notes that have a label; classes of few notes or one patient are left out. What is left out is counted.
+    """The notes that have a label; classes of few notes or patients are left out. What is left out is counted.
 
     Args:
         label: the column.
         limit: at most so many labelled notes, a random sample by id.
         separator: what stands between several labels of one note; None: one label a note.
+        merge: small classes, and those of fewer than `MERGED_PATIENTS` patients, become one class if together they are
+            large enough; with one label a note only.
 
     Raises:
         InputError: no such column, or fewer than two classes left.
@@ -109,7 +113,27 @@ def read_labelled(
             sample.offer(note, lambda row=row: row)  # type: ignore[misc]
     rows = sample.values
     detail = {"label": label, "sampled": sample.left_out, "without_label": without}
+    if merge and separator is None:
+        detail |= _merge(list(rows.values()), min_class)
     return _classed(list(rows), list(rows.values()), min_class, separator is not None, detail)
+
+
+def _merge(rows: Sequence[_Row], min_class: int) -> dict[str, Any]:
+    """Give the notes of small classes one label, in place; how many classes there were, and how many were merged."""
+    sizes, patients = _sizes(rows)
+    small = {n for n, size in sizes.items() if size < min_class or len(patients[n]) < MERGED_PATIENTS}
+    for row in rows:
+        row.labels = tuple(OTHER if name in small else name for name in row.labels)
+    return {"classes_in_notes": len(sizes), "classes_merged": len(small)}
+
+
+def _sizes(rows: Sequence[_Row]) -> tuple[Counter[str], dict[str, set[str]]]:
+    """Notes and patients of each class."""
+    patients: dict[str, set[str]] = {}
+    for row in rows:
+        for name in row.labels:
+            patients.setdefault(name, set()).add(row.patient)
+    return Counter(name for row in rows for name in row.labels), patients
 
 
 def _labels(value: Any, separator: str | None) -> tuple[str, ...]:
@@ -121,11 +145,7 @@ def _labels(value: Any, separator: str | None) -> tuple[str, ...]:
 
 
 def _classed(ids: list[str], rows: list[_Row], min_class: int, multi: bool, detail: dict[str, Any]) -> Labelled:
-    sizes = Counter(name for row in rows for name in row.labels)
-    patients_of: dict[str, set[str]] = {}
-    for row in rows:
-        for name in row.labels:
-            patients_of.setdefault(name, set()).add(row.patient)
+    sizes, patients_of = _sizes(rows)
     large = [name for name, size in sizes.items() if size >= min_class]
     classes = tuple(sorted(name for name in large if len(patients_of[name]) > 1))
     place = {name: i for i, name in enumerate(classes)}
@@ -133,6 +153,7 @@ def _classed(ids: list[str], rows: list[_Row], min_class: int, multi: bool, deta
     detail |= {"classes": len(classes), "classes_too_small": len(sizes) - len(large), "min_class": min_class}
     detail |= {"classes_of_one_patient": len(large) - len(classes), "several_labels": multi}
     detail |= {"notes": len(kept), "notes_of_small_classes": len(rows) - len(kept)}
+    detail["notes_share"] = len(kept) / max(1, len(rows))
     if len(classes) < 2:
         raise InputError(f"{len(classes)} classes of {min_class} notes or more, of two patients; two are needed")
     targets = np.zeros((len(kept), len(classes)), dtype=np.bool_)
@@ -182,7 +203,17 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
     Raises InputError where there are too few independent notes, or all notes to train on are of one class.
     """
     keys = _strata(labelled)
-    outer = split(labelled.patients, labelled.texts, keys, rng)
+    return _parts(labelled, split(labelled.patients, labelled.texts, keys, rng), keys, rng)
+
+
+def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
+    """As `parts_of` with each patient in the test notes of exactly one of the folds. Raises InputError as it does."""
+    keys = _strata(labelled)
+    outer = splits(labelled.patients, labelled.texts, keys, rng, parts=folds)
+    return [_parts(labelled, one, keys, rng) for one in outer]
+
+
+def _parts(labelled: Labelled, outer: Split, keys: Sequence[str], rng: Generator) -> Parts:
     train, valid = _inner(outer, keys, rng)
     seen = labelled.targets[train]
     if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:

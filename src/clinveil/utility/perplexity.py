@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from clinveil.corpus.medtext import UNK
@@ -15,7 +14,7 @@ from clinveil.finding import Finding
 from clinveil.lm.model import Fit, LanguageModel
 from clinveil.lm.notes import PlainNotes
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
-from clinveil.stats import bootstrap_clusters
+from clinveil.stats import Interval, jackknife_t
 
 SOURCE = "paper C, Table 2 (perplexity); bits a character are ours"
 SPELLING = "unknown words cost their spelling too, {bits:.2f} bits a letter and for the end of the word"
@@ -74,12 +73,11 @@ def perplexity_findings(
     fit: Fit,
     notes: PlainNotes,
     of: str,
-    rng: Generator | None = None,
     *,
     control: Fit | None = None,
     more: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """`utility.perplexity` and `utility.bits_per_character` of notes; intervals draw patients anew.
+    """`utility.perplexity` and `utility.bits_per_character` of notes; intervals leave out each patient in turn.
 
     Perplexity is the paper's: an unknown word is one token, `<unk>`. So it compares within one vocabulary only: one
     that knows fewer words has the lower perplexity. Bits a character charge unknown words with their spelling
@@ -94,23 +92,38 @@ def perplexity_findings(
     """
     if not np.isfinite(fit.perplexity):
         raise InputError("the model's perplexity is no number", remedy="train it again, with a smaller --rate")
-    rng = default_rng(0) if rng is None else rng
     unknown = unknown_words(notes.texts, model.vocabulary)
     rows, own = _rows(fit, unknown), _by_patient(notes, _rows(fit, unknown))
     other = None if control is None else _rows(control, unknown)
-    detail = _detail(model, fit, notes, of, unknown, len(own)) | dict(more or {})
-    if control is not None:
-        detail["control_is"] = "a unigram of the same notes"
-    found = []
+    detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
+    control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
+    unit, found = "notes" if notes.patients == notes.note_ids else "patients", []
     for measure, value, said in (
         ("perplexity", _perplexity, {}),
         ("bits_per_character", _bits, _charged(unknown, fit)),
     ):
-        low, high = bootstrap_clusters(own, value, rng) if len(own) > 1 else (None, None)
-        floor = None if other is None else value(other)
-        name, n = f"utility.{measure}", len(own)
-        found.append(Finding(name, value(rows), n, "lower", low, high, None, floor, SOURCE, detail | said))
+        low, high = _interval(own, value)
+        finding = Finding(
+            *(f"utility.{measure}", value(rows), len(own), "lower", low, high),
+            control=None if other is None else value(other),
+            source=SOURCE,
+            detail=detail | said,
+            unit=unit,
+            method=f"none, of one of the {unit}" if low is None else f"jackknife over {unit} on the log scale, t, 95 %",
+            control_is=control_is,
+            control_kind=None if other is None else "negative",
+        )
+        found.append(finding)
     return found
+
+
+def _interval(own: Rows, value: Callable[[Rows], float]) -> Interval | tuple[None, None]:
+    """Of a positive number, over the rows of `own`; none of one row."""
+    if len(own) < 2:
+        return None, None
+    ends = jackknife_t(own, lambda sums: float(np.log(value(sums[None]))))
+    low, high = np.exp(np.clip(ends, -700, 700))  # two patients: t is 12.7
+    return Interval(float(low), float(high))
 
 
 def _rows(fit: Fit, unknown: Unknown) -> Rows:
@@ -134,14 +147,12 @@ def _bits(rows: Rows) -> float:
 
 
 def _detail(
-    model: LanguageModel, fit: Fit, notes: PlainNotes, of: str, unknown: Unknown, drawn: int
+    model: LanguageModel, fit: Fit, notes: PlainNotes, of: str, unknown: Unknown
 ) -> dict[str, str | int | float]:
-    unit = "notes" if notes.patients == notes.note_ids else "patients"
     detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
     detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
     detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share}
-    detail |= {"standing_unknown": int(unknown.standing.sum()), "unit": unit, "notes": len(notes)}
-    detail["interval"] = f"bootstrap over {unit}, 95 %" if drawn > 1 else f"none, of one of the {unit}"
+    detail |= {"standing_unknown": int(unknown.standing.sum()), "notes": len(notes)}
     return detail
 
 

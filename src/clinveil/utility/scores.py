@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from clinveil.finding import Finding
 from clinveil.stats import bootstrap_weights, clopper_pearson
 
+UNIT, METHOD = "test notes", "bootstrap over patients, 95 %"
 Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool
 Weights = NDArray[Any] | None
 SOURCE = "paper A, Table 4 and Figure 2: classification of protected text"
@@ -62,7 +63,7 @@ class Scores:
     def __init__(self, truth: Classes, patients: Sequence[str], majority: Classes, detail: Mapping[str, Any]) -> None:
         self._truth, self._majority = truth, majority
         self._patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1]
-        self._detail = {**detail, "unit": "test notes", "interval": "bootstrap over patients, 95 %"}
+        self._detail = dict(detail)
         self._patients = int(self._patient.max()) + 1
 
     @property
@@ -91,12 +92,26 @@ class Scores:
             low = clopper_pearson(self._patients, self._patients).low
         more = {**self._detail, **(detail or {}), "metric": metric, "side": side, **self._spread(metric, guesses)}
         control = self.mean(metric, shuffled) if shuffled else None
-        if control is not None:
-            more["control"] = "training labels shuffled"
         guessed = METRICS[metric](self._truth, self._majority)
         chance = None if np.isnan(guessed) else guessed
         measure = "utility.classification" + _MEASURES[metric]
-        return Finding(measure, value, len(self._truth), "higher", low, high, chance, control, SOURCE, more)
+        return Finding(
+            measure,
+            value,
+            len(self._truth),
+            "higher",
+            low,
+            high,
+            chance,
+            control,
+            SOURCE,
+            more,
+            unit=UNIT,
+            method=METHOD,
+            chance_is="always the most frequent class",
+            control_is="training labels shuffled" if control is not None else "",
+            control_kind="negative" if control is not None else None,
+        )
 
     def loss(
         self,
@@ -122,6 +137,8 @@ class Scores:
             high,
             source=SOURCE,
             detail=more,
+            unit=UNIT,
+            method=METHOD,
         )
 
     def _spread(self, metric: str, guesses: Sequence[Classes]) -> dict[str, Any]:

@@ -139,12 +139,13 @@ class _Asked:
             "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
             "scored": int((covered if self.policy == "exclude" else wanted).sum()),
             **{name: gaps if policy == self.policy else 0 for name, policy in _GAPS.items()},
-            **{"missing": self.policy, "unit": "word pairs"},
+            "missing": self.policy,
             **({"published": self.pairs.detail["published"]} if "published" in self.pairs.detail else {}),
         }
 
     def _correlation(self, rng: Generator, draws: int, detail: dict[str, Any]) -> Finding:
-        found = Finding("utility.similarity", 0.0, detail["scored"], "higher", source=SOURCE[self.protocol])
+        n, source = detail["scored"], SOURCE[self.protocol]
+        found = Finding("utility.similarity", 0.0, n, "higher", source=source, unit="word pairs")
         scored = self.covered if self.policy == "exclude" else self.wanted
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
@@ -158,10 +159,22 @@ class _Asked:
         low, high = np.quantile(resampled, [0.025, 0.975])
         null = measured.permuted(rng)
         detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
-        detail |= {"p": permutation_p(value, null), "p_is": "people's scores permuted, one-sided"}
-        detail |= {"interval": "bootstrap over word pairs", "control_is": _CONTROL}
         control = self._control(rng, measured, scored)
-        return replace(found, value=value, low=low, high=high, chance=0.0, control=control, detail=detail)
+        return replace(
+            found,
+            value=value,
+            low=low,
+            high=high,
+            chance=0.0,
+            control=control,
+            detail=detail,
+            p=permutation_p(value, null),
+            p_is="people's scores permuted, one-sided",
+            method="bootstrap over word pairs, 95 %",
+            chance_is="no correlation",
+            control_is=_CONTROL if control is not None else "",
+            control_kind="negative" if control is not None else None,
+        )
 
     def _control(self, rng: Generator, measured: Correlated, scored: NDArray[np.bool_]) -> float | None:
         """The mean correlation when the vectors of terms are dealt out anew; None where it never varies."""
@@ -173,8 +186,11 @@ class _Asked:
     def _coverage(self, detail: dict[str, Any]) -> Finding:
         n, covered = detail["asked"], detail["covered"]
         detail["why"] = "coverage is counted, so it has no interval" if n else "no pair is asked for"
-        value = covered / n if n else None
-        return Finding("utility.similarity_coverage", value, n, "higher", source=SOURCE[self.protocol], detail=detail)
+        value, source = covered / n if n else None, SOURCE[self.protocol]
+        measure = "utility.similarity_coverage"
+        return Finding(
+            measure, value, n, "higher", source=source, detail=detail, unit="word pairs", count=covered if n else None
+        )
 
 
 _CONTROL = "vectors dealt out anew among the terms; a pair of a term with itself keeps its 1"

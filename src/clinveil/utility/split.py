@@ -33,7 +33,14 @@ class Split:
 def split(
     patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
 ) -> Split:
-    """One part of `parts` for testing, the rest for training; the same for the same rng state.
+    """One part of `parts` for testing, the rest for training: the first of `splits`."""
+    return splits(patients, texts, labels, rng, parts=parts)[0]
+
+
+def splits(
+    patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
+) -> list[Split]:
+    """As many splits as parts, each part once for testing; the same for the same rng state.
 
     Args:
         patients, texts, labels: one of each a note.
@@ -52,9 +59,11 @@ def split(
     if group.max() + 1 < parts or np.bincount(label).max() < parts:
         raise InputError(f"too few independent notes to split in {parts} parts")
     folds = StratifiedGroupKFold(n_splits=parts, shuffle=True, random_state=int(rng.integers(2**31)))
-    train, test = next(folds.split(np.zeros(len(label)), label, group))
     duplicates = len(alike) - len(np.unique(alike))
-    return Split(np.sort(train).astype(np.int64), np.sort(test).astype(np.int64), group, duplicates)
+    return [
+        Split(np.sort(train).astype(np.int64), np.sort(test).astype(np.int64), group, duplicates)
+        for train, test in folds.split(np.zeros(len(label)), label, group)
+    ]
 
 
 def _links(keys: NDArray[np.int64]) -> NDArray[np.int64]:

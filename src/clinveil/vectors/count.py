@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
 from clinveil.files import private_folder, remove
-from clinveil.tokens import words
+from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 24
 _BLOCK_TOKENS = 1 << 20
@@ -46,13 +46,16 @@ class WordCounts:
         return len(self.words)
 
 
-def count_words(corpus: Corpus, scratch: Path, *, pairs_in_memory: int = PAIRS_IN_MEMORY) -> WordCounts:
+def count_words(
+    corpus: Corpus, scratch: Path, *, pairs_in_memory: int = PAIRS_IN_MEMORY, split: Splitter = whole_note
+) -> WordCounts:
     """Count the words of all notes and the patients of each word, in one pass.
 
     Args:
         corpus: the notes; null texts are skipped, notes without a patient id count as one patient.
         scratch: a private folder; (patient, word) numbers are spilled there beyond the limit and removed at the end.
         pairs_in_memory: distinct (patient, word) pairs held at a time, 8 bytes each.
+        split: what the words of a note are.
 
     Returns:
         The counts; memory grows with the vocabulary and the number of patients, not with the notes.
@@ -62,7 +65,7 @@ def count_words(corpus: Corpus, scratch: Path, *, pairs_in_memory: int = PAIRS_I
     counts = np.zeros(0, dtype=np.int64)
     n_notes = 0
     with _Pairs(scratch, pairs_in_memory) as pairs:
-        for rows, lengths, patients in _blocks(corpus, numbering, owners):
+        for rows, lengths, patients in _blocks(corpus, split, numbering, owners):
             grown = np.bincount(rows, minlength=len(numbering))
             grown[: len(counts)] += counts
             counts = grown
@@ -83,7 +86,9 @@ class _Numbering(dict[K, int], Generic[K]):
 _Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def _blocks(corpus: Corpus, numbering: _Numbering[str], owners: _Numbering[str | None]) -> Iterator[_Block]:
+def _blocks(
+    corpus: Corpus, split: Splitter, numbering: _Numbering[str], owners: _Numbering[str | None]
+) -> Iterator[_Block]:
     """Word numbers of about a million tokens at a time, with the length and the patient number of each note."""
     number = numbering.__getitem__
     rows: list[int] = []
@@ -94,7 +99,8 @@ def _blocks(corpus: Corpus, numbering: _Numbering[str], owners: _Numbering[str |
             if text is None:
                 continue
             before = len(rows)
-            rows.extend(map(number, words(text)))
+            for line in split(text):
+                rows.extend(map(number, line))
             lengths.append(len(rows) - before)
             patients.append(owners[patient])
             if len(rows) >= _BLOCK_TOKENS:

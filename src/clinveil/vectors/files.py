@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clinveil.errors import InputError
 from clinveil.files import private_folder, save_array, whole
+from clinveil.outputs import Maker
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
@@ -20,17 +21,17 @@ SCHEMA = "clinveil.vectors/1"
 _SUBWORDS = ("n_buckets", "shortest", "longest")
 
 
-def save_vectors(vectors: Vectors, path: Path, *, force: bool = False) -> None:
+def save_vectors(vectors: Vectors, path: Path, *, force: bool = False, maker: Maker | None = None) -> None:
     """Write vectors, readable by their owner only, whole or not at all.
 
     `.vec` and `.txt` are word2vec's text, `.bin` its binary: words and numbers only, counts are lost. Any other name is
     a folder: words.arrow (word, count, patients), matrix.npy, meta.json, and of fastText subwords.npy, buckets.npy.
 
     Raises:
-        UsageError: the place is taken and `force` is false.
+        UsageError: the place is taken, and `force` is false or it is no folder of `maker`.
         InputError: a word that a word2vec file cannot hold (empty, or with a space or line break).
     """
-    with whole(path, force=force) as part:
+    with whole(path, force=force, maker=maker) as part:
         if path.suffix in TEXT_SUFFIXES:
             write_text(vectors, part)
         elif path.suffix == BINARY_SUFFIX:

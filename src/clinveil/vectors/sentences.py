@@ -2,14 +2,14 @@
 
 gensim reads lines until a batch holds more than 10,000 tokens and then cuts the batch at 10,000, in silence; a line
 that straddles the limit loses its tail. So lines are broken at every 10,000th token, and a line of fillers, which are
-no words, ends the batch just there. Several workers start at byte offsets, off the batches' beat: now and then a
-filler line as long as a batch brings them back in step.
+no words of any text, ends the batch just there. Several workers start at byte offsets, off the batches' beat: now and
+then a filler line as long as a batch brings them back in step.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +20,29 @@ from clinveil.tokens import words
 
 BATCH_TOKENS = 10_000
 _BATCH_LINES = 5_000
-_FILLER = b"0 "
+_FILLER = b"\xff "  # not UTF-8, so it is a token of no text
 _STEP = 8
+
+
+Splitter = Callable[[str], Sequence[list[str]]]  # a note -> lines of words; windows end where a line does
+
+
+def whole_note(text: str) -> list[list[str]]:
+    """The words of a note as one line, in lookup form: what vectors are trained on unless told otherwise."""
+    return [words(text)]
+
+
+def token_lines(text: str) -> list[list[str]]:
+    """The tokens of each line as they stand, of a text in MedText's form (paper C's vectors).
+
+    Letter case, numbers, punctuation, `<unk>` and `<deidentified>` are kept, and windows stop at line ends.
+    """
+    return [row for line in text.split("\n") if (row := line.split())]
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """A file of one note a line, words separated by spaces.
+    """A file of lines, words separated by spaces; a line is a note or what the splitter makes of it.
 
     Attributes:
         path: the file; it holds the notes' words, so it is secret.
@@ -67,7 +83,7 @@ class Sentences:
 
 
 @contextmanager
-def sentence_file(corpus: Corpus, scratch: Path) -> Iterator[Sentences]:
+def sentence_file(corpus: Corpus, scratch: Path, split: Splitter = whole_note) -> Iterator[Sentences]:
     """Write the words of all notes to a file in `scratch`, readable by its owner only; removed at the end."""
     path = scratch / "sentences.txt"
     path.unlink(missing_ok=True)
@@ -76,7 +92,8 @@ def sentence_file(corpus: Corpus, scratch: Path) -> Iterator[Sentences]:
             writer = _Writer(file)
             for batch in corpus.batches():
                 for text in batch.column(TEXT).to_pylist():
-                    writer.note(words(text) if text is not None else [])
+                    for line in split(text) if text is not None else ():
+                        writer.line(line)
             writer.end_batch(last=True)
         yield Sentences(path, writer.n_tokens, writer.n_fillers, writer.batches)
     finally:
@@ -90,8 +107,8 @@ class _Writer:
         self.n_tokens = self.n_fillers = 0
         self.batches: list[tuple[int, int]] = []
 
-    def note(self, forms: list[str]) -> None:
-        """Write the words of a note, broken where a batch ends."""
+    def line(self, forms: list[str]) -> None:
+        """Write the words of a line, broken where a batch ends."""
         start = 0
         while start < len(forms):
             line = forms[start : start + BATCH_TOKENS - self._filled]

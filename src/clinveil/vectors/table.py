@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.errors import InputError
+from clinveil.vectors.readonly import hold_read_only
 from clinveil.vectors.subwords import Subwords
 
 Meta = Mapping[str, Any]
@@ -19,6 +20,8 @@ Meta = Mapping[str, Any]
 @dataclass(frozen=True)
 class Vectors:
     """Words with counts, patients and a float32 matrix; most frequent first, ties by the word itself.
+
+    The arrays are read-only.
 
     Attributes:
         words: lookup forms, distinct.
@@ -55,6 +58,7 @@ class Vectors:
         if not np.isfinite(self.matrix).all():
             bad = int((~np.isfinite(self.matrix).all(axis=1)).sum())
             raise InputError(f"{bad} vectors hold NaN or infinity")
+        hold_read_only(self, "matrix", "counts", "patients")
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -73,6 +77,8 @@ class Vectors:
 @dataclass(frozen=True)
 class Neighbours:
     """The nearest words of every word by cosine: nearest first, never oneself, only among the eligible ones.
+
+    The arrays are read-only.
 
     Attributes:
         ids: (n_words, k) int32 rows of the vectors.
@@ -96,6 +102,7 @@ class Neighbours:
             raise InputError("a neighbour that is no word")
         if (self.ids == np.arange(n_words, dtype=np.int32)[:, None]).any():
             raise InputError("a word is its own neighbour")
+        hold_read_only(self, "ids", "similarities", "eligible")
 
     @property
     def k(self) -> int:

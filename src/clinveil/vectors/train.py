@@ -15,7 +15,7 @@ from clinveil.errors import InputError
 from clinveil.files import private_folder
 from clinveil.settings import GloveSettings, VectorSettings
 from clinveil.vectors.count import WordCounts, count_words
-from clinveil.vectors.sentences import Sentences, sentence_file
+from clinveil.vectors.sentences import Sentences, Splitter, sentence_file, whole_note
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 
@@ -34,6 +34,7 @@ def train(
     scratch: Path,
     counts: WordCounts | None = None,
     on_epoch: OnEpoch | None = None,
+    split: Splitter = whole_note,
 ) -> Vectors:
     """Train word vectors on the words of the notes (paper A: CBOW, 100 dimensions, window 5, 5 negative samples).
 
@@ -47,16 +48,17 @@ def train(
         scratch: a private folder for the words of the notes, removed at the end.
         counts: the words of these same notes, if counted already.
         on_epoch: called with (done, all) after each pass.
+        split: the words of a note, line by line; GloVe takes whole notes only.
 
     Returns:
         One vector for each word with at least `min_count` occurrences, with counts and patients; of fastText the
         subwords too.
 
     Raises:
-        InputError: fewer than two words to train on.
+        InputError: fewer than two words to train on, or GloVe of lines.
     """
     private_folder(scratch)
-    counts = counts or count_words(corpus, scratch)
+    counts = counts or count_words(corpus, scratch, split=split)
     n_words = int((counts.counts >= settings.min_count).sum())
     if n_words < 2:
         raise InputError(
@@ -66,9 +68,11 @@ def train(
     if settings.algorithm == "glove":
         from clinveil.vectors.glove import train_glove
 
+        if split is not whole_note:
+            raise InputError("GloVe is trained on whole notes only", remedy="--algorithm skipgram")
         glove = _glove_settings(settings)
         return train_glove(corpus, glove, seed=seed, workers=workers, scratch=scratch, counts=counts, on_epoch=on_epoch)
-    with sentence_file(corpus, scratch) as sentences:
+    with sentence_file(corpus, scratch, split) as sentences:
         workers = sentences.workers(workers)
         model = _fitted(settings, counts, n_words, sentences, _Run(seed, workers, on_epoch))
     return Vectors(

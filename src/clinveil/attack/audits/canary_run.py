@@ -74,7 +74,7 @@ class CanaryRun:
         if not text:
             return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
-        bits = exposures(canaries, score_of(n_grams), rng)
+        bits = exposures(canaries, score_of(n_grams), rng)  # of names that nobody wrote all are equally likely
         by_text = canary_findings(canaries, bits, taken, rng, {"model": model.kind, "from": "released notes"})
         return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
 

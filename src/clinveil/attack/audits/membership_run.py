@@ -44,19 +44,30 @@ def infer_membership(
     """
     _refuse_shared(training, held_out, reference)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
-    texts = training.texts + held_out.texts
-    patients = training.patients + held_out.patients
-    members = np.arange(len(texts)) < len(training)
+    scored = score_notes(model, training, held_out, reference)
     if blind is None:
-        blind = blind_membership(texts, patients, members, rng)
+        blind = blind_membership(training.texts + held_out.texts, scored.patients, scored.members, rng)
+    return [blind, *membership(scored, blind=blind, detail={**(detail or {}), "model": model.kind})]
+
+
+def score_notes(
+    model: LanguageModel, training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None = None
+) -> Scored:
+    """What a model gives the notes of both sides, and n-grams of the reference beside it.
+
+    The areas of two models on the same notes are compared by `roc.difference_of_areas`.
+
+    Raises InputError for a note without tokens, or a patient on both sides.
+    """
+    texts = training.texts + held_out.texts
     encoded = encode(texts, model.vocabulary)
-    totals = _totals(model, encoded.ids, encoded.offsets)
     other = None
     if reference is not None:
         of_others = Ngram(encode(reference.texts, model.vocabulary), model.vocabulary)
         other = _totals(of_others, encoded.ids, encoded.offsets)
-    scored = Scored(patients, members, totals, encoded.lengths, other)
-    return [blind, *membership(scored, rng, blind=blind, detail={**(detail or {}), "model": model.kind})]
+    members = np.arange(len(texts)) < len(training)
+    totals = _totals(model, encoded.ids, encoded.offsets)
+    return Scored(training.patients + held_out.patients, members, totals, encoded.lengths, other)
 
 
 def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:

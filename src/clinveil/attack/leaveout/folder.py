@@ -17,7 +17,7 @@ from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Store, study_folder
 
 FINDINGS, RUN = "findings.json", "run.json"
-ADDED = ("pretrain", "init_vectors", "from_text", "reseeds")  # more of these adds to what is there
+ADDED = ("pretrain", "init_vectors", "from_text", "reseeds", "seeds")  # more of these adds to what is there
 SECRET = """SECRET: all of this folder. It must not leave.
 
 tasks/ holds the notes as numbers with their vocabulary, who was left out, states of the language models that were
@@ -45,7 +45,7 @@ class Given:
         own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
         vectors = settings.init_vectors
         own |= {"pretrain": _hash(public) if public else "", "init_vectors": hash_of(vectors) if vectors else ""}
-        return cls({**own, "from_text": settings.from_text, "reseeds": settings.reseeds})
+        return cls({**own, "from_text": settings.from_text, "reseeds": settings.reseeds, "seeds": settings.seeds})
 
     def differs_from(self, before: dict[str, Any]) -> list[str]:
         """The settings that are others, as flags; not those that only add to what was measured."""
@@ -54,7 +54,7 @@ class Given:
 
     def _keeps(self, name: str, before: dict[str, Any]) -> bool:
         now, then = self.values.get(name), before.get(name)
-        if name == "reseeds":
+        if name in ("reseeds", "seeds"):
             return type(then) is int and int(now or 0) >= then
         return now == then or (name in ADDED and not then)
 
@@ -68,7 +68,7 @@ def audit_folder(out: Path, given: Given, *, force: bool = False) -> Iterator[St
     """
     with study_folder(out, force=force, secret=SECRET) as store:
         if force:
-            for path in (out / FINDINGS, out / RUN, *out.glob("units-*.csv")):
+            for path in (out / FINDINGS, out / RUN, *out.glob("units-*-model.csv"), *out.glob("units-*-text.csv")):
                 remove(path)
         elif (out / FINDINGS).exists():
             _refuse_other(out, given)

@@ -57,7 +57,7 @@ class Member:
         """For people."""
         model = f"{self.kind}, dropout {self.recipe.dropout:g}, {self.mode}" if self.recipe else self.kind
         if self.left_out is not None:
-            return f"{model}, without unit {self.left_out + 1}"
+            return f"{model}, without unit {self.left_out + 1}, seed {self.seed}"
         return f"{model}, of all units, seed {self.seed}" + (", once more" if self.repeat else "")
 
     def identity(self) -> Mapping[str, Any]:

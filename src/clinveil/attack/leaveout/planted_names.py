@@ -31,12 +31,25 @@ def name_findings(data: AuditData, compared: LeaveOut, rng: Generator, detail: M
     scores = compared.scores
     gap = float(scores[planted].mean() - scores[~planted].mean())
     null = np.array([_gap(scores, planted[rng.permutation(planted.size)]) for _ in range(PERMUTATIONS)])
-    more = {**detail, "unit": "audited units", "planted": int(planted.sum()), "p": permutation_p(gap, null)}
-    more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean()), "scale": "nats"}
-    more["p_is"] = "which units have a name dealt out anew, one-sided"
+    more = {**detail, "planted": int(planted.sum()), "scale": "nats"}
+    more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean())}
     low, high = _interval(scores[planted], scores[~planted])
-    more |= {"why": FEW} if low is None else {"interval": METHOD}
-    rise = Finding("attack.pdtp_planted", gap, planted.size, "lower", low, high, 0.0, None, SOURCE, more)
+    rise = Finding(
+        "attack.pdtp_planted",
+        gap,
+        planted.size,
+        "lower",
+        low,
+        high,
+        chance=0.0,
+        source=SOURCE,
+        detail=more if low is not None else {**more, "why": FEW},
+        unit="audited units",
+        p=permutation_p(gap, null),
+        p_is="which units have a name dealt out anew, one-sided",
+        method=METHOD if low is not None else "",
+        chance_is="no effect of a name",
+    )
     return [rise, _on_name(data, compared, detail)]
 
 
@@ -59,7 +72,18 @@ def _on_name(data: AuditData, compared: LeaveOut, detail: Mapping[str, Any]) -> 
     hits = sum(data.planted[u][0] <= int(compared.places[u]) < data.planted[u][1] for u in rows)
     low, high = clopper_pearson(hits, len(rows))
     shares = [(s[1] - s[0]) / int(data.encoded.lengths[data.units[u]].sum()) for u in rows if (s := data.planted[u])]
-    more = {**detail, "unit": "units with a planted name", "hits": hits, "scale": "share of units"}
-    more["interval"] = "exact over units (Clopper-Pearson), 95 %"
-    chance = float(np.mean(shares))
-    return Finding("attack.pdtp_on_name", hits / len(rows), len(rows), "lower", low, high, chance, None, SOURCE, more)
+    return Finding(
+        "attack.pdtp_on_name",
+        hits / len(rows),
+        len(rows),
+        "lower",
+        low,
+        high,
+        chance=float(np.mean(shares)),
+        source=SOURCE,
+        detail={**detail, "hits": hits, "scale": "share of units"},
+        unit="units with a planted name",
+        count=hits,
+        method="exact over units (Clopper-Pearson), 95 %",
+        chance_is="the name's share of a unit's words",
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.random import Generator
 
 from clinveil.attack.leaveout.data import AuditData, keep_aside, pick_units
 from clinveil.attack.leaveout.planted import Planted, plant
 from clinveil.attack.leaveout.settings import LeaveOutSettings
-from clinveil.lm.notes import EncodedNotes, PlainNotes, encode
+from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import Vocabulary
 
@@ -22,12 +20,14 @@ def prepare(
     *,
     also: PlainNotes | None = None,
     vocabulary: Vocabulary | None = None,
+    validation: PlainNotes | None = None,
 ) -> AuditData:
     """Pick who is left out, plant names if asked to, and encode; the vocabulary is that of all notes, as in paper C.
 
     Args:
         also: public notes whose words the vocabulary must hold too (`--pretrain`).
         vocabulary: instead of one made of the notes.
+        validation: of an annealed schedule, instead of a tenth of the patients, who are then not trained on.
 
     Raises:
         InputError: too few patients. MissingExtra: byte pairs without `tokenizers`.
@@ -37,7 +37,8 @@ def prepare(
     if settings.plant_names:
         notes, planted = plant(notes, units, rng)
     recipe = settings.audit_recipe()
-    aside = keep_aside(notes, units, rng) if recipe is not None and recipe.schedule == "annealed" else []
+    annealed = recipe is not None and recipe.schedule == "annealed"
+    aside = keep_aside(notes, units, rng) if annealed and validation is None else []
     if vocabulary is None:
         every = [word for one in planted if one for word in one.name]
         vocabulary = make_vocabulary(_joined(notes, also), settings, always=every)
@@ -47,7 +48,7 @@ def prepare(
         encode(notes.rows(kept).texts, vocabulary),
         vocabulary,
         tuple(np.array([place[row] for row in rows], dtype=np.int64) for rows in units),
-        _encoded(notes, aside, vocabulary),
+        encode((validation or notes.rows(aside)).texts, vocabulary) if annealed else None,
         tuple(one.place(vocabulary) if one else () for one in planted),
     )
 
@@ -57,7 +58,3 @@ def _joined(notes: PlainNotes, also: PlainNotes | None) -> PlainNotes:
         return notes
     patients = tuple(f"public {patient}" for patient in also.patients)
     return PlainNotes(notes.texts + also.texts, notes.note_ids + also.note_ids, notes.patients + patients)
-
-
-def _encoded(notes: PlainNotes, rows: Sequence[int], vocabulary: Vocabulary) -> EncodedNotes | None:
-    return encode(notes.rows(rows).texts, vocabulary) if rows else None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attack import pdtp
+from clinveil.attack.crossfit import Effects, cross_fit, effect_finding
 from clinveil.attack.leaveout.arms import INITIAL, Embedded, Pretrained
 from clinveil.attack.leaveout.cost import duration, refuse_too_long, seconds_of_one
 from clinveil.attack.leaveout.data import AuditData, load_data
@@ -34,6 +35,7 @@ class Audit:
     Attributes:
         full: of all units. again: the same once more (None for count models). reseeded, left_out: the others.
         name: "" or how the first weights were made.
+        other_seeds: what `left_out` is, under each further training seed: the effect is measured across seeds.
     """
 
     data: Path
@@ -42,11 +44,19 @@ class Audit:
     reseeded: tuple[Member, ...]
     left_out: tuple[Member, ...]
     name: str = ""
+    other_seeds: tuple[tuple[Member, ...], ...] = ()
 
     @property
     def members(self) -> tuple[Member, ...]:
         """All of them, the full model first."""
-        return (self.full, *((self.again,) if self.again else ()), *self.reseeded, *self.left_out)
+        again = (self.again,) if self.again else ()
+        others = (one for models in self.other_seeds for one in models)
+        return (self.full, *again, *self.reseeded, *self.left_out, *others)
+
+    @property
+    def shared(self) -> tuple[Member, ...]:
+        """Those that others go on from: they are trained first."""
+        return (self.full, *(one for one in self.reseeded if one.shares))
 
 
 def audit_of(
@@ -73,8 +83,13 @@ def audit_of(
         return Audit(folder, full, None, (), tuple(replace(bare, left_out=unit) for unit in units), name)
     left_out = tuple(replace(bare, left_out=unit, forks=full) for unit in units)
     again = replace(bare, repeat=1, write=0)
-    reseeded = tuple(replace(bare, seed=seed + 1_000 + i) for i in range(settings.reseeds))
-    return Audit(folder, full, again, reseeded, left_out, name)
+    more = settings.seeds - 1
+    reseeded = tuple(replace(bare, seed=seed + 1_000 + i, shares=i < more) for i in range(settings.reseeds))
+    other_seeds = tuple(
+        tuple(replace(bare, left_out=unit, seed=seed + 1_000 + i, forks=forks) for unit in units)
+        for i, forks in zip(range(more), (*reseeded, *(None for _ in range(more))), strict=False)
+    )
+    return Audit(folder, full, again, reseeded, left_out, name, other_seeds)
 
 
 def arms_of(
@@ -100,12 +115,13 @@ def perform_audits(
     if recipe is not None and waiting:
         data = load_data(audits[0].data)
         one = seconds_of_one(data, recipe, audits[0].full.device)
-        hours = one * -(-len(waiting) // workers) / 3600
+        passes = sum(member.recipe.epochs for member in waiting if member.recipe) / recipe.epochs
+        hours = one * max(1.0, passes / workers) / 3600
         tokens = data.encoded.ids.size * recipe.epochs / one
         each = f"{tokens:,.0f} tokens a second and {one:,.0f} s each"
         say(f"{len(waiting)} models of {each}: about {duration(hours)}")
         refuse_too_long(hours, most_hours)
-    first = [audit.full for audit in audits]
+    first = [one for audit in audits for one in audit.shared]
     rest = [one for audit in audits for one in audit.members if one not in first]
     for stage in (first, rest):
         perform_all(store, stage, over, say)
@@ -117,10 +133,12 @@ class Measured:
 
     Attributes:
         findings: all numbers. leave_out: the differences they are made from. table: a row a unit, numbers only.
+        effects: across training seeds; None where there is one seed, and something was drawn at random.
     """
 
     findings: list[Finding]
     leave_out: pdtp.LeaveOut
+    effects: Effects | None
     table: str = field(repr=False)
 
 
@@ -138,19 +156,25 @@ def measure(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
         return _without_first(logs, data) if audit.full.mode == "compat" else logs
 
     full = read(audit.full)
-    compared = pdtp.leave_out(full, [read(m) for m in audit.left_out], [read(m) for m in audit.reseeded])
+    left_out = [read(m) for m in audit.left_out]
+    compared = pdtp.leave_out(full, left_out, [read(m) for m in audit.reseeded])
+    effects = None
+    if audit.other_seeds or (audit.full.recipe is None and not text):
+        effects = cross_fit([left_out, *([read(m) for m in models] for models in audit.other_seeds)])
     detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
     detail |= {"from": "released notes" if text else "the model"}
     detail |= {"first_weights": audit.name or "random"}
     if audit.full.recipe is not None:
         detail["dropout"] = audit.full.recipe.dropout
     found = pdtp.findings(compared, rng, detail, patients=patients)
+    if effects is not None:
+        found.append(effect_finding(effects, rng, detail, patients))
     if len(compared.reseeded):
         found.append(pdtp.reseed_floor(compared, detail))
     if audit.again is not None and not text:
         found.append(_rerun(full, read(audit.again), detail))
     found += name_findings(data, compared, rng, detail)
-    return Measured(found, compared, _table(data, compared))
+    return Measured(found, compared, effects, _table(data, compared, effects))
 
 
 def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
@@ -165,23 +189,26 @@ def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
 def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
     """The same training twice: 0 where it is deterministic."""
     largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
-    more = {**detail, "unit": "tokens", "bit_identical": largest == 0.0, "scale": "nats"}
-    n = int(sum(logs.size for logs in full))
-    return Finding("attack.pdtp_rerun", largest, n, "lower", chance=0.0, source=pdtp.SOURCE, detail=more)
+    more = {**detail, "bit_identical": largest == 0.0, "scale": "nats"}
+    n, name = int(sum(logs.size for logs in full)), "attack.pdtp_rerun"
+    is_what = "deterministic training"
+    source = pdtp.SOURCE
+    return Finding(name, largest, n, chance=0.0, source=source, detail=more, unit="tokens", chance_is=is_what)
 
 
-def _table(data: AuditData, compared: pdtp.LeaveOut) -> str:
+def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) -> str:
     """A row a unit: score and floors, where its largest difference is, how often that token stands in the notes."""
     counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    heads = ["unit", "notes", "tokens", "score", "placebo", "excess", "reseed", "gap", "sign", "place", "share_of_note"]
+    heads = ["unit", "notes", "tokens", "score", "placebo", "effect", "reseed", "gap", "sign", "place", "share_of_note"]
     writer.writerow([*heads, "occurrences_of_token", "planted", "on_name"])
+    own = np.full(len(data.units), np.nan) if effects is None else effects.own
     for unit, rows in enumerate(data.units):
         tokens = np.concatenate(data.notes_of(unit))
         place = int(compared.places[unit])
         span = data.planted[unit] if data.planted else ()
-        numbers = [compared.scores[unit], compared.placebos[unit], compared.excess[unit]]
+        numbers = [compared.scores[unit], compared.placebos[unit], own[unit]]
         numbers += [compared.reseeded[:, unit].mean() if len(compared.reseeded) else np.nan, compared.gaps[unit, unit]]
         rarity = [place, f"{place / tokens.size:.3f}", int(counts[tokens[place]])]
         on_name = bool(span) and span[0] <= place < span[1]

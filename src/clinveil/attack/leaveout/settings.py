@@ -18,11 +18,12 @@ class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
     """How S-PDTP is measured."""
 
     mode: Mode = flag(
-        "exact", "exact: left-out notes weigh 0; compat: paper C's code, re-packed; unigram: closed form."
+        "exact", "exact: left-out notes weigh 0; compat: paper C's, re-packed and annealed; unigram: closed form."
     )
     unit: Literal["patient", "note"] = flag("patient", "What is left out: all notes of a patient, or one note.")
     units: int = flag(30, "How many of them are left out, one after another (paper: 30).", ge=2)
     reseeds: int = flag(3, "Models of all notes with other seeds: the reseed floor.", ge=0)
+    seeds: int = flag(2, "Training seeds under which each unit is left out: the effect is measured across them.", ge=1)
     from_text: bool = flag(False, "Also from released notes alone: synthesize under each model, and score by n-grams.")
     plant_names: bool = flag(False, "Plant an invented full name in a random half of the audited units.")
     pretrain: Path | None = flag(None, "Train on these public notes first; measured with and without.")
@@ -52,10 +53,13 @@ class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
             raise ValueError(f"{' and '.join(given)} {are} not for --mode unigram, a closed form: take {remedy}")
 
     def audit_recipe(self) -> Recipe | None:
-        """The recipe that the mode asks for: fixed schedule and rows, or paper C's stream. None for count models."""
+        """The recipe that the mode asks for: fixed schedule and rows, or paper C's stream, annealed; --schedule wins.
+
+        None for count models.
+        """
         if not self.neural:
             return None
         recipe = self.recipe()
         if self.mode == "exact":
             return replace(recipe, plan="rows", schedule="fixed")
-        return replace(recipe, plan="stream")
+        return replace(recipe, plan="stream", schedule=self.schedule or "annealed")

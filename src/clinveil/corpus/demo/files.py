@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 from clinveil.corpus.demo.stream import NOTES_SCHEMA, demo_chunks, demo_codes
 from clinveil.corpus.people import PATIENTS_SCHEMA, patients_batch, write_codes
 from clinveil.files import private_folder, whole
+from clinveil.outputs import Maker
 
+MAKER = Maker("generate")
 NOTES, PATIENTS, CODES, SPANS = "notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl"
 
 
@@ -44,14 +46,14 @@ def write_demo(
     Args:
         out: the folder; it and its files are for their owner only.
         patients, seed, workers: as for `demo_chunks`.
-        force: replace an existing folder.
+        force: replace a folder that this wrote before.
         progress: called with the number of patients done.
 
     Raises:
-        UsageError: the folder is there already.
+        UsageError: the folder is there already, or holds files of somebody else.
     """
     done = notes = spans = 0
-    with whole(out, force=force) as part:
+    with whole(out, force=force, maker=MAKER) as part:
         private_folder(part)
         with (
             pq.ParquetWriter(part / NOTES, NOTES_SCHEMA, compression="zstd") as note_file,

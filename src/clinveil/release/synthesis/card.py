@@ -10,7 +10,7 @@ from clinveil.release.synthesis.record import TEST_SEED, Account, public_manifes
 from clinveil.report.card import _word, size_class
 from clinveil.report.edition import hidden
 from clinveil.report.numerals import number, share, small
-from clinveil.report.record import Gate, Plain
+from clinveil.report.record import Gate, Plain, score
 from clinveil.report.render import environment
 
 KINDS = {
@@ -30,7 +30,7 @@ size_categories: [{{ size }}]
 # Synthetic clinical notes
 
 **These notes are synthetic.** A language model that was trained on real clinical notes wrote all of them; \
-no clinician did. **{{ passed }} of {{ gates|length }} gates passed. A gate that passed means that this attack \
+no clinician did. **{{ score }}. A gate that passed means that this attack \
 failed; it never means "safe".** This is evidence for a qualified reviewer, not a determination.
 
 {% if seeds %}
@@ -73,7 +73,8 @@ By {{ kind }}; its vocabulary are {{ "whole words" if model.vocabulary == "words
 | --- | ---: | ---: | --- | --- |
 {% for gate in gates %}
 | {{ gate.name|md }} | {{ gate|figure(gate.value)|md }} | {{ gate|figure(gate.threshold)|md }} | \
-{{ "passed" if gate.passed else "FAILED" }} | {{ gate.question|md }} {{ gate.meaning|md }} |
+{{ gate.outcome if gate.passed else "FAILED" }} | {{ gate.question|md }} {{ gate.meaning|md }} \
+{{ gate.power|md }} |
 {% endfor %}
 {% if not settings.patients_given %}
 
@@ -116,7 +117,7 @@ def render_card(account: Account, files: dict[str, str]) -> str:
         said
         | {
             "gates": account.gates,
-            "passed": sum(gate.passed for gate in account.gates),
+            "score": score(account.gates),
             "size": size_class(account.counts.notes),
             "kind": KINDS.get(account.trained.model.kind, "a language model"),
             "facts": said["settings"] | recipe,

@@ -12,7 +12,8 @@ from numpy.random import Generator
 from clinveil.attack.audits.canary_run import as_corpus
 from clinveil.attack.copies import copies
 from clinveil.attack.full_names import NameIndex
-from clinveil.finding import Finding
+from clinveil.attack.own_copies import ALPHA
+from clinveil.finding import Detail, Finding
 from clinveil.lm.notes import PlainNotes
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.sides import Sides
@@ -20,8 +21,6 @@ from clinveil.report.record import Gate
 from clinveil.tokens import words
 
 SPANS = (10, 20, 50)
-SLACK = 0.001  # share of the words
-RARE = 0.01  # P of a difference that is not chance
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
 BY_CHANCE = "A model can put a first and a last name together by chance. It must not know which belong together."
 NOT_TRIED = (
@@ -51,7 +50,7 @@ def look(
     seen, other = (as_corpus(floor.plain(side)) for side in (sides.training, sides.held_out))
     found = copies(as_corpus(written), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
-    gates += [_copied(found, span), _copied_patients(found, span)]
+    gates += [_copied(found, span), _copied_whole(found)]
     if feed is not None:
         finding = known_names(written, feed, rng)
         found.append(finding)
@@ -87,39 +86,53 @@ def _floor(below: int) -> Gate:
 
 
 def _copied(found: Sequence[Finding], span: int) -> Gate:
-    finding = next(f for f in found if f.measure == "attack.copies" and f.detail["span"] == span)
-    matched = float(finding.detail["matched"] or 0.0)
-    held_out = float(finding.detail["held_out"] or 0.0)
-    # The control is scaled up to as many words as the training notes have: more notes share more stock phrases.
-    scale = max(
-        1.0, float(finding.detail["training_words"] or 1) / max(1.0, float(finding.detail["held_out_words"] or 1))
-    )
-    allowed = min(1.0, held_out * scale) + SLACK
-    return Gate(
+    finding = next(f for f in found if f.measure == "attack.copies_own" and f.detail["span"] == span)
+    return _copies_gate(
+        finding,
         "no long copies",
-        f"Do more words stand in runs of {span} or more of a training note than chance and stock phrases explain?",
-        passed=(finding.value or 0.0) <= allowed,
-        value=finding.value,
-        threshold=round(allowed, 6),
-        unit="share of words",
-        meaning=f"Against as many words of training notes as were held out: {matched:.4f}; held out: {held_out:.4f}.",
-        remedy="More --dropout or fewer --epochs, with --force or another OUT; near-duplicate notes also do this.",
+        f"Does a run of the notes hold {span} words or more that are one training patient's own?",
+        f"{span} words in a row",
     )
 
 
-def _copied_patients(found: Sequence[Finding], span: int) -> Gate:
-    """Beside `_copied`, whose control grows with the stock phrases: this one knows no sizes of the sets."""
-    finding = next(f for f in found if f.measure == "attack.copies_of_patients" and f.detail["span"] == span)
-    more, p = finding.value or 0.0, float(finding.detail["p"] or 0.0)
+def _copied_whole(found: Sequence[Finding]) -> Gate:
+    finding = next(f for f in found if f.measure == "attack.copies_whole")
+    least = finding.detail["least_words"]
+    return _copies_gate(
+        finding,
+        "no note copied whole",
+        f"Does a whole note of a training patient, with {least} words of their own or more, stand in the notes?",
+        f"{least} words in one note",
+    )
+
+
+def _copies_gate(finding: Finding, name: str, question: str, what: str) -> Gate:
+    detail, may = finding.detail, int(finding.detail["allowed"] or 0)
+    rule = "One training patient is one too many"
+    if may:
+        rule = f"Some held-out patients have that by chance: refused at P {ALPHA} (Fisher's exact test)"
     return Gate(
-        "no patient copied for being trained on",
-        f"Do more words of training patients than of others stand in the notes in runs of {span} or more?",
-        passed=more <= SLACK or p >= RARE,
-        value=round(more, 6),
-        threshold=SLACK,
-        unit="share of words, difference",
-        meaning=f"Fails above the threshold where chance is no explanation (P {p:.4f}, against {RARE}).",
-        remedy="More --dropout, fewer --epochs, a smaller model.",
+        name,
+        question,
+        passed=(finding.count or 0) <= may,
+        value=finding.count,
+        threshold=may,
+        unit="patients",
+        meaning=f"Own words stand in no held-out note and with two training patients at most. {rule}.",
+        remedy="More --dropout, fewer --epochs or a smaller model, with --force or another OUT; with many copies by "
+        "chance more --held-out.",
+        power=_copies_power(detail, finding.n, what),
+        blind=detail["refused_from"] is None,
+    )
+
+
+def _copies_power(detail: Detail, patients: int, what: str) -> str:
+    seen = f"{int(detail['visible'] or 0) / patients:.0%} of the training patients have {what} of their own"
+    if detail["refused_from"] is None:
+        return f"No power: no number of patients copied whole would be refused; {seen}."
+    least = detail["refused_from"]
+    return (
+        f"Refuses with 95 % from {least} patient{'s'[: least != 1]} copied whole on: {seen}. Changed words hide a copy."
     )
 
 
@@ -134,17 +147,25 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
     known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
     by_set = np.bincount(hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1)
     real, made = int(by_set[0]), by_set[1:]
-    detail: dict[str, str | int] = {"unit": "known full names", "most_of_made_up": int(made.max()) if made.size else 0}
-    detail |= {"control_is": "made-up pairs of the same name parts, those left out that are somebody's, mean"}
+    detail: dict[str, str | int] = {"most_of_made_up": int(made.max()) if made.size else 0}
     if not hits.row.size:
         detail["warning"] = NO_POWER
     return Finding(
-        "attack.known_names", real, int(index.tested.sum()), "lower", control=float(made.mean()), detail=detail
+        "attack.known_names",
+        real,
+        int(index.tested.sum()),
+        "lower",
+        control=float(made.mean()),
+        detail=detail,
+        unit="known full names",
+        control_is="made-up pairs of the same name parts, those left out that are somebody's, mean",
+        control_kind="negative",
     )
 
 
 def _names(finding: Finding) -> Gate:
     most = int(finding.detail["most_of_made_up"] or 0)
+    unseen = finding.detail.get("warning")
     return Gate(
         "known names no more often than made-up ones",
         "Do full names of known patients stand in the notes more often than made-up pairs of the same parts?",
@@ -152,6 +173,8 @@ def _names(finding: Finding) -> Gate:
         value=finding.value,
         threshold=most,
         unit="names",
-        meaning=str(finding.detail.get("warning") or BY_CHANCE),
+        meaning=BY_CHANCE,
         remedy="Replace PHI in the training notes first: clinveil deidentify.",
+        power=str(unseen) if unseen else f"Refuses from {most + 1} places with a known full name on.",
+        blind=unseen is not None,
     )

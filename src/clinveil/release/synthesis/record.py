@@ -14,11 +14,12 @@ from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.release.manifest import SCHEMA, SYNTHETIC
 from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.gates import NO_POWER, NOT_TRIED
+from clinveil.release.synthesis.gates import NOT_TRIED
 from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.trained import Trained
 from clinveil.release.synthesis.write import Counts
-from clinveil.report.record import Gate
+from clinveil.report.edition import outward_finding, outward_value
+from clinveil.report.record import Gate, Plain
 
 TEST_SEED = "TEST SEED: not for release"
 # What a recipient may see. A setting that is new stays inside until somebody adds it here.
@@ -79,6 +80,7 @@ def full_manifest(account: Account) -> dict[str, Any]:
         **_told(account),
         "settings": settings,
         "notes": _counts(account),
+        **_measured(account),
         "training_seed": account.trained.seed,
         "measuring_seed": account.seed,
     }
@@ -105,6 +107,8 @@ def public_manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any
             "keep": [],
         },
         "counts": _counts(account),
+        "gates": [_gate(gate, outward_value(gate, account.counts.notes)) for gate in account.gates],
+        "findings": [outward_finding(finding) for finding in account.findings],
         "test_seed": bool(account.public_seeds),
     }
 
@@ -114,16 +118,28 @@ def _told(account: Account) -> dict[str, Any]:
     trained = account.trained
     model: dict[str, Any] = {"kind": trained.model.kind, "trained": "before" if trained.before else "in this run"}
     model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
-    shown = ("name", "passed", "value", "threshold", "unit", "meaning")
     return {
         "version": version("clinveil"),
         "model": model,
         "key_commitment": account.key.commitment,
         "public_seeds": account.public_seeds,
-        "gates": [{name: getattr(gate, name) for name in shown} for gate in account.gates],
         "not_tried": list(NOT_TRIED),
+    }
+
+
+def _measured(account: Account) -> dict[str, Any]:
+    """Gates and findings with every count in full."""
+    return {
+        "gates": [_gate(gate, gate.value) for gate in account.gates],
         "findings": [finding.as_dict() for finding in account.findings],
     }
+
+
+def _gate(gate: Gate, value: Plain) -> dict[str, Plain]:
+    said = {
+        name: getattr(gate, name) for name in ("name", "passed", "outcome", "threshold", "unit", "meaning", "power")
+    }
+    return said | {"value": value}
 
 
 def _counts(account: Account) -> dict[str, Any]:
@@ -138,6 +154,6 @@ def lines(account: Account) -> Iterator[str]:
     below = f"{floor.replaced:,} of {floor.words:,} words were below the rare-word floor and are <unk>"
     yield f"{below}; with those that the model wrote so itself {counts.unknown:,} are ({account.unknown_share:.1%})"
     for gate in account.gates:
-        remark = f". {NO_POWER}" if gate.meaning == NO_POWER else ""
+        remark = f". {gate.power}" if gate.power else ""
         yield f"{'passed' if gate.passed else 'FAILED'}  {gate.name}: {gate.value} (at most {gate.threshold}){remark}"
     yield from (f"not tried: {what}" for what in NOT_TRIED)

@@ -40,7 +40,7 @@ from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.sides import kept_aside
 from clinveil.release.synthesis.trained import Trained, load_trained, train_anew
 from clinveil.release.synthesis.vault import MANIFEST, RunVault
-from clinveil.release.synthesis.write import Counts, Wanted, draw_notes, read_back, write_to
+from clinveil.release.synthesis.write import MAKER, Counts, Wanted, draw_notes, read_back, write_to
 
 Say = Callable[[str], None]
 ALONE = "one file, without companions: an OUT without a suffix is a folder with README.md, manifest.json and SHA256SUMS"
@@ -98,7 +98,7 @@ class Synthesis:
         found = self._fit(trained)
         floor = Floor.of(trained.sides.training, self.settings.min_patients)
         self.mark = seed_mark(public_seeds(key, trained), self.out)
-        with whole(self.out, force=self.settings.force) as part:
+        with whole(self.out, force=self.settings.force, maker=MAKER) as part:
             counts, written = self._write(trained, key, floor, part)
             looked = self._look(written, counts, trained, floor, seed)
             found += [_truncated(counts), _unknown(counts, floor), *looked.findings]
@@ -169,16 +169,29 @@ def _truncated(counts: Counts) -> Finding:
     from clinveil.stats import wilson
 
     low, high = wilson(counts.truncated, counts.notes)
-    detail: dict[str, str | int] = {"unit": "notes", "interval": "Wilson, 95 %", "without_a_word": counts.empty}
+    detail = {"without_a_word": counts.empty}
     share = counts.truncated / max(1, counts.notes)
-    return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail)
+    return Finding(
+        "release.truncated_notes",
+        share,
+        counts.notes,
+        "lower",
+        low,
+        high,
+        detail=detail,
+        unit="notes",
+        count=counts.truncated,
+        method="Wilson, 95 %",
+    )
 
 
 def _unknown(counts: Counts, floor: Floor) -> Finding:
     """`release.unknown_words`: of the words written, the share of `<unk>`; counted, so without an interval."""
     share = counts.unknown / max(1, counts.words)
-    detail: dict[str, str | int] = {"unit": "words", "count": counts.unknown, "below_floor": floor.replaced}
-    return Finding("release.unknown_words", share, counts.words, "lower", detail=detail)
+    detail = {"below_floor": floor.replaced}
+    return Finding(
+        "release.unknown_words", share, counts.words, "lower", detail=detail, unit="words", count=counts.unknown
+    )
 
 
 def refuse_failed(looked: Looked) -> None:

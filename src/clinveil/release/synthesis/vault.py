@@ -11,11 +11,14 @@ from typing import Any
 from clinveil.errors import InputError, UsageError
 from clinveil.files import private_folder, private_text, remove
 from clinveil.keys import Key
+from clinveil.outputs import files_in, refuse_more
 from clinveil.release.synthesis.trained import STATE
 
 MANIFEST, RUN, KEY = "manifest.json", "run.json", "key.bin"
 ASIDE = ".replaced"
 SCHEMA = "clinveil.synthesis-run/1"
+_IN_MODEL = ("SECRET.txt", "vocabulary.json", "counts.npy", "model.safetensors", "model.json")
+_OWN = {MANIFEST, RUN, KEY, STATE, "README.txt", "model/", *(f"model/{name}" for name in _IN_MODEL)}
 README = """The secrets of a run of `clinveil synthesize`. SECRET: none of this may leave.
 
 key.bin        every draw comes from it
@@ -68,7 +71,7 @@ class RunVault:
         if self.begun:
             remedy = "give the same settings and notes to go on, or --force to start over"
             raise UsageError("an unfinished run with other settings or notes", where=self.path.name, remedy=remedy)
-        remove(self.path)  # it failed before it had made anything
+        self._drop()  # it failed before it had made anything
         return self._new()
 
     def finish(self) -> None:
@@ -80,14 +83,22 @@ class RunVault:
     def give_up(self) -> None:
         """A key that nothing was made with goes; the vault of the run that was to be replaced comes back."""
         if not self.begun:
-            remove(self.path)
-            if self._ours(self.aside):
+            self._drop()
+            if self._ours(self.aside) and not self.path.exists():
                 self.aside.replace(self.path)
+
+    def _drop(self) -> None:
+        """Remove what a run writes before it begins; what somebody else put beside it stays."""
+        for name in (RUN, KEY, "README.txt"):
+            remove(self.path / name)
+        if _empty(self.path):
+            self.path.rmdir()
 
     def _clear(self) -> None:
         """Make room for another run; the vault of notes that are still there is kept until that has succeeded."""
         if not self.path.exists() or not (self._ours(self.path) or _empty(self.path)):
             return
+        refuse_more(self.path, files_in(self.path), _OWN)
         if (self.path / MANIFEST).exists() and self.out.exists() and not self.aside.exists():
             self.path.replace(self.aside)
         else:

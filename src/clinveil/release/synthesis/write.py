@@ -18,9 +18,13 @@ from clinveil.keys import Key
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.outputs import Maker
+from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
 from clinveil.release.synthesis.floor import Floor
 from clinveil.settings import NotesSettings
 
+# What leaves has a manifest of its own, which lists the notes; it is the marker.
+MAKER = Maker("synthesize", NAME, {"schema": SCHEMA, "kind": SYNTHETIC}, frozenset({CARD, SUMS}))
 BATCH = 100
 COLUMNS = Columns(text="text", note_id="note_id")
 MOST_EMPTY = 1_000  # notes in a row without a word

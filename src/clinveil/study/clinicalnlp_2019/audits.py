@@ -84,7 +84,7 @@ class Canaries:
     def identity(self) -> Mapping[str, Any]:
         """Notes and model."""
         own = {"parts": name_of(self.parts), "dropout": self.dropout, "size": self.settings.size}
-        return own | {"seed": self.settings.seed, "version": 1}
+        return own | {"seed": self.settings.seed, "version": 2}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Exposure and extraction."""
@@ -103,7 +103,7 @@ class UnigramScore:
 
     def identity(self) -> Mapping[str, Any]:
         """The notes."""
-        return {"parts": name_of(self.parts), "version": 2}
+        return {"parts": name_of(self.parts), "version": 3}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The score over all patients."""

@@ -7,23 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from clinveil.finding import Finding
 from clinveil.study.clinicalnlp_2019.corpora import REAL, UNIGRAM
 from clinveil.study.clinicalnlp_2019.plan import label_of
-from clinveil.study.clinicalnlp_2019.results import Results
-from clinveil.study.plain import NONE, Row, Table, interval
+from clinveil.study.clinicalnlp_2019.results import SAME, Results
+from clinveil.study.plain import NONE, Row, Table, interval, number
 
 FALL = "11.7 to 9.6 at 0.5 (11.8 at 0.3)"
-ENOUGH = 6  # units; an interval by drawing fewer of them anew is little more than their least and largest
+ENOUGH = 6  # units; fewer say little of how much patients differ
 HOLDS, NOT, OPEN = "holds", "does not hold", "cannot be told"
+NO_POWER = "the task has no power here: real notes do not beat the majority guess"
 
 
 def claims_table(results: Results) -> Table:
     """One row a claim: the paper's numbers, ours, and the verdict by intervals."""
+    rows = tuple(_rows(results))
     remarks = (
         "A claim about a difference holds or does not hold where the interval of the difference leaves out 0, or where "
-        f"two intervals do not meet; otherwise, and with fewer than {ENOUGH} patients or notes, it cannot be told.",
+        f"two intervals do not meet; otherwise, and with fewer than {ENOUGH} patients or notes, it cannot be told. "
+        "Privacy scores are compared patient by patient, the unigram's too.",
+        f"These are {len(rows)} verdicts at 95 % each, without a correction for their number: where nothing differs, "
+        "one in 20 is still decided, half of those in the paper's favour.",
     )
     heads = ("the paper says", "its numbers", "here", "verdict")
-    asks, rows = "Do the paper's findings hold on these notes?", tuple(_rows(results))
-    return Table("claims", "What holds here", asks, heads, rows, remarks)
+    return Table("claims", "What holds here", "Do the paper's findings hold on these notes?", heads, rows, remarks)
 
 
 def _rows(results: Results) -> Iterator[Row]:
@@ -41,20 +45,26 @@ def _rows(results: Results) -> Iterator[Row]:
         pair = {label: results.of("utility.similarity", label, list=name) for label in (first, last)}
         yield _row(f"{name} is better with dropout 0.5 than with 0", theirs, pair, 3)
     pair = {label: results.of("utility.nli", label, series="vectors") for label in (first, last)}
-    yield _row("inference rises with dropout", ".678 / .692", pair, 3)
+    row = _row("inference rises with dropout", ".678 / .692", pair, 3)
+    real = results.of("utility.nli", REAL, series="vectors")
+    yield (*row[:-1], f"{NO_POWER} ({number(real.chance)})") if real and without_power(real) else row
     cased = {label: results.of("utility.casing", label, series="model") for label in (UNIGRAM, first, REAL)}
     pair = {label: cased[label] for label in (UNIGRAM, first)}
     yield _row("the unigram is the least useful (letter case)", ".488 / .895", pair, 3)
-    for measure, claim, theirs in (
-        ("pdtp", "the unigram is the safest", "0.9 / 6.6"),
-        ("pdtp_excess", "and so it is where the floor is taken off", "not measured"),
+    safest = _least({label: _score(results, label) for label in labels}, labels)
+    for of, claim, theirs in (
+        ("score", "the unigram is the safest", "0.9 / 6.6"),
+        ("effect", "and so it is by what a patient adds at one word", "not measured"),
     ):
-        scores = {label: _score(results, label, measure) for label in labels}
-        safest = _least(scores, labels)
-        unigram = results.of(f"attack.{measure}", UNIGRAM)
-        yield _row(claim, theirs, {UNIGRAM: unigram, safest: scores[safest]}, 2)
+        fall = results.of("attack.pdtp_fall", SAME, against=safest, of=of)
+        yield (claim, theirs, _said(fall, f"than {safest}, the same patients", "lower"), _positive(fall))
     pair = {label: cased[label] for label in (first, REAL)}
     yield _row("real notes are more useful (letter case)", ".895 / .910", pair, 3)
+
+
+def without_power(real: Finding) -> bool:
+    """Whether a task cannot tell real notes from guessing, so that its figures tell nothing of others."""
+    return real.low is None or (real.chance is not None and real.low <= real.chance)
 
 
 def _dropout_rows(results: Results, last: str) -> Iterator[Row]:
@@ -62,16 +72,19 @@ def _dropout_rows(results: Results, last: str) -> Iterator[Row]:
     asked = (
         ("compat", "score", "dropout lowers the privacy score (its code)", FALL),
         ("exact", "score", "dropout lowers the privacy score (all else fixed)", FALL),
-        ("exact", "excess", "and so it does where the floor is taken off", "not measured"),
+        ("exact", "effect", "and so it does with what a patient adds at one word", "not measured"),
     )
     for mode, of, claim, theirs in asked:
         fall = results.of("attack.pdtp_fall", last, mode=mode, of=of)
-        said = NONE if fall is None else f"falls by {interval(fall.value, fall.low, fall.high, 2)}"
-        yield (claim, theirs, said, _positive(fall))
+        yield (claim, theirs, _said(fall, "", "falls"), _positive(fall))
 
 
-def _score(results: Results, label: str, measure: str = "pdtp") -> Finding | None:
-    return results.of(f"attack.{measure}", label, mode="exact", **{"from": "the model"})
+def _said(fall: Finding | None, than: str, how: str) -> str:
+    return NONE if fall is None else f"{how} by {interval(fall.value, fall.low, fall.high, 2)} {than}".rstrip()
+
+
+def _score(results: Results, label: str) -> Finding | None:
+    return results.of("attack.pdtp", label, mode="exact", **{"from": "the model"})
 
 
 def _least(found: Mapping[str, Finding | None], labels: Sequence[str]) -> str:

@@ -28,6 +28,9 @@ def _privacy(results: Results) -> Iterator[Point]:
             yield Point("placebo", at, score.control)
         if floor is not None and floor.value is not None:
             yield Point("reseed floor", at, floor.value, floor.low, floor.high)
+        effect = results.of("attack.pdtp_effect", label, **own)
+        if effect is not None and effect.value is not None:
+            yield Point("effect at a word", at, effect.value, effect.low, effect.high)
         compat = results.of("attack.pdtp", label, mode="compat")
         if compat is not None and compat.value is not None:
             yield Point("score of paper C's code", at, compat.value, compat.low, compat.high)

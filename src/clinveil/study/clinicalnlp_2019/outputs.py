@@ -16,7 +16,7 @@ from clinveil.study.jmir_2020.figures import standalone
 from clinveil.study.plain import Words, markdown, page
 
 TITLE = "Synthetic notes of a language model: privacy and utility"
-HIDDEN = {"text", "id", "patient", "label", "keep", "preset", "encoding", "quiet", "force", "workers"}
+HIDDEN = {"text", "id", "patient", "label", "keep", "preset", "encoding", "max_note_bytes", "quiet", "force", "workers"}
 HIDDEN |= {"pairs", "nli", "general"}
 LIMITS = (
     "The tiny and small sizes have a fraction of the paper's notes, and smaller models; what is compared is the order "

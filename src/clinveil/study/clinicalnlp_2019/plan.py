@@ -31,6 +31,7 @@ class Study:
 
     Attributes:
         audits: by dropout, `exact`; compat: the same by paper C's code; planted: of the least dropout, with names.
+        unigram: of the same patients as `audits`, by counting.
         works: everything that returned findings.
     """
 
@@ -42,6 +43,7 @@ class Study:
     audits: dict[float, Audit] = field(default_factory=dict)
     compat: dict[float, Audit] = field(default_factory=dict)
     planted: Audit | None = None
+    unigram: Audit | None = None
     corpora: list[Written] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
 
@@ -52,6 +54,8 @@ class Study:
         every = [*self.audits.values(), *self.compat.values(), *([self.planted] if self.planted else [])]
         how = self.settings
         perform_audits(self.store, every, self.over, self.say, workers=how.workers, most_hours=how.max_hours)
+        if self.unigram is not None:
+            perform_all(self.store, self.unigram.members, self.over, lambda line: None)
         self._plan_corpora()
         self._stage("corpora", self.corpora)
         embeddings = [Embedding(corpus, how.scale.dim, how.seed) for corpus in self.corpora]
@@ -65,25 +69,33 @@ class Study:
         perform_all(self.store, works, self.over, lambda line: self.say(f"{name} {line}"))
 
     def _plan_audits(self) -> None:
-        how, modes = self.settings, (("exact", self.audits), ("compat", self.compat))
+        how = self.settings
         for dropout in how.dropout:
-            for mode, audits in modes if how.compat else modes[:1]:
-                audits[dropout] = self._audit(how.leave_out(dropout, mode))  # type: ignore[arg-type]
+            self.audits[dropout] = self._audit(how.leave_out(dropout, "exact"))
+            if how.compat:
+                self.compat[dropout] = self._audit(how.leave_out(dropout, "compat"))
         self.planted = self._audit(how.leave_out(how.dropout[0], "exact", names=True), PLANTED)
+        counted = how.leave_out(how.dropout[0], "exact").model_copy(update={"model": "unigram"})
+        self.unigram = audit_of(self.audits[how.dropout[0]].data, counted, seed=how.seed, name=UNIGRAM)
 
     def _audit(self, settings: LeaveOutSettings, name: str = "") -> Audit:
         notes = part_of(self.store, self.parts, "train")
         # Without names in it the vocabulary is that of all parts, as in paper C.
         words = None if settings.plant_names else vocabulary_of_parts(self.store, self.parts)
-        data = prepare(notes, settings, np.random.default_rng([self.settings.seed, 2]), vocabulary=words)
-        folder = kept(self.store, data)
-        main = settings.mode == "exact" and not name
-        tokens = load_data(folder).encoded.ids.size if main else 0
-        audit = audit_of(folder, settings, seed=self.settings.seed, words=tokens, name=name, keep=main)
-        return audit if main else replace(audit, again=None, reseeded=())
+        valid = part_of(self.store, self.parts, "valid")
+        rng = np.random.default_rng([self.settings.seed, 2])
+        folder = kept(self.store, prepare(notes, settings, rng, vocabulary=words, validation=valid))
+        exact, main = (settings.mode == mode and not name for mode in ("exact", self.settings.main))
+        tokens = load_data(folder).encoded.ids.size
+        audit = audit_of(folder, settings, seed=self.settings.seed, words=tokens * exact, name=name, keep=main)
+        if exact:
+            return audit
+        full = replace(audit.full, write=tokens) if main else audit.full
+        return replace(audit, full=full, again=None, reseeded=(), other_seeds=())
 
     def _plan_corpora(self) -> None:
-        own = [Written(label_of(dropout), self.parts, audit.full) for dropout, audit in self.audits.items()]
+        audits = self.compat if self.settings.main == "compat" else self.audits
+        own = [Written(label_of(dropout), self.parts, audit.full) for dropout, audit in audits.items()]
         self.corpora = [Written(REAL, self.parts), *own, Written(UNIGRAM, self.parts)]
 
     def _audits_beside(self) -> list[Work]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from clinveil.corpus.medtext.note import DEIDENTIFIED, UNK
 from clinveil.finding import Better, Finding
-from clinveil.stats import bootstrap_clusters, ratio, share_by_patient
+from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 
 SOURCE = "paper C, section 4.2 (our measure)"
 HEADING_WORDS = 6
@@ -183,6 +183,7 @@ def _finding(
     *,
     better: Better | None = "lower",
     chance: float | None = None,
+    chance_is: str = "",
     per: float = 0,
     **more: Any,
 ) -> Finding:
@@ -190,19 +191,25 @@ def _finding(
     sides = [_rows(rows) for rows in pairs]
     own, control = (_measured(rows, rng, per) for rows in sides)
     n, control_n = (int(rows[:, 1].sum()) for rows in sides)
-    detail: dict[str, Any] = {"unit": unit, "notes": len(pairs[0]), "interval": "bootstrap over notes, 95 %", **more}
-    detail |= {"per": per or 1, "control_is": "real notes", "control_n": control_n}
+    detail: dict[str, Any] = {"notes": len(pairs[0]), **more, "per": per or 1, "control_n": control_n}
     detail |= {"control_low": control["low"], "control_high": control["high"]}
     if own["value"] is None:
         detail["why"] = f"no {unit} to count"
     span = (own["low"], own["high"])
-    return Finding(f"study.{name}", own["value"], n, better, *span, chance, control["value"], SOURCE, detail)
+    return Finding(
+        *(f"study.{name}", own["value"], n, better, *span, chance, control["value"], SOURCE, detail),
+        unit=unit,
+        method="bootstrap over notes, 95 %" if per or own["value"] is None else share_method(sides[0], "notes"),
+        chance_is=chance_is,
+        control_is="real notes",
+        control_kind=None if better is None else "negative" if better == "lower" else "positive",
+    )
 
 
 def _measured(rows: _Rows, rng: Generator, per: float) -> dict[str, float | None]:
     if not rows[:, 1].any():
         return {"value": None, "low": None, "high": None}
-    low, high = bootstrap_clusters(rows, ratio, rng) if per else share_by_patient(rows, rng)
+    low, high = bootstrap_clusters(rows, ratio, rng) if per else share_by_patient(rows)
     scale = per or 1.0
     return {"value": scale * ratio(rows), "low": scale * low, "high": scale * high}
 
@@ -246,10 +253,11 @@ def _sections(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Iter
     own, control = ([headings(note) for note in side] for side in (notes, real))
     precedence = Precedence([_once(row) for row in control])
     order = [precedence.score(_once(row)) for row in own], [precedence.score(_once(row), _once(row)) for row in control]
-    more: dict[str, Any] = {"chance_is": "headings of real notes shuffled", "control_is_leave_one_out": True}
+    more: dict[str, Any] = {"chance_is": "headings of real notes shuffled", "chance": shuffled_control(real, rng)}
+    more |= {"control_is_leave_one_out": True}
     more |= {"notes_scored": sum(known > 0 for _, known in order[0]), "headings": sum(map(len, own))}
     unit = "pairs of headings with a usual order"
-    yield _finding("section_order", order, rng, unit, better="higher", chance=shuffled_control(real, rng), **more)
+    yield _finding("section_order", order, rng, unit, better="higher", **more)
     again = [[(len(row) - len(set(row)), 1) for row in side] for side in (own, control)]
     yield _finding("repeated_headings", (again[0], again[1]), rng, "notes", per=1.0)
 
@@ -257,7 +265,9 @@ def _sections(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Iter
 def _note_length(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Finding:
     own, control = ([len(note.split()) for note in side] for side in (notes, real))
     pairs = [(n, 1) for n in own], [(n, 1) for n in control]
-    medians = {f"{k}median": float(np.median(v)) if v else None for k, v in (("", own), ("control_", control))}
+    medians: dict[str, Any] = {
+        f"{k}median": float(np.median(v)) if v else None for k, v in (("", own), ("control_", control))
+    }
     return _finding("note_length", pairs, rng, "notes", better=None, per=1.0, **medians)
 
 
@@ -266,11 +276,15 @@ def _type_token_ratio(notes: Sequence[str], real: Sequence[str]) -> Finding:
     sides = [[token for note in side for token in note.split()] for side in (notes, real)]
     size = min([FIRST_TOKENS, *(len(side) for side in sides if side)])
     value, control = (len(set(side[:size])) / size if side else None for side in sides)
-    detail: dict[str, Any] = {"unit": "tokens", "control_is": "real notes", "first": FIRST_TOKENS}
-    detail["interval"] = "none: a note drawn twice adds tokens but no types"
+    detail: dict[str, Any] = {"first": FIRST_TOKENS}
     if value is None:
         size, detail["why"] = 0, "no tokens to count"
-    return Finding("study.type_token_ratio", value, size, control=control, source=SOURCE, detail=detail)
+    return Finding(
+        *("study.type_token_ratio", value, size, None, None, None, None, control, SOURCE, detail),
+        unit="tokens",
+        method="none: a note drawn twice adds tokens but no types",
+        control_is="real notes",
+    )
 
 
 def _unigram_divergence(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Finding:
@@ -282,20 +296,21 @@ def _unigram_divergence(notes: Sequence[str], real: Sequence[str], rng: Generato
     """
     ids: dict[str, int] = {}
     own, control = ([_ids(note, ids) for note in side] for side in (notes, real))
-    detail: dict[str, Any] = {"unit": "tokens", "control_is": "the other half of the real notes", "halvings": HALVINGS}
-    detail["interval"] = "95 % of random halves of the real notes"
+    name = "study.unigram_divergence"
+    detail: dict[str, Any] = {"halvings": HALVINGS}
+    said: dict[str, Any] = {"unit": "tokens", "method": "95 % of random halves of the real notes"}
+    said |= {"control_is": "the other half of the real notes", "control_kind": "negative"}
     draws = [_of_halves(own, control, len(ids), rng) for _ in range(HALVINGS)]
     if any(draw is None for draw in draws):
         detail["why"] = "too few tokens to halve"
-        return Finding("study.unigram_divergence", None, 0, "lower", source=SOURCE, detail=detail)
+        return Finding(name, None, 0, "lower", source=SOURCE, detail=detail, **said)
     values = np.array(draws, dtype=np.float64)
     low, high = np.quantile(values[:, 0], [0.025, 0.975])
     detail["whole"] = jensen_shannon(
         *(np.bincount(np.concatenate(side), minlength=len(ids)) for side in (own, control))
     )
     mean, of_real, n = values.mean(axis=0)
-    name = "study.unigram_divergence"
-    return Finding(name, mean, round(n), "lower", low, high, None, of_real, SOURCE, detail)
+    return Finding(name, mean, round(n), "lower", low, high, None, of_real, SOURCE, detail, **said)
 
 
 def _ids(note: str, ids: dict[str, int]) -> NDArray[np.int64]:

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attack import crossfit
 from clinveil.attack.leaveout.data import AuditData, load_data
 from clinveil.attack.leaveout.run import Audit, Measured, measure
 from clinveil.attack.pdtp import LeaveOut
 from clinveil.finding import Finding
 from clinveil.scale.tasks import Store
-from clinveil.stats import bootstrap_clusters, permutation_p
+from clinveil.stats import t_interval
+from clinveil.study.clinicalnlp_2019.corpora import UNIGRAM
 from clinveil.study.clinicalnlp_2019.plan import PLANTED, Study, label_of
 
-FLIPS = 9_999
+SAME = f"{UNIGRAM}, of the same patients"
+FALL_IS = "no difference"
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def collect(study: Study) -> Results:
     store, found = study.store, list[Finding]()
     rarity: dict[str, dict[str, Any]] = {}
     tables: dict[str, str] = {}
-    scores: dict[tuple[str, float], LeaveOut] = {}
+    scores: dict[tuple[str, float], Measured] = {}
     for mode, audits in (("exact", study.audits), ("compat", study.compat)):
         for dropout, audit in audits.items():
             for text in (False, True) if mode == "exact" else (False,):
@@ -57,10 +60,14 @@ def collect(study: Study) -> Results:
                 found += [_labelled(f, label_of(dropout)) for f in measured.findings]
                 tables[f"units-{mode}-{dropout:g}{'-text' if text else ''}"] = measured.table
                 if not text:
-                    scores[mode, dropout] = measured.leave_out
+                    scores[mode, dropout] = measured
                     data = load_data(audit.data)
                     rarity[f"{label_of(dropout)}, {mode}"] = rarities(data, measured.leave_out)
     found += _falls(study, scores)
+    if study.unigram is not None:
+        measured = _measured(store, study.unigram, study.settings.seed, text=False)
+        found += [_labelled(f, SAME) for f in measured.findings]
+        found += _to_unigram(study, scores, measured)
     if study.planted is not None:
         measured = _measured(store, study.planted, study.settings.seed, text=False)
         first = label_of(study.settings.dropout[0])
@@ -82,30 +89,53 @@ def _labelled(finding: Finding, label: str) -> Finding:
     return replace(finding, detail={**finding.detail, "corpus": label})
 
 
-def _falls(study: Study, scores: Mapping[tuple[str, float], LeaveOut]) -> list[Finding]:
-    """What each larger dropout takes from the score and from the excess, on the same patients."""
+def _falls(study: Study, scores: Mapping[tuple[str, float], Measured]) -> list[Finding]:
+    """What each larger dropout takes from the score and from the effect, on the same patients."""
     found = []
     first = study.settings.dropout[0]
     for (mode, dropout), one in scores.items():
-        if dropout == first:
-            continue
-        base = scores[mode, first]
-        pairs = (("score", base.scores, one.scores), ("excess", base.excess, one.excess))
-        for name, before, after in pairs:
-            detail = {"corpus": label_of(dropout), "mode": mode, "of": name, "against": label_of(first)}
-            found.append(_fall(before - after, detail, study.settings.seed))
+        if dropout != first:
+            detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
+            found += _differences(scores[mode, first], one, detail, study.settings.seed)
+    return found
+
+
+def _to_unigram(study: Study, scores: Mapping[tuple[str, float], Measured], unigram: Measured) -> list[Finding]:
+    """By how much the unigram is below each LSTM, on the same patients."""
+    found = []
+    for (mode, dropout), one in scores.items():
+        if mode == "exact":
+            detail = {"corpus": SAME, "mode": mode, "against": label_of(dropout)}
+            found += _differences(one, unigram, detail, study.settings.seed)
+    return found
+
+
+def _differences(before: Measured, after: Measured, detail: dict[str, Any], seed: int) -> list[Finding]:
+    """`attack.pdtp_fall` of the score, and of the effect where both have it."""
+    found = [_fall(before.leave_out.scores - after.leave_out.scores, {**detail, "of": "score"}, seed)]
+    if before.effects is not None and after.effects is not None:
+        found.append(_fall(before.effects.own - after.effects.own, {**detail, "of": "effect"}, seed))
     return found
 
 
 def _fall(difference: np.ndarray[Any, Any], detail: dict[str, Any], seed: int) -> Finding:
-    rng = np.random.default_rng([seed, 4])
-    low, high = bootstrap_clusters(difference, lambda values: float(values.mean()), rng)
-    signs = rng.choice([-1.0, 1.0], size=(FLIPS, difference.size))
-    p = permutation_p(float(difference.mean()), (signs * difference).mean(axis=1))
-    more = {**detail, "unit": "audited patients", "interval": "bootstrap over patients, 95 %", "p": p, "scale": "nats"}
-    more["p_is"] = "signs flipped, one-sided"
-    value = float(difference.mean())
-    return Finding("attack.pdtp_fall", value, difference.size, "higher", low, high, 0.0, detail=more)
+    low, high = t_interval(difference)
+    return Finding(
+        "attack.pdtp_fall",
+        float(difference.mean()),
+        difference.size,
+        "higher",
+        low,
+        high,
+        chance=0.0,
+        source=crossfit.SOURCE,
+        detail={**detail, "scale": "nats"},
+        unit="audited patients",
+        p=crossfit.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
+        p_is="signs flipped by patient, one-sided",
+        method=f"{crossfit.METHOD}, paired",
+        chance_is=FALL_IS,
+    )
 
 
 def rarities(data: AuditData, compared: LeaveOut) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from clinveil.settings import NotesSettings, RunSettings, flag
 from clinveil.utility.casing.settings import CasingSettings
 from clinveil.utility.nli.settings import NliSettings
 
+Mode = Literal["exact", "compat"]
 SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
@@ -33,14 +34,14 @@ SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Scale:
-    """What a size sets besides: the model, word vectors, inference and casing."""
+    """What a size sets besides: the model, word vectors, inference, casing, and the passes of paper C's schedule."""
 
     model: Mapping[str, Any]
     dim: int
     nli: NliSettings
     casing: CasingSettings
     canaries: int
-    casing_lines: int
+    annealed_epochs: int
 
 
 SCALES: Mapping[str, Scale] = MappingProxyType(
@@ -49,19 +50,19 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
             {"size": "tiny", "epochs": 5},
             100,
             NliSettings(seeds=2),
-            CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=8),
+            CasingSettings(size="tiny", batch=20, epochs=6, evaluate_every=500, streams=32),
             3,
-            400,
+            8,
         ),
         "small": Scale(
             {"size": "small", "epochs": 10},
             300,
             NliSettings(seeds=5),
-            CasingSettings(size="small", batch=20, epochs=10, streams=8),
+            CasingSettings(size="small", batch=20, epochs=10, streams=32),
             5,
-            2_000,
+            20,
         ),
-        "paper": Scale({"size": "paper", "schedule": "fixed"}, 300, NliSettings(), CasingSettings(streams=8), 5, 10**9),
+        "paper": Scale({"size": "paper"}, 300, NliSettings(), CasingSettings(streams=8), 5, 20),
     }
 )
 
@@ -73,8 +74,9 @@ class StudySettings(RunSettings, NotesSettings):
     dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
     units: int = flag(8, "Patients left out, one after another (paper: 30 notes).", ge=2)
     reseeds: int = flag(3, "Models with other seeds: the reseed floor.", ge=1)
+    seeds: int = flag(2, "Training seeds under which each patient is left out (exact mode).", ge=1)
     epochs: int | None = flag(None, "Passes of the LSTM over the notes (default: by size).", ge=1)
-    compat: bool = flag(True, "Also the privacy score as paper C's code has it: notes taken out, text cut anew.")
+    compat: bool = flag(True, "Also the privacy score by paper C's recipe: annealed, notes taken out, text cut anew.")
     words: int = flag(60_000, "Words of the training notes, about.", ge=1_000)
     valid: int = flag(40, "Validation notes.", ge=2)
     test: int = flag(60, "Test notes.", ge=2)
@@ -109,10 +111,20 @@ class StudySettings(RunSettings, NotesSettings):
         """What the size sets besides."""
         return SCALES[self.size]
 
-    def leave_out(self, dropout: float, mode: Literal["exact", "compat"], *, names: bool = False) -> LeaveOutSettings:
-        """The audit of one model."""
+    @property
+    def main(self) -> Mode:
+        """Whose models write the notes and fill Table 2: at the paper's size those of the paper's own recipe."""
+        return "compat" if self.size == "paper" and self.compat else "exact"
+
+    def leave_out(self, dropout: float, mode: Mode, *, names: bool = False) -> LeaveOutSettings:
+        """The audit of one model: `exact` with a schedule that looks at nothing, `compat` annealed on validation."""
         own = {**self.scale.model, "model": "lstm", "vocabulary": "words", "dropout": dropout, "mode": mode}
-        own |= {"units": self.units, "reseeds": self.reseeds, "plant_names": names, "device": self.device}
+        own |= {"units": self.units, "reseeds": self.reseeds, "seeds": self.seeds}
+        own |= {"plant_names": names, "device": self.device}
+        if mode == "compat":
+            own |= {"schedule": "annealed", "epochs": self.scale.annealed_epochs}
+        else:
+            own |= {"schedule": "fixed"}
         own |= {"epochs": self.epochs} if self.epochs else {}
-        own |= {"prepared": True, "max_hours": self.max_hours, "schedule": "fixed"}
+        own |= {"prepared": True, "max_hours": self.max_hours}
         return LeaveOutSettings.model_validate(own)

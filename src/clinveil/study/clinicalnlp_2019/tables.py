@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from clinveil.finding import Finding
 from clinveil.study.clinicalnlp_2019 import paper
-from clinveil.study.clinicalnlp_2019.claims import claims_table
+from clinveil.study.clinicalnlp_2019.claims import claims_table, without_power
+from clinveil.study.clinicalnlp_2019.corpora import REAL
+from clinveil.study.clinicalnlp_2019.differences import differences
 from clinveil.study.clinicalnlp_2019.plan import PLANTED, label_of
-from clinveil.study.clinicalnlp_2019.results import Results
+from clinveil.study.clinicalnlp_2019.results import SAME, Results
 from clinveil.study.plain import NONE, Row, Table, interval, number
 
 
@@ -25,6 +27,7 @@ def tables(results: Results) -> list[Table]:
         canaries(results),
         observations(results),
         analysis(results),
+        differences(results.settings),
     ]
 
 
@@ -66,7 +69,7 @@ def _count(value: int | None) -> str:
 
 def table_2(results: Results) -> Table:
     """The paper's columns, ours."""
-    rows = [(label, *_two(results, label)) for label in results.labels]
+    rows = [*((label, *_two(results, label)) for label in results.labels), ("by chance", *_two_by_chance(results))]
     pairs = {str(f.detail["list"]): f.n for f in results.findings if f.measure == "utility.similarity"}
     lists = sorted(pairs)
     asked = ", ".join(f"{name} {pairs[name]}" for name in lists) or "none given"
@@ -76,6 +79,8 @@ def table_2(results: Results) -> Table:
         "Privacy is S-PDTP in nats, lower is better; it means nothing without the two floors behind it, and it is no "
         "epsilon. The unigram's is exact, over all patients; its placebo is another patient left out.",
         "The n-grams are what somebody can build who got the notes alone, no model.",
+        "By chance: no correlation; always the most frequent label; everything in lower case.",
+        *_power(results),
         f"Word pairs by protocol clinicalnlp, Spearman, of words that the real training notes hold at least "
         f"{results.settings.min_pair_count} times (pairs: {asked}); inference with the paper's model on the sentence "
         "pairs given, accuracy; letter case as F1.",
@@ -102,12 +107,33 @@ def _two(results: Results, label: str) -> Iterator[str]:
     yield shown(results.of("utility.casing", label, series="model"))
 
 
+def _two_by_chance(results: Results) -> Iterator[str]:
+    """What guessing scores in each column of Table 2, as the findings of the real notes have it."""
+    yield from (NONE,) * 4
+    for name in sorted({str(f.detail["list"]) for f in results.findings if f.measure == "utility.similarity"}):
+        yield number(_chance(results.of("utility.similarity", REAL, list=name)))
+    yield number(_chance(results.of("utility.nli", REAL, series="vectors")))
+    yield number(_chance(results.of("utility.casing", REAL, series="model")))
+
+
+def _power(results: Results) -> Iterator[str]:
+    """Whether inference can tell corpora apart at all: real notes must beat the most frequent label."""
+    real = results.of("utility.nli", REAL, series="vectors")
+    if real is None:
+        return
+    says = f"real notes score {shown(real)}, always the most frequent label {number(real.chance)}"
+    if without_power(real):
+        yield f"Inference has no power here: {says}. The column tells nothing of the notes."
+    else:
+        yield f"Inference can tell something: {says}."
+
+
 def _privacy_cell(results: Results, label: str) -> str:
     if label == "unigram":
         found = results.of("attack.pdtp", label)
         return NONE if found is None else f"{shown(found, 2)} ({_control(found, 2)}, none)"
-    found = results.of("attack.pdtp", label, mode="exact", **{"from": "the model"})
-    floor = results.of("attack.pdtp_reseed_floor", label, mode="exact", **{"from": "the model"})
+    own = {"mode": results.settings.main, "from": "the model"}
+    found, floor = (results.of(f"attack.{name}", label, **own) for name in ("pdtp", "pdtp_reseed_floor"))
     return NONE if found is None else f"{shown(found, 2)} ({_control(found, 2)}, {number(_value(floor), 2)})"
 
 
@@ -119,18 +145,29 @@ def paper_2(ident: str, title: str, rows: Mapping[str, tuple[str, ...]]) -> Tabl
 
 
 def privacy(results: Results) -> Table:
-    """Score, floors, excess, gap and sign for each dropout: by the model, by its notes alone, and by paper C's code."""
+    """Score, floors, effect, gap and sign for each dropout: by the model, by its notes alone, and by paper C's code."""
     rows = [row for dropout in results.settings.dropout for row in _privacy_rows(results, label_of(dropout))]
-    rows += _unigram_row(results)
-    heads = ("model", "seen through", "score", "placebo", "reseed floor", "excess", "P", "gap, nats a token", "P")
+    rows += _unigram_rows(results)
+    heads = ("model", "seen through", "score", "placebo", "reseed floor", "effect", "elsewhere", "P")
     remarks = (
         "Placebo: the same largest difference when another patient was left out. Reseed floor: between models of all "
-        "notes that differ in their seed alone. Excess: score less placebo, P by permuting who was left out.",
-        "compat: paper C's code, in which leaving out a note moves all others; no reseeds were trained for it.",
-        "The unigram's score is exact and of all patients, not of the audited ones.",
+        "notes that differ in their seed alone. Score less placebo is not what the patient adds: the two are at other "
+        "words, and maxima do not add.",
+        "Effect: how much likelier the models that had the patient find one word of theirs than those that lost them, "
+        "the word chosen under one training seed and measured under another, mean over patients. Elsewhere: the same "
+        "for a model that lost somebody else; P that the effect is no more than that. Where one seed does not find the "
+        "word again the effect is too low, the score always too high: the largest effect lies between the two.",
+        "Gap: the mean of the difference over all words instead of one; P likewise.",
+        "Intervals are Student's t over patients. Effects need a second training seed: compat has none, nor reseeds.",
+        "compat: paper C's recipe, annealed on validation notes, in which leaving out a note moves all others. What "
+        "differs from its code stands at the end of the page.",
+        "The unigram's score and effect are exact; all patients, and the audited ones alone.",
     )
     asks = "How much of the privacy score is about the patient who was left out?"
-    return Table("privacy", "The privacy score and its floors", asks, (*heads, "positive"), tuple(rows), remarks)
+    return Table("privacy", "The privacy score and its floors", asks, (*heads, *GAP), tuple(rows), remarks)
+
+
+GAP = ("gap, nats a token", "P", "positive")
 
 
 def _privacy_rows(results: Results, label: str) -> Iterator[Row]:
@@ -139,28 +176,31 @@ def _privacy_rows(results: Results, label: str) -> Iterator[Row]:
         score = results.of("attack.pdtp", label, **own)
         if score is None:
             continue
-        excess, gap = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("excess", "gap"))
+        effect, gap = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("effect", "gap"))
         floor, sign = (results.of(f"attack.pdtp_{name}", label, **own) for name in ("reseed_floor", "sign"))
-        positive = NONE if sign is None else f"{sign.detail['positive']} of {sign.n}"
         yield (
             label,
             by if mode == "exact" else f"{by}, compat",
             shown(score, 2),
             _control(score, 2),
             number(_value(floor), 2),
-            shown(excess, 2),
-            _p(excess),
+            *_tested(effect, 2),
             shown(gap),
             _p(gap),
-            positive,
+            NONE if sign is None else f"{sign.count} of {sign.n}",
         )
 
 
-def _unigram_row(results: Results) -> Iterator[Row]:
-    score, excess = (results.of(f"attack.{name}", "unigram") for name in ("pdtp", "pdtp_excess"))
-    if score is not None:
-        cells = (shown(score, 2), _control(score, 2), "none", shown(excess, 2))
-        yield ("unigram", "the model", *cells, NONE, NONE, NONE, NONE)
+def _tested(effect: Finding | None, digits: int) -> tuple[str, str, str]:
+    return shown(effect, digits), _control(effect, digits), _p(effect)
+
+
+def _unigram_rows(results: Results) -> Iterator[Row]:
+    for label, by in (("unigram", "the model, all patients"), (SAME, "the model")):
+        score, effect, gap = (results.of(f"attack.{name}", label) for name in ("pdtp", "pdtp_effect", "pdtp_gap"))
+        if score is not None:
+            cells = (shown(score, 2), _control(score, 2), "none", *_tested(effect, 2))
+            yield ("unigram", by, *cells, shown(gap), _p(gap), NONE)
 
 
 def _plain(value: object) -> float | None:
@@ -168,8 +208,7 @@ def _plain(value: object) -> float | None:
 
 
 def _p(finding: Finding | None) -> str:
-    p = None if finding is None else finding.detail.get("p")
-    return NONE if not isinstance(p, float) else f"{p:.4f}"
+    return NONE if finding is None or finding.p is None else f"{finding.p:.4f}"
 
 
 def audits(results: Results) -> Table:
@@ -213,14 +252,16 @@ def canaries(results: Results) -> Table:
             results.of("attack.canary_exposure", label, **own, **{"from": by}) for by in ("the model", "released notes")
         )
         taken = results.of("attack.canary_extraction", label, **own)
-        never = [_control(f, 1) for f in (model, text)]
+        never = [f"{_control(f, 1)} ({number(_chance(f), 1)})" for f in (model, text)]
         exposed = (shown(model, 1), never[0], shown(text, 1), never[1])
         rows.append((label, family, str(repeats), NONE if model is None else str(model.n), *exposed, shown(taken, 2)))
     who = ("model", "family", "times planted", "canaries")
-    heads = (*who, "exposure, model", "never planted", "exposure, notes alone", "never planted", "written out")
+    never_planted = "never planted (chance)"
+    heads = (*who, "exposure, model", never_planted, "exposure, notes alone", never_planted, "written out")
     remarks = (
-        "Exposure in bits: 1.4 is chance, 10.0 the most that 1,000 fresh draws can show. Never planted: the control, "
-        "as many of their kind that stood in no note.",
+        "Exposure in bits, mean and 95 % interval over the canaries; 10.0 is the most that 1,000 fresh draws can show. "
+        "Never planted: the control, canaries of their kind that stood in no note, beside what chance gives.",
+        "A cell of few canaries tells little; where all of a cell have one exposure, no interval can be had.",
     )
     asks = "How often must a secret stand in the notes before the model, or its notes alone, give it away?"
     return Table("canaries", "Canaries", asks, heads, tuple(rows), remarks)

@@ -16,13 +16,13 @@ from clinveil.attack.leaveout.members import Member
 from clinveil.errors import InputError
 from clinveil.finding import Finding
 from clinveil.lm.model import fit_of
-from clinveil.lm.notes import encode
+from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.corpora import Written
 from clinveil.study.clinicalnlp_2019.parts import Parts, part_of, vocabulary_of_parts
 from clinveil.study.clinicalnlp_2019.settings import SCALES
-from clinveil.tokens import words
+from clinveil.utility.casing.lines import Lines
 
 
 def told(findings: list[Finding], **more: Any) -> Result:
@@ -33,7 +33,7 @@ def told(findings: list[Finding], **more: Any) -> Result:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Skip-gram vectors of a corpus, by paper C's settings, bit for bit."""
+    """Skip-gram vectors of a corpus by paper C's settings: tokens as they stand, a sentence a line, bit for bit."""
 
     corpus: Written
     dim: int
@@ -46,18 +46,19 @@ class Embedding:
 
     def identity(self) -> Mapping[str, Any]:
         """Corpus and settings."""
-        return {"corpus": name_of(self.corpus), "dim": self.dim, "seed": self.seed, "version": 1}
+        return {"corpus": name_of(self.corpus), "dim": self.dim, "seed": self.seed, "version": 2}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train and write them."""
         from clinveil.files import remove
         from clinveil.settings import VectorSettings
         from clinveil.vectors.files import save_vectors
+        from clinveil.vectors.sentences import token_lines
         from clinveil.vectors.train import train
 
         how = VectorSettings(algorithm="skipgram", dim=self.dim, window=5, negative=10, min_count=5, epochs=10)
         notes = as_corpus(self.corpus.load(store))
-        vectors = train(notes, how, seed=self.seed, workers=1, scratch=folder / "scratch")
+        vectors = train(notes, how, seed=self.seed, workers=1, scratch=folder / "scratch", split=token_lines)
         save_vectors(vectors, folder / "vectors")
         remove(folder / "scratch")
         return {"words": len(vectors)}
@@ -80,17 +81,17 @@ class Similar:
     def identity(self) -> Mapping[str, Any]:
         """Vectors and lists."""
         own = {"vectors": name_of(self.embedding), "pairs": list(self.digests), "min_count": self.min_count}
-        return own | {"version": 1}
+        return own | {"version": 2}
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """The findings of all lists."""
+        """The findings of all lists; a term counts where the real notes hold it in lower case (paper C's code)."""
         from clinveil.utility.pairs import read_pairs
         from clinveil.utility.similarity import similarity
         from clinveil.vectors.files import load_vectors
 
         corpus = self.embedding.corpus
         vectors = load_vectors(store.folder(self.embedding) / "vectors")
-        real = Counter(form for text in part_of(store, corpus.parts, "train").texts for form in words(text))
+        real = Counter(token for text in part_of(store, corpus.parts, "train").texts for token in text.split())
         found: list[Finding] = []
         for path in self.pairs:
             rng = np.random.default_rng([self.embedding.seed, 5])
@@ -98,8 +99,8 @@ class Similar:
             try:
                 found += similarity(vectors, read_pairs(path), rng, **own)  # type: ignore[arg-type]
             except InputError as error:
-                detail = {"why": error.what, "list": path.name, "unit": "pairs"}
-                found.append(Finding("utility.similarity", None, 0, "higher", detail=detail))
+                detail = {"why": error.what, "list": path.name}
+                found.append(Finding("utility.similarity", None, 0, "higher", detail=detail, unit="word pairs"))
         return told(found, corpus=corpus.label)
 
 
@@ -119,7 +120,7 @@ class Inference:
 
     def identity(self) -> Mapping[str, Any]:
         """Vectors and pairs."""
-        return {"vectors": name_of(self.embedding), "pairs": self.digest, "size": self.size, "version": 1}
+        return {"vectors": name_of(self.embedding), "pairs": self.digest, "size": self.size, "version": 2}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Accuracy, and that of random vectors."""
@@ -137,7 +138,7 @@ class Inference:
 
 @dataclass(frozen=True)
 class Casing:
-    """A character model of a corpus restores the case of real test notes."""
+    """A character model of a corpus restores the case of whole real test notes, all of them."""
 
     corpus: Written
     size: str
@@ -150,27 +151,28 @@ class Casing:
 
     def identity(self) -> Mapping[str, Any]:
         """Corpus and settings."""
-        return {"corpus": name_of(self.corpus), "size": self.size, "seed": self.seed, "version": 1}
+        return {"corpus": name_of(self.corpus), "size": self.size, "seed": self.seed, "version": 2}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """F1 of the model, beside that of each word's usual casing."""
-        from clinveil.utility.casing.lines import Lines
         from clinveil.utility.casing.measure import casing
 
-        scale = SCALES[self.size]
-
-        def lines(texts: tuple[str, ...], name: str, most: int | None = None) -> Lines:
-            return Lines(name, [line for text in texts for line in text.split("\n")][:most])
-
         parts = self.corpus.parts
-        dev, test = (part_of(store, parts, name).texts for name in ("valid", "test"))
+        dev, test = (part_of(store, parts, name) for name in ("valid", "test"))
         three = (
-            lines(self.corpus.load(store).texts, "training notes"),
-            lines(dev, "validation notes", scale.casing_lines),
-            lines(test, "test notes", scale.casing_lines),
+            lines_of(self.corpus.load(store), "training notes"),
+            lines_of(dev, "validation notes"),
+            lines_of(test, "test notes", by_note=parts.by_note),
         )
-        found = casing(three, np.random.default_rng([self.seed, 7]), scale.casing)
-        return told(found, corpus=self.corpus.label)
+        found = casing(three, np.random.default_rng([self.seed, 7]), SCALES[self.size].casing)
+        return told(found, corpus=self.corpus.label, notes=len(test), lines=len(three[2]))
+
+
+def lines_of(notes: PlainNotes, name: str, *, by_note: bool = False) -> Lines:
+    """All lines of whole notes, each with its patient (or its note, where notes count as patients)."""
+    rows = zip(notes.texts, notes.note_ids if by_note else notes.patients, strict=True)
+    pairs = [(line, owner) for text, owner in rows for line in text.split("\n")]
+    return Lines(name, [line for line, _ in pairs], [owner for _, owner in pairs])
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class Predicted:
 
     def identity(self) -> Mapping[str, Any]:
         """Corpus and model."""
-        return {"corpus": name_of(self.corpus), "member": name_of(self.member) if self.member else "", "version": 2}
+        return {"corpus": name_of(self.corpus), "member": name_of(self.member) if self.member else "", "version": 3}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Of the model itself (a unigram's for the unigram), and of n-grams of the corpus."""
@@ -195,7 +197,6 @@ class Predicted:
 
         parts = self.corpus.parts
         vocabulary = vocabulary_of_parts(store, parts)
-        rng = np.random.default_rng([parts.seed, 8])
         models = [("n-grams of the notes", model_of_text(self.corpus.load(store), vocabulary))]
         if self.member is not None:
             from clinveil.lm.checkpoint import load_model
@@ -209,7 +210,7 @@ class Predicted:
             part = part_of(store, parts, name)
             notes = encode(part.texts, vocabulary)
             for by, model in models:
-                found = perplexity_findings(model, fit_of(model, notes), part, name, rng)
+                found = perplexity_findings(model, fit_of(model, notes), part, name)
                 rows += told(found, corpus=self.corpus.label, by=by)["findings"]
         return {"findings": rows}
 

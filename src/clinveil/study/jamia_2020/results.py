@@ -61,8 +61,7 @@ class Results:
                 "n": n,
                 "repetitions": mean.repetitions,
             }
-            detail |= {"covered": mean.covered, "pairs": mean.pairs, "unit": "repetitions"}
-            detail["interval"] = "t interval over repetitions, 90 %"
+            detail |= {"covered": mean.covered, "pairs": mean.pairs}
             yield Finding(
                 "study.similarity",
                 mean.value,
@@ -73,6 +72,9 @@ class Results:
                 chance=0.0,
                 source="paper A, Table 3 and Figure 1",
                 detail=detail,
+                unit="repetitions",
+                method="t interval over repetitions, 90 %",
+                chance_is="no correlation",
             )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinveil.finding import Finding
-from clinveil.study.jmir_2020.cells import Kind, p_value, shown
+from clinveil.report.numerals import p_value
+from clinveil.study.jmir_2020.cells import Kind, hits, shown
 from clinveil.study.jmir_2020.results import Results
 
 LEVEL = 0.05
@@ -19,8 +20,8 @@ def best_names(results: Results) -> Iterator[str]:
             value, low, high = (shown(x, "count") for x in (finding.value, finding.low, finding.high))
             yield (
                 f"Best of {detail['models']} models and metrics (picking it is a selection): {detail['model']}, "
-                f"{detail['metric']}: {detail['hits']} of {detail['k']} ({value} %, 95 % {low} to {high}); P of the "
-                f"largest of all models under the same re-pairings {p_value(float(detail['p'] or 0))}; "
+                f"{detail['metric']}: {hits(finding)} of {detail['k']} ({value} %, 95 % {low} to {high}); P of the "
+                f"largest of all models under the same re-pairings {p_value(finding.p or 0.0)}; "
                 f"{detail['models_over_chance']} models are over chance so."
             )
     for finding in results.findings[:1]:
@@ -34,7 +35,7 @@ def best_names(results: Results) -> Iterator[str]:
 
 
 def best_of(results: Results, measure: str, kind: Kind) -> Iterator[str]:
-    """The model of the smallest P, adjusted by Holm over all models and metrics."""
+    """The model of the smallest P, adjusted by Holm over the models and metrics of its measure and series."""
     found = [f for f in results.findings if f.measure == measure and f.value is not None]
     if not found:
         return
@@ -42,10 +43,11 @@ def best_of(results: Results, measure: str, kind: Kind) -> Iterator[str]:
     said = [best.detail["model"], best.detail["metric"], best.detail.get("series"), best.detail.get("label")]
     over = sum(_p(finding) <= LEVEL for finding in found)
     which = ", ".join(str(part) for part in said if part)
+    family = best.detail.get("models", len(found))
     yield (
         f"Most significant of {len(found)} (picking it is a selection): {which}: {shown(best.value, kind)} where "
-        f"chance is {shown(best.chance, kind)}; P {p_value(_p(best))} after Holm over all; {over} of {len(found)} are "
-        "significant so."
+        f"chance is {shown(best.chance, kind)}; P {p_value(_p(best))} after Holm over {family}; {over} of {len(found)} "
+        "are significant so."
     )
 
 
@@ -61,7 +63,7 @@ def best_patients(results: Results, series: str) -> Iterator[str]:
     floor = "; its P = 0 is count/n, which is no P" if best.detail["smallest_p"] == 0 else ""
     yield (
         f"Most of {len(found)} models and metrics (picking it is a selection): {best.detail['model']}, "
-        f"{best.detail['metric']}: {best.detail['count']} of {best.n}; under permuted names "
+        f"{best.detail['metric']}: {best.count} of {best.n}; under permuted names "
         f"{shown(_permuted(best), 'count')} %; its smallest P times patients and models: {p_value(smallest)}{floor}."
     )
     if "warning" in best.detail:
@@ -72,11 +74,12 @@ def draws_floor(results: Results, measure: str) -> Iterator[str]:
     """Says so where there are too few permuted orders for Holm ever to reject."""
     from clinveil.attack.target_draws import REPLICATES
 
-    n = sum(finding.measure == measure and finding.value is not None for finding in results.findings)
-    if n / (REPLICATES + 1) > LEVEL:
+    found = [f for f in results.findings if f.measure == measure and f.value is not None]
+    families = [int(finding.detail.get("models") or len(found)) for finding in found]
+    if families and min(families) / (REPLICATES + 1) > LEVEL:
         yield (
-            f"With {REPLICATES} orders of other patients' names no P is below 1/{REPLICATES + 1}, so Holm over {n} "
-            "numbers cannot reject: read each number beside its chance."
+            f"With {REPLICATES} orders of other patients' names no P is below 1/{REPLICATES + 1}, so Holm over "
+            f"{min(families)} numbers cannot reject: read each number beside its chance."
         )
 
 

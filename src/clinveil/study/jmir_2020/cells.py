@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from clinveil.finding import Finding
+from clinveil.report import numerals
+from clinveil.report.cells import row
+from clinveil.report.numerals import NONE, bare, p_value
 
 Kind = Literal["count", "share", "difference"]
-NONE = "–"
 
 
 @dataclass(frozen=True)
@@ -42,27 +44,25 @@ def cell(finding: Finding | None, printed: str, kind: Kind) -> Cell:
         return Cell(printed, why=str(finding.detail.get("why", "")) if finding else "")
     detail = finding.detail
     permuted = detail.get("names_permuted")
-    control = permuted if isinstance(permuted, float) else finding.control
+    if isinstance(permuted, float):
+        finding = replace(finding, control=permuted)
     adjusted = detail.get("p_over_models")
-    beside = [("95 %", f"{shown(finding.low, kind)} to {shown(finding.high, kind)}")] if finding.low is not None else []
-    beside += [("chance", shown(finding.chance, kind)), ("control", shown(control, kind))]
+    said = row(finding, kind=_KINDS[kind], write=bare)
+    beside = [("95 %", f"{said.ends[0].text} to {said.ends[1].text}")] if said.ends else []
+    beside += [("chance", said.chance.text), ("control", said.control.text)]
     beside += [("P", p_value(adjusted))] if isinstance(adjusted, float) else []
-    ours = (
-        f"{detail['hits' if 'hits' in detail else 'count']} ({shown(finding.value, kind)})" if kind == "count" else ""
-    )
-    return Cell(printed, ours or shown(finding.value, kind), tuple(beside), finding=finding)
+    ours = f"{hits(finding)} ({said.value.text})" if kind == "count" else said.value.text
+    return Cell(printed, ours, tuple(beside), finding=finding)
+
+
+_KINDS: dict[Kind, numerals.Kind] = {"count": "share", "share": "share", "difference": "number"}
+
+
+def hits(finding: Finding) -> int:
+    """How many of the n were right."""
+    return int(finding.detail["hits"] or 0) if finding.count is None else finding.count
 
 
 def shown(value: float | None, kind: Kind) -> str:
     """A number: per cent with one decimal for shares and counts, two decimals or two digits for differences."""
-    if value is None:
-        return NONE
-    if kind != "difference":
-        percent = 100 * value
-        return f"{percent:.1f}" if percent == 0 or percent >= 0.05 else f"{percent:.2g}"
-    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
-
-
-def p_value(p: float) -> str:
-    """A P-value with two digits; never nought."""
-    return f"{p:.2g}" if p >= 1e-4 else "<0.0001"
+    return NONE if value is None else bare(value, _KINDS[kind])

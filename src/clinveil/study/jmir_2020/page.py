@@ -13,9 +13,10 @@ from markupsafe import Markup
 
 from clinveil.finding import Finding
 from clinveil.report.draw import Figure
+from clinveil.report.numerals import NONE
 from clinveil.report.render import environment
 from clinveil.study.jmir_2020 import paper
-from clinveil.study.jmir_2020.cells import NONE, Kind, cell, shown
+from clinveil.study.jmir_2020.cells import Kind, cell, shown
 from clinveil.study.jmir_2020.results import Results
 from clinveil.study.jmir_2020.tables import FARTHEST, MATCHED, PAPERS, Table
 
@@ -60,7 +61,20 @@ def _environment() -> Environment:
 
 def _settings(results: Results) -> dict[str, Any]:
     """The settings that shape the numbers; no path, no column name."""
-    hidden = {"text", "id", "patient", "label", "keep", "preset", "encoding", "quiet", "force", "workers", "on"}
+    hidden = {
+        "text",
+        "id",
+        "patient",
+        "label",
+        "keep",
+        "preset",
+        "encoding",
+        "max_note_bytes",
+        "quiet",
+        "force",
+        "workers",
+        "on",
+    }
     return results.settings.model_dump(exclude=hidden)
 
 
@@ -79,7 +93,7 @@ def _chain(results: Results) -> Iterator[Row]:
             continue
         of = [str(found.detail[name]) for name in ("series", "direction", "label", "metric") if found.detail.get(name)]
         interval = f"{shown(found.low, 'count')} to {shown(found.high, 'count')}"
-        count = f"{found.detail.get('count', NONE)} of {found.n:,}"
+        count = f"{NONE if found.count is None else found.count} of {found.n:,}"
         yield (", ".join(of), count, *(shown(x, "count") for x in (found.value,)), interval, *_expected(found))
 
 

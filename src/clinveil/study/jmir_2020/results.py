@@ -91,6 +91,6 @@ def _beside(true: Iterator[Finding], permuted: Iterator[Finding]) -> Iterator[Fi
             yield finding
             continue
         more: dict[str, Any] = {"names_permuted": other.value}
-        if isinstance(other.detail.get("p"), float):
-            more["names_permuted_p"] = other.detail["p"]
+        if other.p is not None:
+            more["names_permuted_p"] = other.p
         yield replace(finding, detail={**finding.detail, **more})

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from clinveil.finding import Finding
+from clinveil.report.numerals import NONE
 from clinveil.study.jmir_2020 import paper
 from clinveil.study.jmir_2020.best import best_names, best_of, best_patients, draws_floor, wilcoxon_says
-from clinveil.study.jmir_2020.cells import NONE, Cell, Kind, cell
+from clinveil.study.jmir_2020.cells import Cell, Kind, cell
 from clinveil.study.jmir_2020.grid import NAMES, Model, main_models
 from clinveil.study.jmir_2020.results import Results
 

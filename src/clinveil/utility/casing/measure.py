@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.errors import InputError
 from clinveil.finding import Finding
 from clinveil.neural import device_named, need_torch, seeded
-from clinveil.stats import bootstrap_weights
+from clinveil.stats import Interval, jackknife_t, share_by_patient, share_method
 from clinveil.utility.casing import OnLook
 from clinveil.utility.casing.characters import Characters
 from clinveil.utility.casing.floor import dealt_anew, lowered_lines, restore_usual, usual_casings
 from clinveil.utility.casing.lines import Lines
-from clinveil.utility.casing.score import GOLD, Counts, count_words, score
+from clinveil.utility.casing.score import GOLD, WORDS, Counts, Metric, by_owner, count_words, metric_shares, score
 from clinveil.utility.casing.settings import CasingSettings
 
 SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
-DRAWS = 1_000
-Metric = Literal["f1", "accuracy"]
 
 
 def casing(
@@ -30,21 +27,21 @@ def casing(
     rng: Generator,
     settings: CasingSettings | None = None,
     *,
-    draws: int = DRAWS,
     threads: int = 1,
     on_look: OnLook | None = None,
 ) -> list[Finding]:
     """F1 of the words with a capital on the test lines, by the model and by each word's usual casing.
 
     Args:
-        parts: training, dev and test lines, cased.
+        parts: training, dev and test lines, cased; where the test lines have owners, they are the intervals' unit.
         threads: of PyTorch; with one, the same seed gives the same bits (unless a time limit ends training).
         on_look: called with (step, epochs, dev loss) at each look at the dev lines.
 
     Returns:
         `utility.casing` (F1; series `model` and `usual casing`), `utility.casing_accuracy` of both, and
         `utility.casing_gain`, their F1's difference. Chance: all in lower case. Control: the casings that were
-        restored, dealt out anew among the words. Intervals draw test lines anew; the model is trained once.
+        restored, dealt out anew among the words. Intervals are over owners of test lines (patients or notes), or over
+        lines where they have none; the model is trained once.
 
     Raises:
         MissingExtra: no PyTorch. InputError: no capital among the test lines, or training that cannot start.
@@ -59,7 +56,7 @@ def casing(
         raise InputError("its lines hold no capital letter: there is nothing to restore", where=test.name)
     restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, on_look)
     usual = restore_usual(lowered, usual_casings(train.lines))
-    scores = _Scores(reference, lower, detail, rng, draws)
+    scores = _Scores(reference, test.owners, lower, detail, rng)
     metrics: tuple[Metric, ...] = ("f1", "accuracy")
     sides = {"model": restored, "usual casing": usual}
     return [*(scores.side(m, *side) for m in metrics for side in sides.items()), scores.gain(restored, usual)]
@@ -96,39 +93,67 @@ def _restored(
 
 
 class _Scores:
-    """Turns restored lines into findings, with intervals over test lines."""
+    """Turns restored lines into findings, with intervals over the owners of test lines."""
 
-    def __init__(self, reference: list[str], lower: Counts, detail: dict[str, Any], rng: Generator, draws: int) -> None:
-        self.reference, self.lower, self.rng, self.draws = reference, lower, rng, draws
-        self.detail = {**detail, "unit": "words", "interval": "bootstrap over lines, 95 %"}
+    def __init__(
+        self,
+        reference: list[str],
+        owners: Sequence[str] | None,
+        lower: Counts,
+        detail: dict[str, Any],
+        rng: Generator,
+    ) -> None:
+        self.reference, self.owners, self.lower, self.rng = reference, owners, lower, rng
+        self.of = "test lines" if owners is None else "patients or notes"
+        self.detail = {**detail, "independent": len(reference) if owners is None else len(set(owners))}
 
     def side(self, metric: Metric, series: str, guess: list[str]) -> Finding:
         """F1 or accuracy of one way to restore."""
         counts = count_words(self.reference, guess)
         control = count_words(self.reference, dealt_anew(guess, self.rng))
         all_of = score(counts)
-        low, high = self._interval(lambda weights: getattr(score(counts, weights), metric))
-        detail = {**self.detail, "series": series, "metric": metric, "control_is": "restored casings dealt out anew"}
+        detail = {**self.detail, "series": series, "metric": metric}
         detail |= {"precision": all_of.precision, "recall": all_of.recall}
         if series == "model" and metric == "f1" and detail["stopped"] != "all epochs":
             made = f"{detail['epochs']:.1f} of {detail['epochs_asked']} passes"
             detail["warning"] = f"training ended early ({detail['stopped']}), after {made}"
-        name = "utility.casing" + ("" if metric == "f1" else "_accuracy")
+        shares = metric_shares(by_owner(counts, self.owners), metric)
         chance, control_value = getattr(score(self.lower), metric), getattr(score(control), metric)
         return Finding(
-            *(name, getattr(all_of, metric), int(counts[:, -1].sum()), "higher", low, high, chance, control_value),
+            "utility.casing" + ("" if metric == "f1" else "_accuracy"),
+            getattr(all_of, metric),
+            int(counts[:, WORDS].sum()),
+            "higher",
+            *share_by_patient(shares),
+            chance=chance,
+            control=control_value,
             source=SOURCE,
             detail=detail,
+            unit="words",
+            method=share_method(shares, self.of),
+            chance_is="all in lower case",
+            control_is="restored casings dealt out anew",
+            control_kind="negative",
         )
 
     def gain(self, guess: list[str], usual: list[str]) -> Finding:
         """F1 of the model less F1 of the usual casings, on the same lines."""
         own, floor = count_words(self.reference, guess), count_words(self.reference, usual)
-        low, high = self._interval(lambda weights: score(own, weights).f1 - score(floor, weights).f1)
-        value = score(own).f1 - score(floor).f1
+        low, high = self._gained(by_owner(own, self.owners), by_owner(floor, self.owners))
         detail = {**self.detail, "series": "model less usual casing", "metric": "f1"}
-        n = int(own[:, -1].sum())
-        return Finding("utility.casing_gain", value, n, "higher", low, high, 0.0, None, SOURCE, detail)
+        alone = f"none, of one of the {self.of}"
+        return Finding(
+            *("utility.casing_gain", score(own).f1 - score(floor).f1, int(own[:, WORDS].sum()), "higher", low, high),
+            chance=0.0,
+            source=SOURCE,
+            detail=detail,
+            unit="words",
+            method=alone if low is None else f"jackknife over {self.of}, t, 95 %",
+        )
 
-    def _interval(self, statistic: Callable[[NDArray[np.int64]], float]) -> tuple[float, float]:
-        return bootstrap_weights(len(self.reference), statistic, self.rng, draws=self.draws)
+    def _gained(self, own: Counts, floor: Counts) -> Interval | tuple[None, None]:
+        if len(own) < 2:
+            return None, None
+        both = np.stack([own, floor], axis=1)
+        low, high = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
+        return Interval(max(-1.0, low), min(1.0, high))

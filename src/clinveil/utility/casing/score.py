@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from clinveil.errors import InputError
 
 Counts = NDArray[np.int64]
+Metric = Literal["f1", "accuracy"]
 CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
 
 
@@ -44,9 +45,26 @@ def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
     return sum(g and r for g, r in zip(gold, right, strict=True)), proposed, sum(gold), sum(right), len(true)
 
 
-def score(counts: Counts, weights: NDArray[np.int64] | None = None) -> Score:
-    """The score of all lines, from `count_words`; `weights` says how often each line counts, (n_lines,)."""
-    totals = counts.sum(axis=0) if weights is None else weights @ counts
+def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
+    """(n_owners, 5) the sums of the lines of each owner; the lines themselves where there are no owners."""
+    if owners is None:
+        return counts
+    names, row = np.unique(np.array(owners, dtype=object), return_inverse=True)
+    sums = np.zeros((len(names), counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, row, counts)
+    return sums
+
+
+def metric_shares(counts: Counts, metric: Metric) -> NDArray[np.float64]:
+    """(n_owners, 2) hits and things whose ratio is the metric; for F1 the right, and the mean of proposed and true."""
+    if metric == "accuracy":
+        return counts[:, [EXACT, WORDS]].astype(np.float64)
+    return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)
+
+
+def score(counts: Counts) -> Score:
+    """The score of all lines, from `count_words`."""
+    totals = counts.sum(axis=0)
     precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
     f1 = _share(2 * precision * recall, precision + recall)
     return Score(precision, recall, f1, _share(totals[EXACT], totals[WORDS]))

@@ -10,27 +10,25 @@ from numpy.typing import NDArray
 
 from clinveil.finding import Finding
 from clinveil.neural import device_named, need_torch, seeded
-from clinveil.stats import bootstrap_weights
+from clinveil.stats import jackknife_t, share_by_patient, share_method
 from clinveil.utility.nli.parts import NliParts, premise_groups
 from clinveil.utility.nli.settings import NliSettings
 from clinveil.utility.nli.vocabulary import NliVocabulary, random_vectors
 from clinveil.vectors.table import Vectors
 
 SOURCE = "paper C, section 3.3 (NLI); bag-of-words model of Romanov & Shivade 2018"
-DRAWS = 1_000
 SEEN = 0.1  # a share of test pairs with a sentence of training that is worth a warning
 Guesses = NDArray[np.int64]
 
 
-def nli(
-    vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings | None = None, *, draws: int = DRAWS
-) -> list[Finding]:
+def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings | None = None) -> list[Finding]:
     """Accuracy on the test pairs, mean over seeds: with the vectors, with random ones, and what the vectors add.
 
     Returns:
         `utility.nli` twice (series `vectors` and `random vectors`): chance is the majority label of training, control
         the random vectors of the same words (for those: shuffled training labels). `utility.nli_gain`: their
-        difference on the same pairs. Intervals draw premises and seeds anew; the detail has the spread over seeds.
+        difference on the same pairs. Intervals are over premises, of the mean of these seeds: a few
+        cannot stand for all seeds, so their least, greatest and spread stand in the detail.
 
     Raises:
         MissingExtra: no PyTorch. InputError: a test label that training has not. UsageError: an unknown device.
@@ -43,7 +41,7 @@ def nli(
     own = np.stack([task.guess(vectors, seed) for seed in numbers])
     floor = np.stack([task.guess(None, seed, of=vectors) for seed in numbers])
     shuffled = np.stack([task.guess(None, seed, of=vectors, shuffled=True) for seed in numbers[:1]])
-    return _Scores(truth, task, own == truth, floor == truth, shuffled == truth, draws).findings(rng, vectors)
+    return _Scores(truth, task, own == truth, floor == truth, shuffled == truth).findings(vectors)
 
 
 class _Task:
@@ -89,52 +87,67 @@ class _Scores:
         own: NDArray[np.bool_],
         floor: NDArray[np.bool_],
         shuffled: NDArray[np.bool_],
-        draws: int,
     ) -> None:
-        self.own, self.floor, self.shuffled, self.draws = own, floor, shuffled, draws
+        self.own, self.floor, self.shuffled = own, floor, shuffled
         self.chance = float((truth == task.majority).mean())
         self.premise = premise_groups(task.parts.test)
         settings = task.settings
         self.detail: dict[str, Any] = {**task.parts.detail, "features": settings.features, "seeds": len(own)}
-        self.detail |= {"epochs_mean": float(np.mean(task.epochs)), "unit": "test pairs"}
-        self.detail |= {"interval": "bootstrap over premises and seeds, 95 %", "chance_is": "majority label"}
+        self.detail |= {"epochs_mean": float(np.mean(task.epochs))}
         self.task = task
 
-    def findings(self, rng: Generator, vectors: Vectors) -> list[Finding]:
+    def findings(self, vectors: Vectors) -> list[Finding]:
         """Vectors, random vectors, and the difference."""
         found = [place is not None for place in self.task.vocabulary.found(vectors)]
         self.detail |= {"words_with_vector": float(np.mean(found))}
-        floor, shuffled = float(self.floor.mean()), float(self.shuffled.mean())
-        gain = self.own.astype(np.float64) - self.floor
-        low, high = self._interval(gain, rng)
         return [
-            self._side("vectors", self.own, floor, "random vectors of the same words", rng),
-            self._side("random vectors", self.floor, shuffled, "training labels shuffled", rng),
-            Finding(
-                *("utility.nli_gain", float(gain.mean()), gain.shape[1], "higher", low, high, 0.0, None, SOURCE),
-                detail={**self.detail, "series": "vectors less random vectors"},
-            ),
+            self._side("vectors", self.own, float(self.floor.mean()), "random vectors of the same words"),
+            self._side("random vectors", self.floor, float(self.shuffled.mean()), "training labels shuffled"),
+            self._gain(),
         ]
 
-    def _side(self, series: str, right: NDArray[np.bool_], control: float, what: str, rng: Generator) -> Finding:
-        by_seed = right.mean(axis=1)
-        low, high = self._interval(right.astype(np.float64), rng)
-        spread = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
-        more = {"seed_lowest": float(by_seed.min()), "seed_highest": float(by_seed.max()), "seed_sd": spread}
-        detail = {**self.detail, **more, "series": series, "control_is": what}
+    def _gain(self) -> Finding:
+        """What the vectors add to random ones, on the same pairs."""
+        gain = self.own.astype(np.float64) - self.floor
+        sums = self._by_premise(gain)
+        low, high = (None, None)
+        if enough := len(sums) > 1:
+            low, high = jackknife_t(sums, _ratio)
+        value, by_seed = float(gain.mean()), gain.mean(axis=1)
+        return Finding(
+            *("utility.nli_gain", value, gain.shape[1], "higher", low, high, 0.0, None, SOURCE),
+            detail={**self.detail, **_over_seeds(by_seed), "series": "vectors less random vectors"},
+            unit="test pairs",
+            method="jackknife over premises, t, of the mean of these seeds, 95 %" if enough else "none, of one premise",
+        )
+
+    def _side(self, series: str, right: NDArray[np.bool_], control: float, what: str) -> Finding:
+        shares = self._by_premise(right)
+        detail = {**self.detail, **_over_seeds(right.mean(axis=1)), "series": series}
         seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
         if series == "vectors" and seen > SEEN:
             detail["warning"] = f"a sentence of {seen:.0%} of the test pairs stands in a training pair too"
-        value, n = float(right.mean()), right.shape[1]
-        return Finding("utility.nli", value, n, "higher", low, high, self.chance, control, SOURCE, detail)
+        low, high = share_by_patient(shares)
+        return Finding(
+            *("utility.nli", float(right.mean()), right.shape[1], "higher", low, high, self.chance, control, SOURCE),
+            detail=detail,
+            unit="test pairs",
+            method=share_method(shares, "premises") + ", of the mean of these seeds",
+            chance_is="majority label",
+            control_is=what,
+            control_kind="negative",
+        )
 
-    def _interval(self, scores: NDArray[np.float64], rng: Generator) -> tuple[float, float]:
-        """Of the mean of (n_seeds, n_test) scores, premises and seeds both drawn anew."""
-        seeds = len(scores)
+    def _by_premise(self, scores: NDArray[np.bool_] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_premises, 2) the sum of the seeds' mean scores, (n_seeds, n_test), and the number of pairs."""
+        return np.stack([np.bincount(self.premise, weights=scores.mean(axis=0)), np.bincount(self.premise)], axis=1)
 
-        def mean(weights: NDArray[np.int64]) -> float:
-            by_pair = weights[self.premise]
-            rows = scores[rng.integers(seeds, size=seeds)].mean(axis=0)
-            return float(rows @ by_pair / by_pair.sum()) if by_pair.any() else float("nan")
 
-        return bootstrap_weights(int(self.premise.max()) + 1, mean, rng, draws=self.draws)
+def _ratio(sums: NDArray[np.float64]) -> float:
+    return float(sums[0] / sums[1])
+
+
+def _over_seeds(by_seed: NDArray[np.float64]) -> dict[str, float | None]:
+    """The least, the greatest and the standard deviation over seeds."""
+    spread = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
+    return {"seed_lowest": float(by_seed.min()), "seed_highest": float(by_seed.max()), "seed_sd": spread}

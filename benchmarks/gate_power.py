@@ -1,0 +1,205 @@
+"""The gates of `synthesize` and `release`: what they refuse, and how often they refuse what is honest.
+
+    python -P benchmarks/gate_power.py [--seeds 100] [--parts verbatim,honest,names]
+
+(`-P`, for a script beside this one is called names.py, as a package of ours is.)
+
+Notes are those of the demo corpus, one a patient, below a floor of 5 patients; a tenth of the patients is held out.
+
+verbatim: notes of other patients of the same grammar, and among them k patients' notes copied whole; or with one word
+in 20 changed; with a paragraph of 60 words in all notes, or in a fifth of them.
+honest: unigrams and small LSTMs trained on each seed's own patients, who write as many tokens; nothing is copied.
+names: the own-name gate of `release`: names leaked in clear, and releases in which names come by chance only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+import numpy as np
+
+from clinveil.attack.full_names import NameIndex, NameScan
+from clinveil.attack.leaveout.from_text import written
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.demo.notes import many_notes
+from clinveil.lexicons.census import all_given_names, surnames
+from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.sampling import Drawing
+from clinveil.lm.train import make_vocabulary, train_model
+from clinveil.release.gates import patient_gates
+from clinveil.release.synthesis.floor import Floor
+from clinveil.release.synthesis.gates import Looked, look
+from clinveil.release.synthesis.sides import Sides, split_sides
+from clinveil.stats import clopper_pearson
+
+SPAN, FLOOR = 50, 5
+GATES = ("no long copies", "no note copied whole")
+STOCK = " ".join(f"clause{a}{b}" for a in "bdfgklmprs" for b in "aeiouy")
+LSTM = {"model": "lstm", "size": "tiny", "vocabulary": "words", "width": 32, "epochs": 3, "lanes": 8, "window": 35}
+
+
+@cache
+def plain(seed: int, patients: int) -> PlainNotes:
+    """The first notes of invented patients."""
+    pairs = many_notes(seed, 0, patients)
+    return read_notes(memory_corpus([(notes[0].note_id, who.patient_id, notes[0].text) for who, notes in pairs]))
+
+
+def demo(seed: int, patients: int, stock: float = 0.0) -> PlainNotes:
+    """The same; a share of the patients has the paragraph too."""
+    notes = plain(seed, patients)
+    texts = (f"{text}\n{STOCK}" if i < stock * patients else text for i, text in enumerate(notes.texts))
+    return PlainNotes(tuple(texts), notes.note_ids, notes.patients)
+
+
+def gates_of(texts: Sequence[str], sides: Sides, seed: int) -> Looked:
+    """The gates of so many texts, written below the floor."""
+    floor = Floor.of(sides.training, FLOOR)
+    names = tuple(map(str, range(len(texts))))
+    notes = PlainNotes(tuple(floor.apply(text) for text in texts), names, names)
+    return look(notes, len(texts), sides, floor, np.random.default_rng(seed), span=SPAN, feed=None)
+
+
+def refused(found: Looked) -> list[bool]:
+    """Whether each copy gate refuses, and whether either does."""
+    each = [not gate.passed for name in GATES for gate in found.gates if gate.name == name]
+    return [*each, any(each)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One construction. `change` makes a copied note of one of training."""
+
+    name: str
+    stock: float
+    change: Callable[[str], str]
+
+
+def one_in_twenty(text: str) -> str:
+    """The note with every twentieth word another."""
+    words = iter(range(10**9))
+    lines = text.split("\n")
+    return "\n".join(" ".join("and" if next(words) % 20 == 19 else word for word in line.split()) for line in lines)
+
+
+CASES = (
+    Case("verbatim", 0.0, str),
+    Case("verbatim, paragraph in all notes", 1.0, str),
+    Case("verbatim, paragraph in a fifth", 0.2, str),
+    Case("1 word in 20 changed", 0.0, one_in_twenty),
+)
+
+
+def verbatim(seeds: int) -> Iterator[str]:
+    """Share of releases refused, by construction. A twentieth of the seeds will do: only the notes are drawn."""
+    heads = ("construction", "patients", "copied whole", f"{GATES[0]}", f"{GATES[1]}", "either")
+    yield from _table(heads)
+    for patients in (50, 200):
+        for case in CASES:
+            shares = [0, 1, round(0.1 * patients), round(0.3 * patients)]
+            hits = {copied: [] for copied in shares}
+            for seed in range(max(1, seeds // 20)):
+                sides = split_sides(demo(seed, patients, case.stock), 0.1, seed)
+                others = demo(10_000 + seed, patients, case.stock).texts
+                for copied in shares:
+                    who = set(sorted(set(sides.training.patients))[:copied])
+                    mine = zip(sides.training.patients, sides.training.texts, strict=True)
+                    copies = [case.change(text) for patient, text in mine if patient in who]
+                    hits[copied].append(refused(gates_of([*others[len(copies) :], *copies], sides, seed)))
+            for copied, rows in hits.items():
+                yield _row(case.name, patients, copied, *(_share(column) for column in zip(*rows, strict=True)))
+
+
+def honest(seeds: int) -> Iterator[str]:
+    """False refusals: of each seed another corpus, split and training."""
+    yield from _table(("generator", "seeds", *GATES, "either", "longest run, words (median, most)"))
+    for name, settings in (("unigram", {"model": "unigram"}), ("LSTM 32 wide, 3 epochs", LSTM)):
+        rows, longest = [], []
+        for seed in range(seeds):
+            sides = split_sides(demo(seed, 40), 0.1, seed)
+            found = gates_of(_texts(sides.training, ModelSettings.model_validate(settings), seed), sides, seed)
+            rows.append(refused(found))
+            longest.append(next(f.value for f in found.findings if f.measure == "attack.copies_longest"))
+        shares = (_share(column) for column in zip(*rows, strict=True))
+        yield _row(name, seeds, *shares, f"{np.median(longest):.0f}, {max(longest):.0f}")
+
+
+def _texts(training: PlainNotes, settings: ModelSettings, seed: int) -> list[str]:
+    """As many tokens as were trained on."""
+    vocabulary = make_vocabulary(training, settings)
+    encoded = encode(training.texts, vocabulary)
+    model, _ = train_model(training, encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
+    notes = written(model, encoded.ids.size, seed, Drawing(64, 600))
+    return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
+
+
+def names(seeds: int) -> Iterator[str]:
+    """The own-name gate: refused by leaks in clear, and where names come by chance."""
+    yield from _table(("patients", "leaked", "other names in the notes", "refused"))
+    for patients in (1, 5, 10, 50, 100, 200, 1_000):
+        for leaked, others in ((0, 0.0), (0, 0.2), (1, 0.0), (1, 0.2), (2, 0.2), (4, 0.2)):
+            if leaked <= patients:
+                rows = [_leaks(patients, leaked, others, seed) for seed in range(seeds)]
+                yield _row(patients, leaked, f"{others:.0%} of patients", _share(rows))
+
+
+def _leaks(patients: int, leaked: int, others: float, seed: int) -> bool:
+    """Whether a release is refused: some own names in it, and anybody's names at random, the own ones too."""
+    rng = np.random.default_rng([seed, patients, leaked])
+    pools = [sorted(pool) for pool in (all_given_names(), surnames())]
+    people = [tuple(pool[rng.integers(len(pool))] for pool in pools) for _ in range(patients)]
+    index = NameIndex(people, rng, replicates=1)
+    scan = NameScan(index, {str(i): i for i in range(patients)})
+    texts = [["seen", "today"] for _ in range(patients)]
+    for i in range(patients):
+        said = [i] if i < leaked else []
+        said += [int(rng.integers(patients))] if rng.random() < others else []
+        for row in said:
+            texts[i] += [*(word.lower() for part in people[row] for word in part.split()), "and"]
+    scan.add([str(i) for i in range(patients)], texts)
+    finding = scan.findings(rng)[0]
+    return any(not gate.passed for gate in patient_gates([finding]))
+
+
+def _share(hits: Sequence[bool]) -> str:
+    low, high = clopper_pearson(sum(hits), len(hits))
+    return f"{sum(hits) / len(hits):.2f} ({low:.2f} to {high:.2f})"
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _table(heads: Sequence[str]) -> Iterator[str]:
+    yield _row(*heads)
+    yield _row(*["---"] * len(heads))
+
+
+PARTS = {"verbatim": verbatim, "honest": honest, "names": names}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    asked = parser.parse_args()
+    print(
+        f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} before the run, {date.today()}\n"
+    )
+    for part in asked.parts.split(","):
+        used = time.process_time()
+        for line in PARTS[part](asked.seeds):
+            print(line, flush=True)
+        print(f"\n{part}: {time.process_time() - used:.0f} s of processor time\n")
+
+
+if __name__ == "__main__":
+    main()

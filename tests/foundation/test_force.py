@@ -1,0 +1,182 @@
+"""`--force` replaces what the same command wrote, and nothing else: every command that has the flag is tried."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer
+
+from clinveil.cli.attack import ATTACKS
+from clinveil.cli.evaluate import EVALUATIONS
+from clinveil.cli.main import COMMANDS, main
+from clinveil.cli.prepare import PREPARATIONS
+from clinveil.cli.study import STUDIES
+from clinveil.scale.tasks import study_folder
+
+SMALL = ["--dim", "8", "--epochs", "1", "--workers", "1"]
+GROUPS = {"attack": ATTACKS, "evaluate": EVALUATIONS, "prepare": PREPARATIONS, "study": STUDIES}
+# What stands between the command's name and `--force`; OUT is the folder in question.
+NEW_FOLDER = {
+    "generate": "-o OUT --patients 3",
+    "embed": "NOTES -o OUT --dim 8 --epochs 1 --workers 1",
+    "mitigate": "VECTORS -o OUT --min-patients 1",
+    "obfuscate": "NOTES -o OUT --vectors VECTORS --min-patients 1",
+    "obfuscate --vault": "NOTES -o BESIDE --vault OUT --vectors VECTORS --min-patients 1",
+    "deidentify": "NOTES -o OUT --workers 1",
+    "synthesize": "NOTES -o OUT --model unigram --vocabulary words --min-patients 1 --count 5 --held-out 0.2",
+    "synthesize --vault": "NOTES -o BESIDE --vault OUT --model unigram --vocabulary words --held-out 0.2 --count 5",
+    "release": "NOTES -o OUT --dim 8 --epochs 1 --workers 1",
+    "prepare medtext": "NOTES -o OUT --train 20 --valid 5 --test 5 --seed 1",
+    "prepare icd9": "ADMITTED DIAGNOSES -o OUT",
+}
+ALREADY_THERE = {
+    "deidentify --vault": "NOTES -o BESIDE --vault OUT --workers 1",
+    "report": "RUN -o OUT",
+    "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
+    "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
+    "study clinicalnlp-2019": "NOTES -o OUT",
+    "attack leaveout": "NOTES -o OUT --mode exact",
+}
+MINE = {"thesis.txt": b"years of work", "data/notes.parquet": b"\0\1", "SECRET.txt": b"mine", "tasks/mine": b"x"}
+MINE |= {
+    "manifest.json": b"{}",
+    "meta.json": b"{}",
+    "vault/state.json": b"{}",
+    ".clinveil.json": b"[]",
+}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """Notes of 60 invented patients, vectors of them, and notes with admissions."""
+    folder = tmp_path_factory.mktemp("desk")
+    assert main(["generate", "-o", str(folder / "demo"), "--patients", "60", "--quiet"]) == 0
+    notes = str(folder / "demo" / "notes.parquet")
+    assert main(["embed", notes, "-o", str(folder / "vectors"), "--quiet", *SMALL]) == 0
+    (folder / "admitted.csv").write_text("id,text,subject_id,hadm_id\n1,some words,3,7\n")
+    (folder / "diagnoses.csv").write_text("subject_id,hadm_id,icd9_code\n3,7,4019\n")
+    return folder
+
+
+def line(desk, command, flags, out):
+    """The arguments of a command line."""
+    places = {"OUT": out, "BESIDE": out.parent / "beside", "NOTES": desk / "demo" / "notes.parquet"}
+    places |= {
+        "PATIENTS": desk / "demo" / "patients.parquet",
+        "CODES": desk / "demo" / "codes.csv",
+        "RUN": desk / "run",
+    }
+    places |= {"VECTORS": desk / "vectors", "ADMITTED": desk / "admitted.csv", "DIAGNOSES": desk / "diagnoses.csv"}
+    command = command.removesuffix(" --vault")
+    return [*command.split(), *(str(places.get(word, word)) for word in flags.split()), "--quiet"]
+
+
+def tree(folder):
+    """Name -> bytes of all that is in a folder."""
+    return {p.relative_to(folder).as_posix(): p.is_file() and p.read_bytes() for p in folder.rglob("*")}
+
+
+def somebodys(folder):
+    """A private folder of somebody's own files, some of them under names that ours have."""
+    for name, data in MINE.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    folder.chmod(0o700)
+    return folder
+
+
+def runs(arguments):
+    """The exit code; `report` and a few others know no `--quiet`."""
+    return main([a for a in arguments if a != "--quiet" or arguments[0] != "report"])
+
+
+def with_force():
+    """Every command that has `--force`."""
+    for name in COMMANDS:
+        for below in GROUPS.get(name, [None]):
+            module = import_module(f"clinveil.cli.{name}" + (f"_{below.replace('-', '_')}" if below else ""))
+            command = typer.main.get_command(module.app)
+            if any("--force" in getattr(option, "opts", ()) for option in command.params):
+                yield name if below is None else f"{name} {below}"
+
+
+def test_every_command_with_the_flag_is_tried():
+    tried = {command.removesuffix(" --vault") for command in NEW_FOLDER | ALREADY_THERE}
+    assert tried == set(with_force())
+
+
+@pytest.mark.parametrize("command", [*NEW_FOLDER, *ALREADY_THERE])
+@pytest.mark.parametrize("name", ["thesis", "thesis.csv"])
+def test_a_folder_of_somebody_elses_survives(desk, tmp_path, capsys, command, name):
+    if command == "report":
+        (desk / "run" / "vault").mkdir(parents=True, exist_ok=True)
+        (desk / "run" / "vault" / "record.json").write_text('{"internal": {}}')
+    out = somebodys(tmp_path / name)
+    before = tree(out)
+    force = [] if command == "deidentify --vault" else ["--force"]
+    assert runs([*line(desk, command, (NEW_FOLDER | ALREADY_THERE)[command], out), *force]) == 2
+    said = capsys.readouterr().err
+    assert tree(out) == before
+    assert name in said.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("command", NEW_FOLDER)
+def test_a_file_put_into_an_earlier_output_survives(desk, tmp_path, capsys, command):
+    out = tmp_path / "out"
+    arguments = line(desk, command, NEW_FOLDER[command], out)
+    assert runs(arguments) in (0, 4)
+    holder = next((path for path in out.iterdir() if path.is_dir()), out)
+    (holder / "mine.txt").write_text("mine")
+    before = tree(out)
+    assert runs([*arguments, "--force"]) == 2
+    assert tree(out) == before
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "did not write" in said and "mine" not in said
+    (holder / "mine.txt").unlink()
+    assert runs([*arguments, "--force"]) in (0, 4)
+
+
+@pytest.mark.parametrize("command", ["generate", "obfuscate", "deidentify", "synthesize"])
+def test_the_output_of_another_command_survives(desk, tmp_path, command):
+    out = tmp_path / "out"
+    assert main(["embed", str(desk / "demo" / "notes.parquet"), "-o", str(out), "--quiet", *SMALL]) == 0
+    before = tree(out)
+    assert runs([*line(desk, command, NEW_FOLDER[command], out), "--force"]) == 2
+    assert tree(out) == before
+
+
+@pytest.mark.parametrize("command", [command for command in NEW_FOLDER if not command.endswith("--vault")])
+@pytest.mark.parametrize("out", [".", "..", "/"])
+def test_a_place_without_a_name_of_its_own_is_refused(desk, tmp_path, monkeypatch, capsys, command, out):
+    monkeypatch.chdir(tmp_path)
+    arguments = [out if word == "." else word for word in line(desk, command, NEW_FOLDER[command], Path("."))]
+    assert runs([*arguments, "--force"]) == 2
+    assert "OUT" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_not_replaced_by_a_folder(desk, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    assert main(line(desk, "generate", "-o OUT --patients 3 --force", tmp_path / "out")) == 2
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_study_keeps_what_is_none_of_its_tasks(tmp_path):
+    out = tmp_path / "study"
+    with study_folder(out) as store:
+        (store.root / ("0" * 32)).mkdir()
+    (out / "mine.txt").write_text("mine")
+    with study_folder(out, force=True) as store:
+        assert list(store.root.iterdir()) == []
+    assert (out / "mine.txt").read_text() == "mine"
+
+
+def test_vectors_are_not_replaced_by_what_is_made_of_them(desk, tmp_path, capsys):
+    arguments = ["mitigate", str(desk / "vectors"), "-o", str(desk / "vectors"), "--min-patients", "1", "--force"]
+    before = tree(desk / "vectors")
+    assert main(arguments) == 2
+    assert "the same place" in capsys.readouterr().err
+    assert tree(desk / "vectors") == before

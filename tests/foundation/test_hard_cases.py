@@ -1,0 +1,118 @@
+"""Settings and places that once made a long run, a wrong one, or an internal error: now one line, before any work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clinveil.cli.main import main
+
+
+@pytest.fixture
+def notes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = {"id": ["1", "2"], "text": ["a b", "c d"], "größe": ["1", "2"], "raw": [b"\xff", b"x"]}
+    pq.write_table(pa.table(table), "notes.parquet")
+    return "notes.parquet"
+
+
+def refused(capsys, *arguments, code=2):
+    """The one line that is said."""
+    before = sorted(os.listdir())
+    assert main([*arguments]) == code
+    said = [line for line in capsys.readouterr().err.splitlines() if "no patient column" not in line]
+    assert len(said) == 1 and sorted(os.listdir()) == before
+    return said[0]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--mechanism", "laplace", "--unchanged", "0.999999"],
+        ["--mechanism", "laplace", "--unchanged", "1e-9"],
+        ["--mechanism", "laplace", "--epsilon", "1e-300"],
+        ["--mechanism", "laplace", "--epsilon", "1e300"],
+        ["--mechanism", "gaussian", "--sigma", "1e308"],
+        ["--mechanism", "gaussian", "--sigma", "1e-300"],
+        ["--mechanism", "gaussian", "--sigma", "nan"],
+    ],
+)
+def test_noise_beyond_use_is_refused_before_any_work(notes, capsys, flags):
+    assert flags[2] in refused(capsys, "obfuscate", notes, "-o", "out", *flags)
+
+
+@pytest.mark.parametrize(
+    "flags", [["--encoding", "utf-8\n"], ["--text", ""], ["--id", ""], ["--patient", ""], ["--max-note-bytes", "0"]]
+)
+def test_a_name_that_is_none_is_refused(notes, capsys, flags):
+    assert flags[0] in refused(capsys, "deidentify", notes, "-o", "out.parquet", *flags)
+
+
+def test_a_file_of_no_words_to_keep_is_refused(notes, capsys, tmp_path):
+    (tmp_path / "keep.txt").write_text("\n")
+    assert "keep.txt: holds no word" in refused(capsys, "release", notes, "-o", "out", "--keep-words", "keep.txt")
+
+
+@pytest.mark.parametrize(
+    ("toml", "key"),
+    [
+        ("workers = 2.0", "workers"),
+        ("workers = true", "workers"),
+        ('workers = "2"', "workers"),
+        ("workers = -1", "workers"),
+        ("spans = 1", "spans"),
+        ("miss_rate = true", "miss_rate"),
+        ('label = "x"', "label"),
+        ("keep = [1]", "keep"),
+        ("encoding = 3", "encoding"),
+        ("[text]\na = 1", "text"),
+        ("[n]\nlow = 3", "n"),
+        ("dim = 5", "dim"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_names_its_key(notes, capsys, tmp_path, toml, key):
+    (tmp_path / "c.toml").write_text(toml)
+    line = refused(capsys, "deidentify", notes, "-o", "out.parquet", "--config", "c.toml")
+    assert key.replace("_", "-") in line.replace("_", "-")
+
+
+def test_a_table_is_no_range_and_a_key_that_a_command_does_not_use_is_refused(notes, capsys, tmp_path):
+    (tmp_path / "c.toml").write_text("[n]\nlow = 3\nhigh = 14")
+    assert "n: a value" in refused(capsys, "obfuscate", notes, "-o", "out", "--config", "c.toml")
+    (tmp_path / "c.toml").write_text('keep = ["raw"]')
+    assert "keep: this command has no such setting" in refused(
+        capsys, "embed", notes, "-o", "out", "--config", "c.toml"
+    )
+
+
+def test_values_of_the_right_kind_are_taken(notes, tmp_path):
+    (tmp_path / "c.toml").write_text('workers = 1\nkeep = ["größe"]\nmiss_rate = 0\nquiet = true\npatients = "p"\n')
+    assert main(["deidentify", notes, "-o", "out.parquet", "--config", "c.toml"]) == 3  # there is no such p
+
+
+def test_a_column_of_bytes_finds_no_place_in_csv(notes, capsys):
+    line = refused(capsys, "deidentify", notes, "-o", "out.csv", "--keep", "raw", "--workers", "1", code=3)
+    assert "raw: a column of bytes" in line
+
+
+def command(*arguments, **more):
+    return subprocess.Popen([sys.executable, "-m", "clinveil", *arguments], stdout=-1, stderr=-1, **more)
+
+
+def test_output_that_the_terminal_cannot_show_is_spelt_out(notes):
+    with command("inspect", notes, env={**os.environ, "PYTHONIOENCODING": "ascii"}) as ran:
+        out, error = ran.communicate()
+    assert ran.returncode == 0 and rb"gr\xf6\xdfe" in out and b"internal" not in error
+
+
+def test_a_reader_who_stops_reading_is_no_error(notes):
+    with command("inspect", notes) as ran:
+        ran.stdout.close()
+        said = ran.stderr.read()
+    assert ran.returncode == 141
+    assert [line for line in said.splitlines() if b"no patient column" not in line] == []

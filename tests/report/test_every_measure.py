@@ -1,0 +1,155 @@
+"""Every measure that the source can produce has its own words, every field and every detail of a finding a reader."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from invented_release import record
+
+import clinveil
+from clinveil.finding import Finding
+from clinveil.report.cells import row
+from clinveil.report.edition import external_edition
+from clinveil.report.measures import catalogue, find
+from clinveil.report.render import render
+
+ROOT = Path(clinveil.__file__).parent
+ROOMS = ("attack", "utility", "study", "release", "corpus")
+NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
+NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary"}  # files, and beginnings of names
+
+LENGTHS = {"names.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
+
+
+def _constants(tree: ast.AST) -> set[str]:
+    return {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def _bound(name: str, within: ast.AST) -> set[str]:
+    """What a name stands for by the loops and comprehensions of a scope, as far as these run over constants."""
+    loops = [n for n in ast.walk(within) if isinstance(n, ast.For | ast.comprehension)]
+    return {
+        word
+        for loop in loops
+        if name in {t.id for t in ast.walk(loop.target) if isinstance(t, ast.Name)}
+        for word in _constants(loop.iter)
+        if re.fullmatch("[a-z][a-z0-9_]*", word)
+    }
+
+
+def _passed(function: str, module: ast.Module) -> set[str]:
+    """The first arguments of all calls of a function in its module."""
+    found: set[str] = set()
+    for call in (n for n in ast.walk(module) if isinstance(n, ast.Call) and n.args):
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if called == function:
+            first = call.args[0]
+            if isinstance(first, ast.Name):
+                found |= _bound(first.id, module)
+            elif isinstance(first, ast.JoinedStr):
+                found.add(str(getattr(first.values[0], "value", "")))
+            else:
+                found |= _constants(first)
+    return found
+
+
+def _formatted(module: ast.Module, path: Path) -> Iterator[tuple[str, str]]:
+    """Names that are put together: `f"attack.{name}"` for all that is passed as `name`, or else the beginning."""
+    functions = [n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)]  # outer ones before inner ones
+    within = {n: function for function in functions for n in ast.walk(function) if isinstance(n, ast.JoinedStr)}
+    for node, function in within.items():
+        start = str(getattr(node.values[0], "value", ""))
+        if not re.fullmatch(rf"({'|'.join(ROOMS)})\.[a-z0-9_]*", start):
+            continue
+        if not start.endswith("."):
+            yield start.rstrip("_"), path.name
+            continue
+        assert isinstance(node.values[1], ast.FormattedValue)
+        variable = getattr(node.values[1].value, "id", "")
+        words = _bound(variable, function) | _passed(function.name, module) | LENGTHS.get(path.name, set())
+        assert words or "Finding(" not in ast.unparse(function), f"{path.name}: nobody knows what {variable} is"
+        yield from ((start + word, path.name) for word in words if re.fullmatch("[a-z][a-z0-9_]*", word))
+
+
+def measures() -> dict[str, str]:
+    """All names of measures in the source, and a file that holds each."""
+    found: dict[str, str] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        if path.is_relative_to(ROOT / "report") or "Finding(" not in path.read_text(encoding="utf-8"):
+            continue
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        found |= {name: path.name for name in _constants(module) if NAME.fullmatch(name)}
+        found |= dict(_formatted(module, path))
+    return {name: where for name, where in found.items() if name not in NO_MEASURES}
+
+
+MEASURES = measures()
+
+
+def test_the_scan_finds_names_of_every_kind():
+    assert len(MEASURES) >= 70
+    assert {"attack.names", "attack.own", "attack.pdtp_gap", "attack.name_to_name", "attack.find_names"} <= set(
+        MEASURES
+    )
+    assert {"study.pronoun_switch", "corpus.null", "utility.bits_per_character", "attack.six_grams"} <= set(MEASURES)
+
+
+@pytest.mark.parametrize("name", sorted(MEASURES))
+def test_every_measure_has_words_of_its_own(name):
+    entry, text = find(name)
+    assert entry in catalogue(), f"{name} of {MEASURES[name]} has no entry in measures.toml"
+    assert entry == name or entry not in ROOMS or name[len(entry) + 1 :] in text.rows, f"{name} has no words of its own"
+
+
+FULL = Finding(
+    "attack.names", 0.2345, 4321, "lower", 0.2222, 0.2468, 0.1357, 0.9753, "Paper Z, Table 9", {"curious_key": 0.4242},
+    unit="oddments", count=1013, p=0.0321, p_is="tested by Q", method="interval by R", chance_is="guessed by S",
+    control_is="planted by T", control_kind="positive", question="What did U ask?",
+)  # fmt: skip
+SHOWN = (
+    "23.4", "4,321", "22.2", "24.7", "13.6", "97.5", "Paper Z, Table 9", "oddments", "1,013", "0.032", "tested by Q",
+    "interval by R", "guessed by S", "planted by T", "positive", "What did U ask?", "lower is safer", "curious key",
+    "0.424",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SHOWN)
+def test_the_page_shows_every_field(words):
+    assert words in render(replace(record(), findings=(FULL,)))
+
+
+def test_the_terminal_shows_every_field(capsys, monkeypatch):
+    from clinveil.cli.findings import say_findings
+
+    monkeypatch.setenv("COLUMNS", "400")
+    say_findings("x", [FULL], seed=1, json_out=None, title="t")
+    said = capsys.readouterr().out
+    shown = ("0.2345", "0.2222-0.2468", "0.1357", "0.9753", "4,321", "0.0321", "tested by Q", "interval by R")
+    shown += ("guessed by S", "positive control: planted by T", "What did U ask?", "names")
+    assert [words for words in shown if words not in said] == []
+
+
+KEYS = st.from_regex(r"[a-z]{3,8}(_[a-z]{2,5})?", fullmatch=True).filter(lambda k: k not in Finding.__slots__)
+
+
+@given(st.dictionaries(KEYS, st.integers(10**6, 10**9), min_size=1, max_size=6))
+def test_every_detail_has_a_reader_inside_and_no_unknown_one_outside(detail):
+    finding = replace(FULL, detail=detail)
+    shown = row(finding, "internal")
+    read = {number.value for number in (*shown.beside.values(), *shown.more.values())}
+    words = " ".join((*shown.variants, *shown.remarks.values()))
+    assert all(value in read or str(value) in words for value in detail.values())
+    assert row(finding, "external").more == {}
+
+
+def test_more_figures_stay_inside():
+    held = replace(record(), findings=(FULL,))
+    assert "More figures" in render(held)
+    assert "More figures" not in render(external_edition(held, []))
