@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Collection
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -258,25 +258,21 @@ def _read_toml(model: type[Settings], config: Path, without: Collection[str]) ->
         if key in without:
             raise UsageError(f"{key}: this command has no such setting", where=config.name, remedy="take it out")
         field = model.model_fields.get(key)
-        if field is not None and not any(_fits(value, kind) for kind in _kinds(field.annotation)):
+        if field is not None and not _fits(value, field.annotation):
             raise UsageError(f"{key}: a value of the wrong kind", where=config.name, remedy="see --help for it")
     return values
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """The kinds that a field takes in a file: the parts of a union, each without its own arguments."""
-    if get_origin(annotation) in (Union, UnionType):
-        return tuple(kind for part in get_args(annotation) for kind in _kinds(part))
-    return (get_origin(annotation) or annotation,)
-
-
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a TOML value is of a kind: a truth value is no number, a fraction no count, a table nothing."""
-    if kind is tuple:
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    """Whether a TOML value is of a field's kind: a truth value is no number, a fraction no count, a table nothing."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        return isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
     if kind is NeighbourRange:
         return type(value) in (int, str)
-    if kind in (int, bool):
+    if kind in (int, bool, NoneType):
         return type(value) is kind
     return type(value) in (int, float) if kind is float else isinstance(value, str)
 

@@ -37,12 +37,11 @@ def test_it_is_private_and_holds_no_pickle(tmp_path):
             np.load(file, allow_pickle=False)
 
 
-def test_a_taken_place_is_refused_unless_forced(tmp_path):
+def test_a_taken_place_is_refused(tmp_path):
     save_channel(circle(), tmp_path / "channel")
     with pytest.raises(UsageError):
-        save_channel(circle(), tmp_path / "channel")
-    save_channel(circle(low=2, high=4), tmp_path / "channel", force=True)
-    assert load_channel(tmp_path / "channel").parameters["low"] == 2
+        save_channel(circle(low=2, high=4), tmp_path / "channel")
+    assert load_channel(tmp_path / "channel").parameters == circle().parameters
 
 
 def test_the_digest_names_every_part():

@@ -132,8 +132,8 @@ def test_columns_are_the_notes_own_and_the_new_one(mimic):
 
 def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
     assert main(["prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"]) == 0
-    (made,) = (mimic / "folder").iterdir()
-    assert made.name == "notes.csv"
+    made, marker = sorted((mimic / "folder").iterdir(), key=lambda path: path.name == ".clinveil.json")
+    assert (made.name, marker.name) == ("notes.csv", ".clinveil.json")
     assert made.stat().st_mode & 0o077 == 0
 
 

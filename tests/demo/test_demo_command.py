@@ -28,6 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_four_files_are_private(made: Path):
     assert sorted(path.name for path in made.iterdir()) == [
+        ".clinveil.json",
         "codes.csv",
         "notes.parquet",
         "patients.parquet",

@@ -354,8 +354,10 @@ def test_null_and_empty_texts_are_accounted_for(tmp_path, capsys):
     extra = pa.table({"note_id": ["e", "x"], "patient_id": ["a", "b"], "text": ["", None]}, schema=table.schema)
     pq.write_table(pa.concat_tables([table, extra]), tmp_path / "n.parquet")
     assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST]) == 0
-    accounting = json.loads((tmp_path / "out/release/manifest.json").read_text())["accounting"]
-    assert accounting == {"read": table.num_rows + 2, "written": table.num_rows + 1, "skipped": {"null text": 1}}
+    inside = json.loads((tmp_path / "out/vault/manifest.json").read_text())["accounting"]
+    assert inside == {"read": table.num_rows + 2, "written": table.num_rows + 1, "skipped": {"null text": 1}}
+    outside = json.loads((tmp_path / "out/release/manifest.json").read_text())["accounting"]
+    assert outside == {"read": None, "written": table.num_rows + 1, "skipped": {"null text": "<11"}}
 
 
 def test_too_many_null_texts_fail_the_gate(tmp_path):

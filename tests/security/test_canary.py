@@ -99,7 +99,7 @@ NOTES, FAST = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"
 def _good() -> list[list[str]]:
     """Commands that end well."""
     notes, fast = NOTES, FAST
-    nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4", "--draws", "100"]
+    nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4"]
     study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--no-baselines"]
     model = ["--size", "tiny", "--vocabulary", "words", "--width", "16", "--epochs", "1", "--lanes", "64"]
     wrote = ["--count", "20", "--longest", "200"]

@@ -86,7 +86,7 @@ def test_the_table_says_how_large_the_vocabulary_is_and_what_it_does_not_know(fi
     assert said.count(f"{found[0]['detail']['unknown_share']:.1%} unknown") == 2
     assert found[0]["detail"]["unknown_share"] > 0
     assert "bits per character code: unknown words cost their spelling too" in said
-    assert "bootstrap over patients" in said
+    assert "jackknife over patients" in said
     assert {one["n"] for one in found} == {8}
 
 

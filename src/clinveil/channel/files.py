@@ -19,9 +19,9 @@ SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
 
 
-def save_channel(channel: Channel, path: Path, *, force: bool = False) -> None:
-    """Write a channel, whole or not at all; it is as secret as the vectors."""
-    with whole(path, force=force) as folder:
+def save_channel(channel: Channel, path: Path) -> None:
+    """Write a channel, whole or not at all; it is as secret as the vectors. Raises UsageError where something lies."""
+    with whole(path) as folder:
         private_folder(folder)
         table = pa.table({"word": pa.array(channel.words, pa.string())})
         feather.write_feather(table, folder / "words.arrow", compression="zstd")
