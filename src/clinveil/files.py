@@ -154,13 +154,13 @@ def _same(one: Path, other: Path) -> bool:
 def locked(path: Path, of: Path | None = None) -> Iterator[None]:
     """Hold a lock file for as long as the block runs, against other processes; it is removed at the end.
 
-    Raises UsageError, which names the place `of` (the lock's folder), where another run holds it or where the disk
-    knows no locks.
+    Raises UsageError, which names the place `of` (the lock's folder), where another run holds it, where the disk knows
+    no locks, and for a lock file that is a link or holds anything: it is somebody else's.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     place = (of or path.parent).absolute().name
     busy = UsageError("another run is at work here", where=place, remedy="wait for it to end")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = _open_lock(path, place)
     try:
         _flock(descriptor, busy)
         # The run before may have removed the file between our opening it and our lock on it.
@@ -173,6 +173,21 @@ def locked(path: Path, of: Path | None = None) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # or a forked worker would hold on to it
     finally:
         os.close(descriptor)
+
+
+def _open_lock(path: Path, place: str) -> int:
+    foreign = UsageError(f"holds a {path.name} that clinveil did not write", where=place, remedy="move it away")
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError:
+        if path.is_symlink() or path.exists():
+            raise foreign from None
+        raise
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and not found.st_size:
+        return descriptor
+    os.close(descriptor)
+    raise foreign
 
 
 def _flock(descriptor: int, busy: UsageError) -> None:

@@ -49,7 +49,8 @@ class Finding:
 
     Raises:
         InputError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, an interval
-            upside down, or a detail that has a field of its own.
+            upside down, a negative n, a count outside 0 to n, a field of the wrong type, or a detail that has a field
+            of its own.
     """
 
     measure: str
@@ -74,6 +75,7 @@ class Finding:
     question: str = ""
 
     def __post_init__(self) -> None:
+        self._refuse_other_types()
         if "." not in self.measure:
             raise InputError(f"a measure is named room.name, not {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
@@ -82,17 +84,26 @@ class Finding:
         for name, kind in _NUMBERS.items():  # NumPy scalars too become Python's own
             number = getattr(self, name)
             if number is not None:
-                object.__setattr__(self, name, kind(number))
+                object.__setattr__(self, name, _number(number, kind, f"{self.measure}: {name}"))
         numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
         numbers += [v for v in self.detail.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
             raise InputError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
+        if not 0 <= (self.count or 0) <= self.n:
+            raise InputError(f"{self.measure}: n is 0 or more, and a count lies between 0 and n")
         if self.p is not None and not 0 <= self.p <= 1:
             raise InputError(f"{self.measure}: a P value lies between 0 and 1")
         if self.value is None and "why" not in self.detail:
             raise InputError(f"{self.measure}: a null value needs detail['why']")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise InputError(f"{self.measure}: the interval is upside down")
+
+    def _refuse_other_types(self) -> None:
+        """Raise InputError for labels that are no strings or not among the known ones, and for n without a number."""
+        fits = all(isinstance(getattr(self, name), str) for name in _LABELS)
+        fits &= self.better in (None, "lower", "higher") and self.control_kind in (None, "negative", "positive")
+        if not fits or self.n is None or not isinstance(self.detail, Mapping):
+            raise InputError("a finding has a field of the wrong type")
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary."""
@@ -102,8 +113,10 @@ class Finding:
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
         """The finding of a dictionary made by `as_dict`, or by a version that kept the typed fields in its detail.
 
-        Raises TypeError for unknown keys.
+        Raises TypeError for unknown keys, and for what is no dictionary; InputError for values that do not fit.
         """
+        if not isinstance(data, Mapping) or not isinstance(data.get("detail", {}), Mapping):
+            raise TypeError("a finding and its detail are dictionaries")
         detail = data.get("detail", {})
         rest = {k: v for k, v in detail.items() if k not in _LIFT}
         given = {k: v for k, v in data.items() if k not in _TYPED or v not in (None, "")}
@@ -112,6 +125,7 @@ class Finding:
 
 _ORDER = ("measure", "value", "low", "high", "n", "chance", "control", "better", "source")
 _TYPED = ("unit", "count", "p", "p_is", "method", "chance_is", "control_is", "control_kind", "question")
+_LABELS = ("measure", "source", "unit", "p_is", "method", "chance_is", "control_is", "question")
 _NUMBERS: Mapping[str, type[float] | type[int]] = {
     **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
     **dict.fromkeys(("n", "count"), int),
@@ -133,6 +147,17 @@ _LIFT = {
 def _lifted(detail: Mapping[str, Any]) -> dict[str, Any]:
     """The typed fields that a finding of an older file has in its detail."""
     return {name: detail[key] for key, (name, kind) in _LIFT.items() if isinstance(detail.get(key), kind)}
+
+
+def _number(value: Any, kind: type[float] | type[int], name: str) -> float | int:
+    """A NumPy scalar or a number as Python's own; InputError for what would change by that."""
+    try:
+        plain = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is no number, or none of its kind") from None
+    if plain != value and not math.isnan(plain):
+        raise InputError(f"{name} is no number, or none of its kind")
+    return plain
 
 
 def _plain(value: Any) -> float | int | str | bool | None:
@@ -184,11 +209,13 @@ def read_findings(path: Path) -> list[Finding]:
     """The findings of a file. Raises InputError if the file is not a findings document."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["schema"] != SCHEMA:
-            raise InputError(f"its schema is not {SCHEMA}", where=path.name)
-        return [Finding.from_dict(item) for item in data["findings"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        known = data["schema"] == SCHEMA
+        findings = [Finding.from_dict(item) for item in data["findings"]] if known else []
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, InputError):
         raise InputError("not a findings file", where=path.name, remedy="make it with --json") from None
+    if not known:
+        raise InputError(f"its schema is not {SCHEMA}", where=path.name)
+    return findings
 
 
 __all__ = ["SCHEMA", "Better", "ControlKind", "Finding", "Measure", "document", "read_findings", "write_findings"]

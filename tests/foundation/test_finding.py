@@ -48,6 +48,20 @@ def test_stdout(capsys):
         {"value": 0.5, "p": 1.5},
         {"value": 0.5, "p": -0.1},
         {"value": 0.5, "p": math.nan},
+        {"value": 10**400},
+        {"value": "0.5"},
+        {"value": 0.5, "n": None},
+        {"value": 0.5, "n": -1},
+        {"value": 0.5, "n": 2.7},
+        {"value": 0.5, "n": math.inf},
+        {"value": 0.5, "count": 2},
+        {"value": 0.5, "count": -1},
+        {"value": 0.5, "unit": 5},
+        {"value": 0.5, "source": None},
+        {"value": 0.5, "better": "zzz"},
+        {"value": 0.5, "control_kind": "zzz"},
+        {"value": 0.5, "measure": 5},
+        {"value": 0.5, "detail": None},
         *({"value": 0.5, "detail": {key: "x"}} for key in FIELDS),
     ],
 )
@@ -86,3 +100,25 @@ def test_a_file_that_is_no_findings_file(tmp_path):
         path.write_text(text)
         with pytest.raises(InputError):
             read_findings(path)
+
+
+HOSTILE = [
+    "[1]",
+    '"a"',
+    "null",
+    *(f'{{"measure": "a.b", "value": 0.5, "n": 1, "detail": {detail}}}' for detail in ("null", '"x"', "[1]")),
+    *(f'{{"measure": "a.b", "value": 0.5, "n": {n}}}' for n in ("null", "Infinity", "-1", "2.7", '"1"')),
+    f'{{"measure": "a.b", "value": 1{"0" * 400}, "n": 1}}',
+    '{"measure": "a.b", "value": 0.5, "n": 1, "count": 2}',
+    '{"measure": "a.b", "value": 0.5, "n": 1, "unit": 5}',
+    '{"measure": "a.b", "value": 0.5, "n": 1, "better": "zzz"}',
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("finding", HOSTILE, ids=lambda text: text[:60])
+def test_a_hostile_file_is_no_findings_file(tmp_path, finding):
+    path = tmp_path / "f.json"
+    path.write_text(f'{{"schema": "{SCHEMA}", "findings": [{finding}]}}')
+    with pytest.raises(InputError, match="f.json: not a findings file"):
+        read_findings(path)

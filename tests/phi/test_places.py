@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clinveil.phi import places as places_module
 from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
 from clinveil.phi.catalogue import detectors
 from clinveil.phi.detector import RuleDetector
@@ -162,3 +163,68 @@ def test_a_pattern_that_is_new_is_found_in_a_note_that_was_read_before():
     view = NoteView("the quokka and the numbat")
     assert list(places(re.compile("numbat")).matches(view))
     assert [m.span() for m in places(re.compile("quokk[a]")).matches(view)] == [(4, 10)]
+
+
+FULL_OF_SPOTS = ["@", "a@", "a.b@", "Dr ", "Dr. ", "Jan 1", "1/", "http://", "12-", "of Dr St. "]
+
+
+@pytest.mark.parametrize("pattern", RULES)
+def test_a_text_full_of_spots_is_not_read_again_for_each_of_them(pattern, monkeypatch):
+    looked, tried_on = [], []
+    length, merged = places_module._length, places_module._merged
+
+    def counted_length(*read):
+        looked.append(length(*read))
+        return looked[-1]
+
+    def counted_merged(stretches):
+        for start, end in merged(stretches):
+            tried_on.append(end - start)
+            yield start, end
+
+    monkeypatch.setattr(places_module, "_length", counted_length)
+    monkeypatch.setattr(places_module, "_merged", counted_merged)
+    for one in FULL_OF_SPOTS:
+        text = one * (3000 // len(one))
+        assert tried(pattern, text) == everywhere(pattern, text)
+        assert sum(looked) <= 2 * len(text), one
+        assert sum(tried_on) <= len(text), one
+        looked.clear()
+        tried_on.clear()
+
+
+def test_no_place_is_tried_twice():
+    class Counted:
+        def __init__(self):
+            self.starts = []
+
+        def match(self, text, start):
+            self.starts.append(start)
+
+    counted = Counted()
+    spots = [(at, at, at, at + 1) for at in range(2, 50)]
+    assert list(places_module._from_starts(counted, "x" * 60, spots, 2)) == []
+    assert counted.starts == list(range(50))
+
+
+@pytest.fixture
+def new_process(monkeypatch):
+    """No pattern is known and no word has been read; the words that are looked through are listed."""
+    looked_through = []
+
+    class Listing(places_module._Words):
+        def _strings_of(self, word):
+            looked_through.append(word)
+            return super()._strings_of(word)
+
+    monkeypatch.setattr(places_module, "_words", Listing())
+    places.cache_clear()
+    yield looked_through
+    places.cache_clear()
+
+
+def test_a_word_of_the_first_note_is_looked_through_once(new_process):
+    rooms, note = detectors(), NoteView(f"{'quokka' * 50} of Mercy")
+    for detector in rooms:
+        list(detector.find(note))
+    assert sorted(new_process) == sorted(["quokka" * 50, "of", "Mercy"])

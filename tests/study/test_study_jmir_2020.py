@@ -90,7 +90,7 @@ def test_p_values_are_adjusted_over_models_and_the_best_is_paid_for(finished):
 def test_the_folder_is_secret_and_holds_what_was_promised(finished):
     out, results, _ = finished
     assert {path.name for path in out.iterdir()} == {
-        *("SECRET.txt", "lock", "tasks", "tables.md", "findings.json", "study.html", "figures"),
+        *("SECRET.txt", "tasks", "tables.md", "findings.json", "study.html", "figures"),
     }
     for path in [out, *out.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path

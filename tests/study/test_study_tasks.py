@@ -131,6 +131,22 @@ def test_one_run_at_a_time_and_the_folder_says_that_it_is_secret(tmp_path):
         assert not store.done(Square(1, tmp_path))
 
 
+@pytest.mark.parametrize("link", [True, False], ids=["link", "file"])
+@pytest.mark.parametrize("force", [True, False], ids=["force", "goes on"])
+def test_a_lock_of_somebody_else_is_refused_and_left_alone(tmp_path, link, force):
+    out, theirs = tmp_path / "out", tmp_path / "precious"
+    out.mkdir(mode=0o700)
+    if link:
+        (out / "lock").symlink_to("../precious")
+    else:
+        theirs = out / "lock"
+    theirs.write_text("mine")
+    with pytest.raises(UsageError, match="out: holds a lock"), study_folder(out, force=force):
+        pass
+    assert theirs.read_text() == "mine"
+    assert [path.name for path in out.iterdir()] == ["lock"]
+
+
 SLEEPER = """
 import sys, time
 from dataclasses import dataclass

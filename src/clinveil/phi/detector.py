@@ -72,6 +72,10 @@ class RuleDetector:
     name: str
     rules: tuple[Rule, ...]
 
+    def __post_init__(self) -> None:
+        for rule in self.rules:  # each pattern that is new later would have all words looked through again
+            places(rule.pattern)
+
     @property
     def labels(self) -> frozenset[str]:
         """The labels of its rules."""

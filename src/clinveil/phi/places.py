@@ -34,7 +34,7 @@ class _Words(dict[str, tuple[tuple[int, int, int], ...]]):
     """Word -> (number of a pattern, first and last place in the word) of the strings that it holds.
 
     One table for all patterns of all detectors, so that each word of a note is looked up once. It is emptied when it
-    gets large, or when a pattern is added.
+    gets large, or when a pattern is added: detectors add all of theirs before a note is read.
     """
 
     def __init__(self) -> None:
@@ -174,12 +174,21 @@ class _Stretch(NamedTuple):
     most_ahead: int
     reads_on: int
 
-    def around(self, text: str, backwards: str, spot: Spot) -> tuple[int, int]:
-        """The place in the text that holds every match with this spot, and all that it reads."""
-        _, _, start, end = spot
-        back = min(self.most_behind, _length(self.behind, backwards, len(text) - start))
-        on = min(self.most_ahead, _length(self.ahead, text, end))
-        return start - back, min(len(text), end + on + self.reads_on)
+    def around(self, text: str, backwards: str, spots: Iterable[Spot]) -> Iterator[tuple[int, int]]:
+        """The places in the text that hold every match with such a spot, and all that it reads.
+
+        The spots are those of one pattern, from left to right: they do not overlap. What was read for one of them is
+        not read again for the next, or a text full of them would take the square of its length.
+        """
+        begun = read = 0  # from `begun` to `read` stand characters that a match can have before its spot
+        ahead = -1
+        for _, _, start, end in spots:
+            back = _length(self.behind, backwards, len(text) - start, len(text) - read)
+            begun, read = (begun if back == start - read else start - back), start
+            if ahead < end:
+                ahead = end + _length(self.ahead, text, end, len(text))
+            on = min(self.most_ahead, ahead - end)
+            yield max(begun, start - self.most_behind), min(len(text), end + on + self.reads_on)
 
 
 @cache
@@ -187,8 +196,8 @@ def _run_of(chars: int) -> re.Pattern[str]:
     return re.compile(Reach(chars, 0, MANY).source())
 
 
-def _length(run: re.Pattern[str], text: str, start: int) -> int:
-    match = run.match(text, start)
+def _length(run: re.Pattern[str], text: str, start: int, end: int) -> int:
+    match = run.match(text, start, end)
     return match.end() - start if match else 0
 
 
@@ -197,17 +206,18 @@ def _from_starts(pattern: re.Pattern[str], text: str, spots: Iterable[Spot], lea
     done = 0
     for first, last, _, _ in sorted(spots):
         for start in range(max(first - lead, done), last + 1):
-            if start >= done and (match := pattern.match(text, start)):
-                done = match.end()
-                yield match
+            if start >= done:
+                match = pattern.match(text, start)
+                done = match.end() if match else start + 1
+                if match:
+                    yield match
 
 
 def _in_stretches(
     pattern: re.Pattern[str], note: NoteView, spots: Iterable[Spot], stretch: _Stretch
 ) -> Iterator[re.Match[str]]:
     """Matches about a spot: stretches that touch are one, so that none is cut."""
-    around = sorted(stretch.around(note.plain, note.backwards, spot) for spot in spots)
-    for start, end in _merged(around):
+    for start, end in _merged(stretch.around(note.plain, note.backwards, sorted(spots))):
         yield from pattern.finditer(note.plain, start, end)
 
 

@@ -6,7 +6,6 @@ removed and the task starts over. So the same command run again goes on where th
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clinveil.errors import InputError, UsageError
-from clinveil.files import private_folder, private_text, remove
+from clinveil.files import locked, private_folder, private_text, remove
 from clinveil.outputs import refuse_more
 from clinveil.scale.local import Map
 
@@ -138,17 +137,9 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
     """
     if out.exists() and not _a_study(out):
         raise UsageError("is there already and is no study's", where=out.name, remedy="name another place")
-    private_folder(out)
-    if not (out / MARK).exists():
-        private_text(out / MARK, secret)
-    with (out / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(
-                "another run is at work in it", where=out.absolute().name, remedy="wait for it to end"
-            ) from None
-        (out / "lock").chmod(0o600)
+    with locked(private_folder(out) / "lock"):
+        if not (out / MARK).exists():
+            private_text(out / MARK, secret)
         if force:
             _refuse_no_tasks(out)
             remove(out / "tasks")
