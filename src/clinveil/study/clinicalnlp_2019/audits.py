@@ -40,7 +40,7 @@ class Looked:
     def identity(self) -> Mapping[str, Any]:
         """Corpus and model."""
         member = name_of(self.member) if self.member else ""
-        return {"corpus": name_of(self.corpus), "member": member, "seed": self.seed, "version": 3}
+        return {"corpus": name_of(self.corpus), "member": member, "seed": self.seed, "version": 4}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """All findings; the real notes are the positive control: a generator that copies."""

@@ -189,7 +189,7 @@ class Predicted:
 
     def identity(self) -> Mapping[str, Any]:
         """Corpus and model."""
-        return {"corpus": name_of(self.corpus), "member": name_of(self.member) if self.member else "", "version": 3}
+        return {"corpus": name_of(self.corpus), "member": name_of(self.member) if self.member else "", "version": 4}
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Of the model itself (a unigram's for the unigram), and of n-grams of the corpus."""
