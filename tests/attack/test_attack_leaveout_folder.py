@@ -96,9 +96,11 @@ def test_what_adds_goes_on_and_what_takes_away_does_not(tmp_path):
 def test_force_begins_anew(tmp_path):
     out = tmp_path / "out"
     finish(out, given())
-    (out / "units-pretrained-model.csv").write_text("old\n")
+    (out / "units-word-vectors-text.csv").write_text("old\n")
+    (out / "units-mine-model.csv").write_text("mine\n")
     with audit_folder(out, given(seed=2), force=True) as store:
-        assert not (out / "findings.json").exists() and not list(out.glob("units-*.csv"))
+        assert not (out / "findings.json").exists()
+        assert [path.name for path in out.glob("units-*.csv")] == ["units-mine-model.csv"]
         assert list(store.root.iterdir()) == []
     finish(out, given(seed=2))
 

@@ -120,5 +120,5 @@ HOSTILE = [
 def test_a_hostile_file_is_no_findings_file(tmp_path, finding):
     path = tmp_path / "f.json"
     path.write_text(f'{{"schema": "{SCHEMA}", "findings": [{finding}]}}')
-    with pytest.raises(InputError, match="f.json: not a findings file"):
+    with pytest.raises(InputError, match="not a findings file"):
         read_findings(path)

@@ -147,6 +147,16 @@ def test_a_lock_of_somebody_else_is_refused_and_left_alone(tmp_path, link, force
     assert [path.name for path in out.iterdir()] == ["lock"]
 
 
+def test_what_somebody_put_into_a_task_is_kept(tmp_path):
+    with study_folder(tmp_path / "out") as store:
+        perform(store, Square(1, tmp_path))
+    mine = store.folder(Square(1, tmp_path)) / "mine.txt"
+    mine.write_text("mine")
+    with pytest.raises(UsageError, match="did not write"), study_folder(tmp_path / "out", force=True):
+        pass
+    assert mine.read_text() == "mine" and store.done(Square(1, tmp_path))
+
+
 SLEEPER = """
 import sys, time
 from dataclasses import dataclass

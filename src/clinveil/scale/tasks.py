@@ -1,7 +1,7 @@
 """Tasks of a study: named by the hash of all that they depend on, done once, and taken up again after a kill.
 
-A task's folder holds what it made, `result.json` and, written last, `done`. A folder without `done` was cut off: it is
-removed and the task starts over. So the same command run again goes on where the last one stopped.
+A task's folder holds what it made, `result.json` and, written last, `done`, which lists them. A folder without `done`
+was cut off: it is removed and the task starts over. So the same command run again goes on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from clinveil.errors import InputError, UsageError
 from clinveil.files import locked, private_folder, private_text, remove
-from clinveil.outputs import refuse_more
+from clinveil.outputs import files_in, refuse_more
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]
@@ -91,7 +91,7 @@ def perform(store: Store, work: Work) -> str:
     with threadpool_limits(1):
         result = work(private_folder(folder), store)
     private_text(folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False))
-    private_text(folder / "done", "")
+    private_text(folder / "done", json.dumps(sorted(files_in(folder))))
     return name_of(work)
 
 
@@ -118,9 +118,18 @@ def _says_so(mark: Path) -> bool:
 
 
 def _refuse_no_tasks(out: Path) -> None:
-    """Raise UsageError for anything between the tasks that no task is."""
+    """Raise UsageError for anything between the tasks that no task is, and in a finished one that it did not make."""
     names = {item.name for item in (out / "tasks").iterdir()} if (out / "tasks").is_dir() else set()
     refuse_more(out, names, filter(re.compile("[0-9a-f]{32}").fullmatch, names))
+    for done in (out / "tasks").glob("*/done"):
+        refuse_more(done.parent, files_in(done.parent), {"done", *_listed(done)})
+
+
+def _listed(done: Path) -> list[str]:
+    try:
+        return [str(name) for name in json.loads(done.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return []
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Store, study_folder
 
 FINDINGS, RUN = "findings.json", "run.json"
+_TABLES = [f"units-{arm}-{what}.csv" for arm in ("random", "pretrained", "word-vectors") for what in ("model", "text")]
 ADDED = ("pretrain", "init_vectors", "from_text", "reseeds", "seeds")  # more of these adds to what is there
 SECRET = """SECRET: all of this folder. It must not leave.
 
@@ -68,8 +69,8 @@ def audit_folder(out: Path, given: Given, *, force: bool = False) -> Iterator[St
     """
     with study_folder(out, force=force, secret=SECRET) as store:
         if force:
-            for path in (out / FINDINGS, out / RUN, *out.glob("units-*-model.csv"), *out.glob("units-*-text.csv")):
-                remove(path)
+            for name in (FINDINGS, RUN, *_TABLES):
+                remove(out / name)
         elif (out / FINDINGS).exists():
             _refuse_other(out, given)
         if not (out / RUN).exists():
