@@ -233,7 +233,7 @@ def test_command(tmp_path, capsys, sides):
     gap = next(f for f in said if f["measure"] == "attack.copies_of_patients" and f["detail"]["span"] == 50)
     assert f"{gap['value']:.4f}" in of_patients and f"{gap['low']:.4f}-{gap['high']:.4f}  0.0000" in of_patients
     matched = next(f for f in said if f["measure"] == "attack.copies_matched" and f["detail"]["span"] == 50)
-    assert "Korn-Graubard" in matched["method"] or "Clopper-Pearson" in matched["method"]
+    assert matched["method"] == "Korn-Graubard by synthetic notes, 95 %"
     assert matched["control_is"].startswith("held-out patients") and matched["control_kind"] == "negative"
     assert main([*arguments, "--span", "1"]) == 2
     assert main([*arguments[:-3], str(tmp_path / "training.csv")]) == 3

@@ -186,3 +186,15 @@ def test_what_was_not_looked_for_has_no_gate():
 
 def test_a_public_seed_closes_its_gate():
     assert failed([seed_gate(Key.from_seed(1))]) == {"no test seed"}
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "ewer than 11"), (5, "ewer than 11"), (10, "ewer than 11"), (80, "80")])
+def test_no_sentence_of_a_gate_holds_a_small_count_of_the_feed(n, said):
+    """The external report, which hides small counts, prints these sentences as they are."""
+    detail = {"in_feed": n, "in_release": n, "alone": 0, "expected": 0.0}
+    found = [
+        Finding(f"attack.own_{kind}", 0.0, n, count=0, unit="patients", detail=detail) for kind in ("name", "phone")
+    ]
+    sentences = [f"{gate.meaning} {gate.power}" for gate in patient_gates(found)]
+    assert sum(said in sentence for sentence in sentences) == 2
+    assert n >= 11 or not any(f"mong {n} " in one or one.startswith(f"{n} ") for one in sentences)

@@ -89,8 +89,9 @@ def test_copies_fail_where_half_of_every_note_is_stock():
     sides = split_sides(notes_of(rows), 0.1, 1)
     floor = Floor.of(sides.training, 1)
     found = looked([floor.apply(text) for text in sides.training.texts], sides=sides, min_patients=1, span=50)
-    assert failed(found) == ["no note copied whole"]
-    assert found.gates[2].power.startswith("No power")  # nobody has 50 words in a row that are no stock
+    assert failed(found) == ["no long copies", "no note copied whole"]
+    assert found.gates[2].power.startswith("By the rule of one patient none")  # nobody has 50 of their own in a row
+    assert "Refused for 10 words in a row" in found.gates[2].meaning
     assert found.gates[3].power.startswith("Refuses with 95 % from 1 patient copied whole on")
 
 
@@ -123,6 +124,64 @@ def test_copies_by_chance_are_allowed_for_and_only_those():
     assert failed(few) == ["no long copies", "no note copied whole"]
     assert 3 < few.gates[2].threshold < 30 and "Fisher" in few.gates[2].meaning
     assert f"from {few.gates[2].threshold + 1} patients" in few.gates[2].power
+
+
+VOCABULARY = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeio" for c in "nrs"]
+COPY_GATES = ["no long copies", "no note copied whole"]
+
+
+def people(patients, words, seed, numbers=0):
+    """One note a patient, of so many words of 60, and numbers."""
+    rng = np.random.default_rng(seed)
+    drawn = ([*rng.choice(VOCABULARY, words), *map(str, rng.integers(10, 999, numbers))] for _ in range(patients))
+    return [" ".join(one) for one in drawn]
+
+
+def sides_of(training, held_out):
+    named = ((texts, [f"{side}{i}" for i in range(len(texts))]) for side, texts in (("t", training), ("h", held_out)))
+    return Sides(*(plain(*one) for one in named))
+
+
+def outcomes(texts, training, held_out):
+    found = looked(texts, sides=sides_of(training, held_out), span=50, min_patients=1)
+    assert [gate.name for gate in found.gates[2:]] == COPY_GATES
+    return [gate.outcome for gate in found.gates[2:]]
+
+
+def test_short_notes_that_are_all_training_notes_are_refused():
+    training, held_out = people(90, 14, 1), people(10, 14, 2)
+    assert outcomes(training[:78] * 5, training, held_out) == ["failed", "failed"]
+    assert outcomes(people(400, 14, 3), training, held_out) == ["passed", "passed"]
+    assert outcomes([*training[:20], *held_out[:3]] * 9, training, held_out) == ["passed", "passed"]
+
+
+def test_one_note_of_few_words_and_many_numbers_is_refused():
+    training, held_out = people(60, 19, 1, numbers=60), people(7, 19, 2, numbers=60)
+    made = people(60, 19, 3, numbers=60)
+    assert outcomes([*made, training[3]], training, held_out) == ["passed", "failed"]
+    assert outcomes(made, training, held_out) == ["passed", "passed"]
+
+
+def test_notes_in_two_parts_are_refused():
+    training, held_out = people(60, 80, 1), people(7, 80, 2)
+    parts = [" ".join(part) for text in training for part in (text.split()[:49], text.split()[49:])]
+    assert outcomes(parts, training, held_out) == ["failed", "passed"]
+
+
+def test_one_copied_held_out_note_does_not_excuse_forty():
+    training, held_out = people(60, 80, 1), people(7, 80, 2)
+    assert outcomes([*training[:40], held_out[0]], training, held_out) == ["failed", "failed"]
+    assert outcomes([*people(60, 80, 3), training[0], held_out[0]], training, held_out) == ["passed", "passed"]
+
+
+def test_where_neither_gate_could_see_a_copy_nothing_leaves():
+    training, held_out = people(12, 4, 1), people(3, 4, 2)
+    made = [" ".join(reversed(text.split())) for text in training]
+    found = looked(made, sides=sides_of(training, held_out), span=50, min_patients=1)
+    assert [gate.outcome for gate in found.gates[2:]] == ["no power", "failed"]
+    with pytest.raises(GateError) as caught:
+        refuse_failed(found)
+    assert "--held-out" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize(("expected", "ids", "lost"), [(4, "abc", 1), (2, "abc", 1), (3, "aab", 1), (3, "abc", 0)])

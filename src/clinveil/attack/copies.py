@@ -9,8 +9,11 @@ phrase, were copied (`own_copies`): what the gates of `clinveil synthesize` go b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
 PERMUTATIONS = 9_999
 Counts = NDArray[np.int64]
+_TOKENS, _NUMBERS = re.compile(r"[^\W_]+"), re.compile(r"\d+")
 MATCHED = "held-out patients; matched: about as many words of training patients as were held out"
 FEW = "fewer training than held-out words: all of them are taken, and the control had the better chance"
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
@@ -75,9 +79,10 @@ def copies(
     """
     spans = tuple(sorted(spans))
     _refuse_shared(training, held_out)
-    numbers, notes, floor = Numbering(), [], False
+    numbers, notes, floor, written = Numbering(), [], False, set()
     for _, _, text in _notes(synthetic):
         notes.append(numbers.learn(words(text)))
+        written.add(_key(text))
         floor = floor or UNKNOWN in text
     if not sum(note.size for note in notes):
         raise InputError("the synthetic notes hold no word", remedy="synthesize some first")
@@ -87,12 +92,12 @@ def copies(
     stop = np.array([BREAK], dtype=np.int32)
     text_of_all = np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
     automaton = Automaton(text_of_all)
-    seen = _side(automaton.anew(), number, training, spans)
-    other = _side(automaton.anew(), number, held_out, spans)
+    seen = _side(automaton.anew(), number, written, training, spans)
+    other = _side(automaton.anew(), number, written, held_out, spans)
     for side, name in ((seen, "training"), (other, "held-out")):
         if not side.shared[:, -1].sum():
             raise InputError(f"the {name} notes hold no word")
-    matched = _side(automaton.anew(), number, training, spans, _as_many(seen, other, rng))
+    matched = _side(automaton.anew(), number, written, training, spans, _as_many(seen, other, rng))
     lengths = np.array([note.size for note in notes])
     detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": int(seen.shared[:, -1].sum())}
     detail |= {"held_out_words": int(other.shared[:, -1].sum()), "matched_words": int(matched.shared[:, -1].sum())}
@@ -118,9 +123,15 @@ def _notes(corpus: Corpus) -> Iterator[tuple[str, str, str]]:
                 yield note, patient if patient is not None else note, text
 
 
+def _key(text: str) -> int:
+    """A hash of the note's words and numbers, 64 bits: of what is written between them it knows nothing."""
+    return int.from_bytes(blake2b(" ".join(_TOKENS.findall(text.lower())).encode(), digest_size=8).digest(), "little")
+
+
 def _side(
     automaton: Automaton,
     number: Callable[[Sequence[str]], Ids],
+    written: AbstractSet[int],
     corpus: Corpus,
     spans: tuple[int, ...],
     only: NDArray[np.bool_] | None = None,
@@ -128,6 +139,7 @@ def _side(
     places: dict[str, int] = {}
     shared: list[NDArray[np.int64]] = []
     kept: list[tuple[int, Ids, Ids]] = []
+    whole: list[tuple[int, int]] = []
     for _, patient, text in _notes(corpus):
         place = places.setdefault(patient, len(places))
         if place == len(shared):
@@ -139,15 +151,22 @@ def _side(
         runs = automaton.matches(ids)
         shared[place] += [*(int(in_runs(runs, span).sum()) for span in spans), ids.size]
         kept.append((place, ids, runs))
+        whole.append((_key(text), len(_NUMBERS.findall(text))))
     table = np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1)
-    return _Side(automaton.runs(), table, _together(kept, len(places)))
+    return _Side(automaton.runs(), table, _together(kept, whole, written, len(places)))
 
 
-def _together(notes: list[tuple[int, Ids, Ids]], patients: int) -> Notes:
+def _together(
+    notes: list[tuple[int, Ids, Ids]], whole: list[tuple[int, int]], written: AbstractSet[int], patients: int
+) -> Notes:
     none = np.zeros(0, dtype=np.int32)
     ids, matches = (np.concatenate([none, *(note[i] for note in notes)]) for i in (1, 2))
     lengths = np.array([ids.size for _, ids, _ in notes], dtype=np.int64)
-    return Notes(ids, matches, lengths, np.array([place for place, _, _ in notes], dtype=np.int64), patients)
+    owners = np.array([place for place, _, _ in notes], dtype=np.int64)
+    keys = np.array([key for key, _ in whole], dtype=np.uint64)
+    numbers = np.array([count for _, count in whole], dtype=np.int64)
+    same = np.array([key in written for key, _ in whole], dtype=np.bool_)
+    return Notes(ids, matches, lengths, owners, keys, numbers, same, patients)
 
 
 def _as_many(seen: _Side, other: _Side, rng: Generator) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.finding import Finding
 from clinveil.keys import Key
 from clinveil.release.check import OutputCheck
+from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate
 
 SKIPPED_SHARE = 0.01
@@ -128,7 +129,7 @@ def _own(finding: Finding, digits: bool) -> Gate:
     count = finding.count or 0
     certain = finding.measure in NUMBERS and not digits
     how = "" if finding.measure in NUMBERS else f" {DRAWN}"
-    looked = f"{finding.n:,} of the known-patient feed were looked for in the released notes of their own patient."
+    looked = f"{_many(finding.n)} of the known-patient feed were looked for in the released notes of their own patient."
     return Gate(
         f"no own {kind}",
         f"Does a patient's own {kind} stand in their own released notes?",
@@ -143,6 +144,11 @@ def _own(finding: Finding, digits: bool) -> Gate:
     )
 
 
+def _many(people: int) -> str:
+    """The number, for a sentence that the external report prints too; small ones stand in the findings alone."""
+    return f"{people:,}" if people >= SMALL else f"Fewer than {SMALL}"
+
+
 def _own_name(finding: Finding) -> Gate:
     """A test where one leak could be refused; among fewer patients any own name that chance does not explain."""
     if has_power(finding.n):
@@ -153,8 +159,8 @@ def _own_name(finding: Finding) -> Gate:
         value=count,
         threshold=0,
         unit="own names",
-        meaning=f"Among {finding.n:,} patients no test can tell one leaked name from chance, so any is refused, unless "
-        "it also stands in the notes of two other patients: then its words are drawn for anybody.",
+        meaning=f"Among {_many(finding.n).lower()} patients no test can tell one leaked name from chance, so any is "
+        "refused, unless it also stands in the notes of two other patients: then its words are drawn for anybody.",
         power="Refuses from 1 leaked name on, if fewer than two other patients' notes hold it.",
     )
 

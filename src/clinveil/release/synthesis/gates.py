@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.random import Generator
 from clinveil.attack.audits.canary_run import as_corpus
 from clinveil.attack.copies import copies
 from clinveil.attack.full_names import NameIndex
-from clinveil.attack.own_copies import ALPHA
+from clinveil.attack.own_copies import ALPHA, fisher_from
 from clinveil.finding import Detail, Finding
 from clinveil.lm.notes import PlainNotes
 from clinveil.release.synthesis.floor import Floor
@@ -23,6 +23,8 @@ from clinveil.tokens import words
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
 BY_CHANCE = "A model can put a first and a last name together by chance. It must not know which belong together."
+UNSEEN = "Neither this gate nor that of long copies could see a copy, so that nothing is known of copies."
+SEE = "Hold out more patients (--held-out), or bring more patients or longer notes, which are less alike."
 NOT_TRIED = (
     "membership inference, canaries and S-PDTP: clinveil attack membership, canaries and leaveout",
     "copies with a word changed here and there; facts about a patient told in other words",
@@ -50,7 +52,7 @@ def look(
     seen, other = (as_corpus(floor.plain(side)) for side in (sides.training, sides.held_out))
     found = copies(as_corpus(written), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
-    gates += [_copied(found, span), _copied_whole(found)]
+    gates += _seeing([_copied(found, span), _copied_whole(found)])
     if feed is not None:
         finding = known_names(written, feed, rng)
         found.append(finding)
@@ -85,55 +87,110 @@ def _floor(below: int) -> Gate:
     )
 
 
+@dataclass(frozen=True)
+class _Rule:
+    """How many training patients may be copied in some way, and how many are. `least`: refused from so many on."""
+
+    what: str
+    count: int
+    may: int
+    least: int | None
+
+
 def _copied(found: Sequence[Finding], span: int) -> Gate:
-    finding = next(f for f in found if f.measure == "attack.copies_own" and f.detail["span"] == span)
+    runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
+    shorter = [less for less in sorted(runs) if less < span]
     return _copies_gate(
-        finding,
+        runs[span],
         "no long copies",
-        f"Does a run of the notes hold {span} words or more that are one training patient's own?",
+        f"Does a run of the notes hold {span} words or more that are one training patient's own, or shorter runs those "
+        "of more training than held-out patients?",
         f"{span} words in a row",
+        [_run_test(runs[less], ALPHA / len(shorter)) for less in shorter],
     )
+
+
+def _run_test(finding: Finding, level: float) -> _Rule:
+    detail = finding.detail
+    hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
+    return _test(f"{detail['span']} words in a row", hits, finding, level)
 
 
 def _copied_whole(found: Sequence[Finding]) -> Gate:
     finding = next(f for f in found if f.measure == "attack.copies_whole")
-    least = finding.detail["least_words"]
+    detail, least = finding.detail, finding.detail["least_words"]
+    hits = _whole(detail, "same_copied"), _whole(detail, "same_held_out_copied"), _whole(detail, "same_visible")
     return _copies_gate(
         finding,
         "no note copied whole",
-        f"Does a whole note of a training patient, with {least} words of their own or more, stand in the notes?",
+        f"Does a whole note of a training patient, with {least} words of their own or more, stand in the notes, or "
+        f"shorter ones, from {detail['least_same']} words and numbers up, of more training than held-out patients?",
         f"{least} words in one note",
+        [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)],
     )
 
 
-def _copies_gate(finding: Finding, name: str, question: str, what: str) -> Gate:
-    detail, may = finding.detail, int(finding.detail["allowed"] or 0)
+def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
+    """Fisher's exact test of (training patients copied, held-out ones copied, training ones who could be)."""
+    copied, by_chance, visible = hits
+    least = fisher_from(visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level)
+    return _Rule(what, copied, visible if least is None else least - 1, least)
+
+
+def _whole(detail: Detail, name: str) -> int:
+    return int(detail[name] or 0)
+
+
+def _copies_gate(finding: Finding, name: str, question: str, what: str, tests: list[_Rule]) -> Gate:
+    detail, may = finding.detail, _whole(finding.detail, "allowed")
+    first = _Rule(what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1)
+    rules = [first, *tests]
+    shown = next((rule for rule in rules if rule.count > rule.may), first)
     rule = "One training patient is one too many"
     if may:
-        rule = f"Some held-out patients have that by chance: refused at P {ALPHA} (Fisher's exact test)"
+        rule = (
+            f"Some held-out patients have that by chance: refused at P {ALPHA} (Fisher's exact test), and above their "
+            "share or a tenth of the patients"
+        )
+    found = "" if shown is first else f" Refused for {shown.what}."
     return Gate(
         name,
         question,
-        passed=(finding.count or 0) <= may,
-        value=finding.count,
-        threshold=may,
+        passed=shown.count <= shown.may,
+        value=shown.count,
+        threshold=shown.may,
         unit="patients",
-        meaning=f"Own words stand in no held-out note and with two training patients at most. {rule}.",
+        meaning=f"Own words stand in no held-out note and with two training patients at most. {rule}.{found}",
         remedy="More --dropout, fewer --epochs or a smaller model, with --force or another OUT; with many copies by "
-        "chance more --held-out.",
-        power=_copies_power(detail, finding.n, what),
-        blind=detail["refused_from"] is None,
+        "chance, as of notes put together from templates, more --held-out.",
+        power=_copies_power(detail, finding.n, what, tests),
+        blind=all(rule.least is None for rule in rules),
     )
 
 
-def _copies_power(detail: Detail, patients: int, what: str) -> str:
-    seen = f"{int(detail['visible'] or 0) / patients:.0%} of the training patients have {what} of their own"
+def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
+    seen = f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of their own"
+    told = "; ".join(f"from {test.least} patients on with {test.what}" for test in tests if test.least is not None)
+    told = f" Tested against held-out patients, {ALPHA} in all: refuses {told}." if told else ""
     if detail["refused_from"] is None:
-        return f"No power: no number of patients copied whole would be refused; {seen}."
+        return (
+            f"No power: no number of patients copied whole would be refused; {seen}.{told}"
+            if not told
+            else (f"By the rule of one patient none would be refused: {seen}.{told}")
+        )
     least = detail["refused_from"]
     return (
-        f"Refuses with 95 % from {least} patient{'s'[: least != 1]} copied whole on: {seen}. Changed words hide a copy."
+        f"Refuses with 95 % from {least} patient{'s'[: least != 1]} copied whole on: {seen}.{told} "
+        "Changed words hide a copy."
     )
+
+
+def _seeing(gates: list[Gate]) -> list[Gate]:
+    """The copy gates; where neither could see any copy the last of them fails, for nothing is known of copies then."""
+    if not all(gate.passed and gate.blind for gate in gates):
+        return gates
+    unseen = replace(gates[-1], passed=False, meaning=UNSEEN, remedy=SEE)
+    return [*gates[:-1], unseen]
 
 
 def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
