@@ -62,11 +62,11 @@ KILLED = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-import test_pairs
+import test_output_pairs
 class Patch:
     setattr = staticmethod(setattr)
-test_pairs.stop_at(Patch, int(sys.argv[3]), lambda: os.kill(os.getpid(), 9))
-test_pairs.write(Path(sys.argv[2]), "new")
+test_output_pairs.stop_at(Patch, int(sys.argv[3]), lambda: os.kill(os.getpid(), 9))
+test_output_pairs.write(Path(sys.argv[2]), "new")
 """
 
 

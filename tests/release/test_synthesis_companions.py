@@ -105,7 +105,7 @@ def test_the_card_says_what_it_is(finished):
     assert TEST_SEED not in card
     assert card.endswith("\n")
     for gate in json.loads((run.vault / "manifest.json").read_text())["gates"]:
-        assert re.search(rf"^\| {gate['name']} \| [^|]+ \| [^|]+ \| passed \| [^|]+ \|$", card, re.MULTILINE)
+        assert re.search(rf"^\| {gate['name']} \| [^|]+ \| [^|]+ \| {gate['outcome']} \| [^|]+ \|$", card, re.MULTILINE)
 
 
 def test_the_card_counts_what_was_cut(tmp_path):
