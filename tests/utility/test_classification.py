@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -190,6 +191,8 @@ def test_mtsamples_is_as_easy_as_it_is_said_to_be(real_data):
     path = real_data("notes/mtsamples.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         rows = [(r["doc_id"], r["doc_id"], r["transcription"], r["doc_type"] or None) for r in csv.DictReader(file)]
+    sizes = Counter(label for *_, label in rows)  # peers leave small types out; the report would merge them into one
+    rows = [(n, p, t, label if sizes[label] >= 50 else None) for n, p, t, label in rows]
     reversed_order = [(n, p, " ".join(reversed(words(t))), label) for n, p, t, label in rows]
     found = figures(rows, reversed_order)
     # Peers' TF-IDF and linear model: 0.886 accuracy, 0.721 macro-F1 on all; a bag of words does not see the order.

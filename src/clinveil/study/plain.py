@@ -19,6 +19,9 @@ from clinveil.report.numerals import decimals as number
 from clinveil.report.render import environment
 
 Row = tuple[str, ...]
+# Settings that no page shows: paths, names of columns, and what changes no number.
+HIDDEN = frozenset({"text", "id", "patient", "label", "keep", "preset", "encoding", "max_note_bytes"})
+HIDDEN |= {"quiet", "force", "workers", "on", "yes"}
 
 
 @dataclass(frozen=True)

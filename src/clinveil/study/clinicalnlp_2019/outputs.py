@@ -13,11 +13,10 @@ from clinveil.study.clinicalnlp_2019.results import Results
 from clinveil.study.clinicalnlp_2019.sample import sample_table
 from clinveil.study.clinicalnlp_2019.tables import tables
 from clinveil.study.jmir_2020.figures import standalone
-from clinveil.study.plain import Words, markdown, page
+from clinveil.study.plain import HIDDEN, Words, markdown, page
 
 TITLE = "Synthetic notes of a language model: privacy and utility"
-HIDDEN = {"text", "id", "patient", "label", "keep", "preset", "encoding", "max_note_bytes", "quiet", "force", "workers"}
-HIDDEN |= {"pairs", "nli", "general"}
+FILES = {"pairs", "nli", "general"}
 LIMITS = (
     "The tiny and small sizes have a fraction of the paper's notes, and smaller models; what is compared is the order "
     "of the rows and what the floors do to the privacy score, not the numbers themselves.",
@@ -40,7 +39,7 @@ def write_outputs(results: Results, study: Study, out: Path) -> None:
         private_text(out / f"{name}.csv", table)
     found = document("study clinicalnlp-2019", results.findings, seed=results.settings.seed)
     private_text(out / "findings.json", json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    told = results.settings.model_dump(mode="json", exclude=HIDDEN)
+    told = results.settings.model_dump(mode="json", exclude={*HIDDEN, *FILES})
     words = Words(TITLE, "Study of ClinicalNLP 2019 (Melamud and Shivade) on notes of your own", _lead(results), LIMITS)
     private_text(out / "study.html", page(words, with_sample, drawn, told))
 

@@ -86,7 +86,7 @@ def _write(results: Results, out: Path) -> None:
     from clinveil.study.jamia_2020.figures import figures
     from clinveil.study.jamia_2020.tables import tables
     from clinveil.study.jmir_2020.figures import standalone
-    from clinveil.study.plain import Words, markdown, page
+    from clinveil.study.plain import HIDDEN, Words, markdown, page
 
     made, drawn = tables(results), figures(results)
     private_text(out / "tables.md", markdown(made))
@@ -95,22 +95,7 @@ def _write(results: Results, out: Path) -> None:
         private_text(folder / f"{figure.ident}.svg", standalone(figure))
     found = document("study jamia-2020", results.everything, seed=results.settings.seed)
     private_text(out / "findings.json", json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    hidden = {
-        "text",
-        "id",
-        "patient",
-        "label",
-        "keep",
-        "preset",
-        "encoding",
-        "max_note_bytes",
-        "quiet",
-        "force",
-        "workers",
-        "on",
-        "yes",
-    }
-    told = results.settings.model_dump(exclude=hidden)
+    told = results.settings.model_dump(exclude=set(HIDDEN))
     words = Words(TITLE, "Study of JAMIA 2020;27(6):901-907 on notes of your own", _lead(results), LIMITS)
     private_text(out / "study.html", page(words, made, drawn, told))
 

@@ -19,6 +19,7 @@ from clinveil.study.jmir_2020 import paper
 from clinveil.study.jmir_2020.cells import Kind, cell, shown
 from clinveil.study.jmir_2020.results import Results
 from clinveil.study.jmir_2020.tables import FARTHEST, MATCHED, PAPERS, Table
+from clinveil.study.plain import HIDDEN
 
 Row = tuple[str, ...]
 # Columns of the table of all models: heading, measure, series, label, how it is shown.
@@ -61,21 +62,7 @@ def _environment() -> Environment:
 
 def _settings(results: Results) -> dict[str, Any]:
     """The settings that shape the numbers; no path, no column name."""
-    hidden = {
-        "text",
-        "id",
-        "patient",
-        "label",
-        "keep",
-        "preset",
-        "encoding",
-        "max_note_bytes",
-        "quiet",
-        "force",
-        "workers",
-        "on",
-    }
-    return results.settings.model_dump(exclude=hidden)
+    return results.settings.model_dump(exclude=set(HIDDEN))
 
 
 def _said(value: Any) -> str:
