@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.settings import ClassifierSettings, NotesSettings
 from clinveil.corpus.open import open_corpus
-from clinveil.settings import ClassifierSettings, NotesSettings
 from clinveil.utility.classifiers import MODELS, NEURAL
 from clinveil.utility.classifiers.linear import fit_linear
 from clinveil.utility.classifiers.predict import predict

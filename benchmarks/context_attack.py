@@ -27,10 +27,10 @@ from clinveil import Key, open_corpus
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
+from clinveil.core.settings import ChannelSettings, NotesSettings, VectorSettings
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, memory_corpus
-from clinveil.settings import ChannelSettings, NotesSettings, VectorSettings
 from clinveil.stats import share_by_patient
-from clinveil.tokens import words
 from clinveil.vectors.count import count_words
 from clinveil.vectors.train import train
 

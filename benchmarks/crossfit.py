@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attack.crossfit import Effects, Logs, above_floors, cross_fit, flipped_p, mean_interval
-from clinveil.attack.pdtp import LeaveOut, leave_out
+from clinveil.attacks.models.leaveout.crossfit import Effects, Logs, above_floors, cross_fit, flipped_p, mean_interval
+from clinveil.attacks.models.leaveout.pdtp import LeaveOut, leave_out
 
 NOISE, REMEMBERED = 0.66, 7
 

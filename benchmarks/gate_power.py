@@ -25,8 +25,8 @@ from functools import cache
 
 import numpy as np
 
-from clinveil.attack.full_names import NameIndex, NameScan
-from clinveil.attack.leaveout.from_text import written
+from clinveil.attacks.models.leaveout.from_text import written
+from clinveil.attacks.vectors.full_names import NameIndex, NameScan
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.census import all_given_names, surnames

@@ -2,8 +2,8 @@
 
 `python benchmarks/generate.py [PATIENTS] [WORKERS]`.
 
-Tokens are WORD, NUMBER and PUNCT tokens of `clinveil.tokens`; words are what white space parts. The peer of the same
-run is Faker, the usual generator of invented text, which writes paragraphs without any truth about them.
+Tokens are WORD, NUMBER and PUNCT tokens of `clinveil.core.tokens`; words are what white space parts. The peer of the
+same run is Faker, the usual generator of invented text, which writes paragraphs without any truth about them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import pyarrow.parquet as pq
 from faker import Faker
 
+from clinveil.core.tokens import Kind, tokenize
 from clinveil.corpus.demo import demo_chunks, write_demo
-from clinveil.tokens import Kind, tokenize
 
 COUNTED = (Kind.WORD, Kind.NUMBER, Kind.PUNCT)
 

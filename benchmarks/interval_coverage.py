@@ -19,8 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from clinveil.attack.leaveout.planted_names import _interval as planted_interval
-from clinveil.attack.roc import Separation, difference_of_areas
+from clinveil.attacks.models.leaveout.planted_names import _interval as planted_interval
 from clinveil.stats import (
     Interval,
     bootstrap_clusters,
@@ -32,6 +31,7 @@ from clinveil.stats import (
     weighted_poisson,
     wilson,
 )
+from clinveil.stats.roc import Separation, difference_of_areas
 from clinveil.utility.casing.score import metric_shares
 from clinveil.utility.correlation import pearson
 from clinveil.utility.scores import Scores

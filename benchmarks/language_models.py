@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from clinveil.attack.copies import copies
+from clinveil.attacks.text.copies import copies
+from clinveil.core.keys import Key
+from clinveil.core.neural import seeded
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.keys import Key
 from clinveil.lm.lstm import Lstm
 from clinveil.lm.network import build
 from clinveil.lm.neural_model import NeuralModel
@@ -28,7 +29,6 @@ from clinveil.lm.recipe import ModelSettings, Recipe
 from clinveil.lm.sampling import Drawing, write_notes
 from clinveil.lm.training import Training
 from clinveil.lm.vocabulary import END, WordVocabulary
-from clinveil.neural import seeded
 
 WORDS, NOTE, STEPS, TURNS = 8_000, 400, 12, 5
 CPU = torch.device("cpu")

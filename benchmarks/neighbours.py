@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from clinveil.core.settings import VectorSettings
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.settings import VectorSettings
 from clinveil.vectors.exact import exact_search
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.nearest import Space

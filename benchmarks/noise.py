@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.attack.inversion import inversion
-from clinveil.attack.name_outputs import name_outputs
-from clinveil.attack.unchanged import unchanged_by_distance
+from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel.name_outputs import name_outputs
+from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.calibrate import calibrate, cast_rays
-from clinveil.channel.gaussian import GaussianMechanism
-from clinveil.channel.laplace import LaplaceMechanism
-from clinveil.channel.mechanism import Mechanism
-from clinveil.channel.neighbours import NeighbourMechanism
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism
+from clinveil.channel.mechanisms.laplace import LaplaceMechanism
+from clinveil.channel.mechanisms.mechanism import Mechanism
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
 from clinveil.corpus.people import read_names
 from clinveil.vectors.euclidean import nearest_distances
 from clinveil.vectors.files import load_vectors

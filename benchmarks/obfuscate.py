@@ -44,8 +44,8 @@ print(len(words) / (time.perf_counter() - start))
 def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     """Vectors, channel and notes for all that follows."""
     from clinveil.channel.files import save_channel
-    from clinveil.channel.mechanism import common_pool
-    from clinveil.channel.neighbours import neighbour_channel
+    from clinveil.channel.mechanisms.mechanism import common_pool
+    from clinveil.channel.mechanisms.neighbours import neighbour_channel
     from clinveil.corpus.corpus import Columns
     from clinveil.corpus.write import write_corpus
     from clinveil.vectors.files import save_vectors
@@ -67,8 +67,8 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
 
 def trained(data: Path, folder: Path) -> tuple[list[str], np.ndarray]:
     """CBOW vectors of MTSamples."""
+    from clinveil.core.settings import NotesSettings, VectorSettings
     from clinveil.corpus.open import open_corpus
-    from clinveil.settings import NotesSettings, VectorSettings
     from clinveil.vectors.train import train
 
     roles = NotesSettings(id="doc_id", text="transcription")
@@ -114,9 +114,9 @@ def obfuscate(folder: Path) -> dict[str, float]:
     from clinveil.channel.apply import Obfuscator, obfuscate_batches
     from clinveil.channel.files import load_channel
     from clinveil.channel.tally import Tally
+    from clinveil.core.keys import Key
     from clinveil.corpus.open import open_corpus
     from clinveil.corpus.write import write_corpus
-    from clinveil.keys import Key
     from clinveil.scale import threads
 
     start = time.perf_counter()
@@ -147,8 +147,8 @@ def kernel(folder: Path) -> dict[str, float]:
     """The same without files: one batch, one thread; best of five."""
     from clinveil.channel.apply import Obfuscator
     from clinveil.channel.files import load_channel
+    from clinveil.core.keys import Key
     from clinveil.corpus.open import open_corpus
-    from clinveil.keys import Key
 
     batch = next(open_corpus(folder / "notes.parquet").batches())
     obfuscator = Obfuscator(load_channel(folder / "channel"), Key.generate())
@@ -205,8 +205,8 @@ def gensim_loop(folder: Path) -> dict[str, float]:
 
 def sample_words(folder: Path, n: int) -> list[str]:
     """The first words of the first notes."""
+    from clinveil.core.tokens import words
     from clinveil.corpus.open import open_corpus
-    from clinveil.tokens import words
 
     return words(next(open_corpus(folder / "notes.parquet").batches()).column("text")[0].as_py())[:n]
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from clinveil.keys import Key
+from clinveil.core.keys import Key
 from clinveil.lexicons.words import word_list
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.stats import wilson

@@ -21,14 +21,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from clinveil.core.errors import ClinveilError
+from clinveil.core.files import private_folder
+from clinveil.core.keys import Key
+from clinveil.core.settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
-from clinveil.errors import ClinveilError
-from clinveil.files import private_folder
-from clinveil.keys import Key
 from clinveil.phi.emulated import EmulatedRemover
-from clinveil.settings import load_settings
 from clinveil.study.jmir_2020.run import run_study
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.tables import markdown, tables

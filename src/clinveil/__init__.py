@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clinveil.channel.channel import Channel
+    from clinveil.core.finding import Finding
+    from clinveil.core.keys import Key
+    from clinveil.core.spans import Span
     from clinveil.corpus.corpus import Columns, Corpus
     from clinveil.corpus.open import open_corpus
-    from clinveil.finding import Finding
-    from clinveil.keys import Key
-    from clinveil.spans import Span
     from clinveil.vectors.table import Neighbours, Vectors
 
 # The shop window: each public name and the file it lives in; nothing heavy is imported before it is asked for.
@@ -19,10 +19,10 @@ _WINDOW = {
     "Channel": "clinveil.channel.channel",
     "Columns": "clinveil.corpus.corpus",
     "Corpus": "clinveil.corpus.corpus",
-    "Finding": "clinveil.finding",
-    "Key": "clinveil.keys",
+    "Finding": "clinveil.core.finding",
+    "Key": "clinveil.core.keys",
     "Neighbours": "clinveil.vectors.table",
-    "Span": "clinveil.spans",
+    "Span": "clinveil.core.spans",
     "Vectors": "clinveil.vectors.table",
     "open_corpus": "clinveil.corpus.open",
 }

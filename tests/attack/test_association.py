@@ -8,9 +8,9 @@ from association_cases import CODES, four, one, swapped, vectors, world
 from scipy.stats import rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
-from clinveil.attack.association import AssociationPlan, association, over_models
-from clinveil.attack.nulls import permuted, strata
-from clinveil.attack.patient_tests import (
+from clinveil.attacks.vectors.association import AssociationPlan, association, over_models
+from clinveil.attacks.vectors.nulls import permuted, strata
+from clinveil.attacks.vectors.patient_tests import (
     MATCHED,
     NAMES,
     PAPERS,
@@ -18,11 +18,11 @@ from clinveil.attack.patient_tests import (
     default_draws,
     family_wise_error,
 )
-from clinveil.attack.signed_rank import rank_biserial, wilcoxon_p
+from clinveil.core.errors import UsageError
+from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
-from clinveil.errors import UsageError
-from clinveil.finding import document
 from clinveil.stats import holm
+from clinveil.stats.signed_rank import rank_biserial, wilcoxon_p
 from clinveil.vectors.table import Vectors
 
 QUICK = AssociationPlan(("cityblock",), permutations=399)

@@ -13,13 +13,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
-from clinveil.attack.audits.canary_run import CanaryRun, as_corpus, families, score_of
-from clinveil.attack.audits.membership_run import infer_membership
-from clinveil.attack.audits.text_model import model_of_text, words_of
-from clinveil.attack.copies import copies
+from clinveil.attacks.models.canary_run import CanaryRun, as_corpus, families, score_of
+from clinveil.attacks.models.membership_run import infer_membership
+from clinveil.attacks.models.text_model import model_of_text, words_of
+from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
-from clinveil.errors import InputError
-from clinveil.keys import Key
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import Drawing, write_notes

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from leaveout_cases import notes_of, settings_of
 
-from clinveil.attack.crossfit import cross_fit
-from clinveil.attack.leaveout import command
-from clinveil.attack.leaveout.closed_form import closed_form
-from clinveil.attack.leaveout.cost import refuse_too_long
-from clinveil.attack.leaveout.members import Member, load_logs, without
-from clinveil.attack.leaveout.prepare import prepare
-from clinveil.attack.leaveout.run import audit_of, measure, perform_audits
-from clinveil.attack.pdtp import leave_out, unigram_pdtp
-from clinveil.errors import InputError, UsageError
+from clinveil.attacks.models.leaveout import command
+from clinveil.attacks.models.leaveout.closed_form import closed_form
+from clinveil.attacks.models.leaveout.cost import refuse_too_long
+from clinveil.attacks.models.leaveout.crossfit import cross_fit
+from clinveil.attacks.models.leaveout.members import Member, load_logs, without
+from clinveil.attacks.models.leaveout.pdtp import leave_out, unigram_pdtp
+from clinveil.attacks.models.leaveout.prepare import prepare
+from clinveil.attacks.models.leaveout.run import audit_of, measure, perform_audits
+from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import serial
@@ -218,7 +218,7 @@ def test_a_state_of_other_weights_is_not_shared(laid):
 
 def perform_with_any_step(store, member, audit):
     """Give the member the states of another seed at the steps where it looks for them."""
-    from clinveil.attack.leaveout.data import load_data
+    from clinveil.attacks.models.leaveout.data import load_data
     from clinveil.lm.plan import rows_plan
 
     data, recipe = load_data(member.data), member.recipe
@@ -231,7 +231,7 @@ def perform_with_any_step(store, member, audit):
 
 def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
     """In exact mode the plan is one for all; in compat mode the text is cut anew."""
-    from clinveil.attack.leaveout.networks import _plan
+    from clinveil.attacks.models.leaveout.networks import _plan
 
     _, audit, data = laid()
     full, less = (_plan(member, data) for member in (audit.full, audit.left_out[0]))
@@ -278,7 +278,7 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
 
 @pytest.mark.parametrize("value", [0.0, 1.5])
 def test_first_vectors_that_are_all_alike_are_refused(value):
-    from clinveil.attack.leaveout.arms import _put
+    from clinveil.attacks.models.leaveout.arms import _put
     from clinveil.vectors.table import Vectors
 
     vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))

@@ -15,13 +15,13 @@ from scipy.stats import t as student
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import rows_of, write_csv
 
-from clinveil.attack.leaveout.cost import duration, refuse_too_long
-from clinveil.attack.leaveout.folder import Given, audit_folder, hash_of, seed_of
-from clinveil.attack.leaveout.planted_names import FEW, name_findings
-from clinveil.attack.leaveout.prepare import prepare
-from clinveil.attack.pdtp import LeaveOut
+from clinveil.attacks.models.leaveout.cost import duration, refuse_too_long
+from clinveil.attacks.models.leaveout.folder import Given, audit_folder, hash_of, seed_of
+from clinveil.attacks.models.leaveout.pdtp import LeaveOut
+from clinveil.attacks.models.leaveout.planted_names import FEW, name_findings
+from clinveil.attacks.models.leaveout.prepare import prepare
 from clinveil.cli.main import main
-from clinveil.errors import UsageError
+from clinveil.core.errors import UsageError
 from clinveil.scale.tasks import study_folder
 
 

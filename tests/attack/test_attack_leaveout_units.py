@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leaveout_cases import WORDS, notes_of, settings_of
 
-from clinveil.attack.leaveout.data import AuditData, keep_aside, load_data, pick_units
-from clinveil.attack.leaveout.members import without
-from clinveil.attack.leaveout.planted import BEGINNING, invented_names, plant
-from clinveil.attack.leaveout.prepare import prepare
-from clinveil.errors import InputError
+from clinveil.attacks.models.leaveout.data import AuditData, keep_aside, load_data, pick_units
+from clinveil.attacks.models.leaveout.members import without
+from clinveil.attacks.models.leaveout.planted import BEGINNING, invented_names, plant
+from clinveil.attacks.models.leaveout.prepare import prepare
+from clinveil.core.errors import InputError
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.train import make_vocabulary
 

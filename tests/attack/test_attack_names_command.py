@@ -7,16 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.attack.name_ranking import rank_names
-from clinveil.attack.name_tokens import NameTokens
-from clinveil.attack.names import attack_names
+from clinveil.attacks.vectors.name_ranking import rank_names
+from clinveil.attacks.vectors.name_tokens import NameTokens
+from clinveil.attacks.vectors.names import attack_names
 from clinveil.cli.main import main
+from clinveil.core.finding import read_findings
+from clinveil.core.keys import Key
+from clinveil.core.settings import VectorSettings
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.finding import read_findings
-from clinveil.keys import Key
 from clinveil.phi.redrawn_names import redrawn_names
-from clinveil.settings import VectorSettings
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train

@@ -7,9 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clinveil.attack.audits.canary_run import as_corpus, families, score_of
-from clinveil.attack.audits.text_model import model_of_text, words_of
-from clinveil.attack.canaries import (
+from clinveil.attacks.models.canaries import (
     Canary,
     Family,
     canary_findings,
@@ -22,9 +20,11 @@ from clinveil.attack.canaries import (
     phrase_family,
     planted,
 )
+from clinveil.attacks.models.canary_run import as_corpus, families, score_of
+from clinveil.attacks.models.text_model import model_of_text, words_of
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes
-from clinveil.errors import InputError
 from clinveil.lm.notes import read_notes
 from clinveil.lm.vocabulary import WordVocabulary
 

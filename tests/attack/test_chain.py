@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from association_cases import NAMES, PLACES, four, one, vectors, world
 
-from clinveil.attack.chain import ALL, MISSED, NAMED, RIGHT, ChainPlan, chain, reconstruct
+from clinveil.attacks.vectors.chain import ALL, MISSED, NAMED, RIGHT, ChainPlan, chain, reconstruct
+from clinveil.core.errors import InputError
 from clinveil.corpus.people import Patient
-from clinveil.errors import InputError
 from clinveil.stats import clopper_pearson
 
 # Seven diagnoses, so that five guesses do not name them all.

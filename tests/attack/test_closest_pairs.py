@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist
 
-from clinveil.attack import closest_pairs as room
-from clinveil.attack.closest_pairs import closest_pairs
-from clinveil.attack.distances import METRICS, Scratch, screen
-from clinveil.errors import InputError, UsageError
+from clinveil.attacks.vectors import closest_pairs as room
+from clinveil.attacks.vectors.closest_pairs import closest_pairs
+from clinveil.attacks.vectors.distances import METRICS, Scratch, screen
+from clinveil.core.errors import InputError, UsageError
 
 
 def brute(matrix, k, metric):

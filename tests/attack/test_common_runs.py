@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.attack.common_runs import ABSENT, BREAK, Automaton, Numbering, common_runs
+from clinveil.attacks.text.common_runs import ABSENT, BREAK, Automaton, Numbering, common_runs
 
 
 def plain(text, others):

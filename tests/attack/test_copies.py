@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.common_runs import Automaton, Numbering, in_runs
-from clinveil.attack.copies import copies
+from clinveil.attacks.text.common_runs import Automaton, Numbering, in_runs
+from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.errors import InputError
 from clinveil.stats import clopper_pearson
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attack.crossfit import (
+from clinveil.attacks.models.leaveout.crossfit import (
     FEW,
     above_floors,
     cross_fit,
@@ -14,8 +14,8 @@ from clinveil.attack.crossfit import (
     groups_of,
     mean_interval,
 )
-from clinveil.attack.pdtp import leave_out
-from clinveil.errors import InputError
+from clinveil.attacks.models.leaveout.pdtp import leave_out
+from clinveil.core.errors import InputError
 from clinveil.stats import t_interval
 
 NOISE, REMEMBERED = 0.66, 7  # sd of each model's logs: the placebo of 500 words is then about 3 nats

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attack.find_names import find_names, listed_names, near_names, score_found
-from clinveil.attack.leaked_names import leaked_names
-from clinveil.attack.name_ranking import rank_names
-from clinveil.attack.name_tokens import NameTokens
+from clinveil.attacks.vectors.find_names import find_names, listed_names, near_names, score_found
+from clinveil.attacks.vectors.leaked_names import leaked_names
+from clinveil.attacks.vectors.name_ranking import rank_names
+from clinveil.attacks.vectors.name_tokens import NameTokens
 from clinveil.vectors.table import Vectors
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from clinveil.attack.groups import crossed, differences, distances, groups, name_forms
+from clinveil.attacks.vectors.groups import crossed, differences, distances, groups, name_forms
+from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.people import Patient
-from clinveil.errors import InputError, UsageError
 from clinveil.vectors.table import Vectors
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.full_names import NameIndex
-from clinveil.attack.identifiers import ReleasedText, digits_of, identifiers
+from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers
+from clinveil.attacks.vectors.full_names import NameIndex
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.errors import InputError
-from clinveil.tokens import words
 
 
 @dataclass

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.attack.inversion import Inputs, entropy, inversion
-from clinveil.attack.repetition import repeated
+from clinveil.attacks.channel.inversion import Inputs, entropy, inversion
+from clinveil.attacks.channel.repetition import repeated
 from clinveil.channel.channel import Channel
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 
 def channel_of(rows: list[dict[int, float]]) -> Channel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from clinveil.attack.kept_columns import kept_columns
+from clinveil.attacks.text.kept_columns import kept_columns
 
 
 def batches(*rows, size=2):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.layout import _shape, layout, skeleton
+from clinveil.attacks.text.layout import _shape, layout, skeleton
+from clinveil.core.tokens import tokenize
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.tokens import tokenize
 
 
 def shares(*texts):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attack.blind import blind_membership
-from clinveil.attack.membership import Scored, membership
-from clinveil.errors import InputError
+from clinveil.attacks.models.blind import blind_membership
+from clinveil.attacks.models.membership import Scored, membership
+from clinveil.core.errors import InputError
 
 NAMES = "abcdefghijklmnopqrstuvwxyz"
 

@@ -9,11 +9,11 @@ import pytest
 from scipy.spatial.distance import cityblock, cosine, euclidean
 from scipy.stats import hypergeom
 
-from clinveil.attack.name_ranking import NameRanking, rank_names
-from clinveil.attack.name_tokens import NameTokens
-from clinveil.attack.names import Lengths, attack_names, names_found
-from clinveil.attack.repairing import n_repairings, repairing_test
-from clinveil.errors import InputError
+from clinveil.attacks.vectors.name_ranking import NameRanking, rank_names
+from clinveil.attacks.vectors.name_tokens import NameTokens
+from clinveil.attacks.vectors.names import Lengths, attack_names, names_found
+from clinveil.attacks.vectors.repairing import n_repairings, repairing_test
+from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
 
 SCIPY = {"cosine": cosine, "cityblock": cityblock, "euclidean": euclidean}
@@ -198,7 +198,7 @@ def test_a_draw_of_repairings_agrees_with_all_of_them(monkeypatch):
     full = repairing_test(names, [ranking], [5, 12], rng())
     assert full.exact
     assert len(full.null_hits) == n_repairings(names) == 720
-    monkeypatch.setattr("clinveil.attack.repairing.ENUMERATE", 0)
+    monkeypatch.setattr("clinveil.attacks.vectors.repairing.ENUMERATE", 0)
     drawn = repairing_test(names, [ranking], [5, 12], rng(), draws=4000)
     assert not drawn.exact
     np.testing.assert_allclose(drawn.p, full.p, atol=0.03)
@@ -206,7 +206,7 @@ def test_a_draw_of_repairings_agrees_with_all_of_them(monkeypatch):
 
 
 def test_repairing_keeps_frequency_role_and_degree():
-    from clinveil.attack.repairing import _draw
+    from clinveil.attacks.vectors.repairing import _draw
 
     names = NameTokens(people(90, 1))
     for _ in range(5):
@@ -233,7 +233,7 @@ def test_hits_and_the_maximum_against_a_plain_loop():
         return [[len(pairs & top) for top in tops_of] for tops_of in tops]
 
     assert test.hits.tolist() == loop([g.tokens for g in names.groups])
-    from clinveil.attack.repairing import _draw
+    from clinveil.attacks.vectors.repairing import _draw
 
     again = rng(9)
     null = np.array([loop(_draw(names, again)) for _ in range(50)])

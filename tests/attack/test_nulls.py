@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.draws import Matching, matched_p, uniform_counts
-from clinveil.attack.groups import differences
-from clinveil.attack.nulls import SMALLEST, name_ranks, permute_names, permuted, strata
-from clinveil.attack.signed_rank import wilcoxon_p
+from clinveil.attacks.vectors.draws import Matching, matched_p, uniform_counts
+from clinveil.attacks.vectors.groups import differences
+from clinveil.attacks.vectors.nulls import SMALLEST, name_ranks, permute_names, permuted, strata
+from clinveil.stats.signed_rank import wilcoxon_p
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attack import overlap as module
-from clinveil.attack.overlap import overlap
+from clinveil.attacks.text import overlap as module
+from clinveil.attacks.text.overlap import overlap
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.errors import InputError
 
 SOURCE = [
     ("1", "p1", "a b c d e f g h"),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from clinveil.attack.copies import copies
-from clinveil.attack.own_copies import CAP, PIECE, allowed, fisher_from, refused_from
+from clinveil.attacks.text.copies import copies
+from clinveil.attacks.text.own_copies import CAP, PIECE, allowed, fisher_from, refused_from
 from clinveil.corpus.corpus import memory_corpus
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrstx"]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from test_inversion import channel_of, identity
 
-from clinveil.attack import patient_counts
-from clinveil.attack.inversion import inversion
-from clinveil.attack.patient_counts import CLASSES, PULLS, Habits, class_of, inversion_counts
+from clinveil.attacks.channel import patient_counts
+from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel.patient_counts import CLASSES, PULLS, Habits, class_of, inversion_counts
 from clinveil.corpus.corpus import memory_corpus
 
 DIGITS = str.maketrans("0123456789", "abcdefghij")

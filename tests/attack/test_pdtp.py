@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
-from clinveil.errors import InputError
+from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
+from clinveil.core.errors import InputError
 from clinveil.stats import clopper_pearson, t_interval
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from test_inversion import COUNTS, HALVES, channel_of, constant, identity
 
-from clinveil.attack import repetition
-from clinveil.attack.inversion import inversion
-from clinveil.attack.repetition import repeated, repeats_in_notes
+from clinveil.attacks.channel import repetition
+from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel.repetition import repeated, repeats_in_notes
 from clinveil.corpus.corpus import memory_corpus
 
 

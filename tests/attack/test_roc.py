@@ -11,9 +11,9 @@ from scipy.special import logit, ndtri
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.nonparametric import rank_compare_2indep
 
-from clinveil.attack.roc import Separation, difference_of_areas
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.stats import clopper_pearson
+from clinveil.stats.roc import Separation, difference_of_areas
 
 scores = st.lists(st.integers(-3, 3), min_size=1, max_size=12)
 

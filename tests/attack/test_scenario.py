@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from association_cases import CODES, NAMES, four, one, swapped, vectors, world
 
-from clinveil.attack.groups import distances, groups
-from clinveil.attack.nulls import permuted, strata
-from clinveil.attack.scenario import Contest, ScenarioPlan, Scored, contest, scenario
-from clinveil.attack.target_draws import drawn_targets
-from clinveil.attack.targets import PAPER_TARGETS, read_targets, target_columns
+from clinveil.attacks.vectors.groups import distances, groups
+from clinveil.attacks.vectors.nulls import permuted, strata
+from clinveil.attacks.vectors.scenario import Contest, ScenarioPlan, Scored, contest, scenario
+from clinveil.attacks.vectors.target_draws import drawn_targets
+from clinveil.attacks.vectors.targets import PAPER_TARGETS, read_targets, target_columns
+from clinveil.core.errors import InputError
+from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
-from clinveil.errors import InputError
-from clinveil.finding import document
 from clinveil.vectors.table import Vectors
 
 FAR, NEAR, HELD = "farthest (the paper's)", "nearest", "far or near fixed on the other half"

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import common_pool
-from clinveil.channel.neighbours import neighbour_channel
+from clinveil.channel.mechanisms.mechanism import common_pool
+from clinveil.channel.mechanisms.neighbours import neighbour_channel
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.table import Neighbours, Vectors
 

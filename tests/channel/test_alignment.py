@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.apply import ALIGNMENT, Obfuscator
-from clinveil.keys import Key
-from clinveil.tokens import Kind, lookup_form, tokenize, words
+from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 
 KEY = Key.from_seed(1)
 

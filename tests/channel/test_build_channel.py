@@ -7,10 +7,10 @@ import pytest
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.files import channel_digest
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.core.settings import ChannelSettings
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.errors import InputError
-from clinveil.keys import Key
-from clinveil.settings import ChannelSettings
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 

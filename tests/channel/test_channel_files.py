@@ -11,7 +11,7 @@ import pytest
 from channel_cases import circle
 
 from clinveil.channel.files import channel_digest, load_channel, save_channel
-from clinveil.errors import InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 
 
 def test_read_is_what_was_written(tmp_path):

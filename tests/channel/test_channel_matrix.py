@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.channel import Channel
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 
 def small(**changes: object) -> Channel:

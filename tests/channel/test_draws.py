@@ -12,9 +12,9 @@ from scipy.stats import chisquare
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.draws import draws
-from clinveil.channel.neighbours import rank_distribution
+from clinveil.channel.mechanisms.neighbours import rank_distribution
 from clinveil.channel.reference import draw_reference
-from clinveil.keys import Key
+from clinveil.core.keys import Key
 
 DRAWS = 40_000
 # Chi-square tests of true statements fail with this chance each; keys are fixed, so they do not flicker.

@@ -10,14 +10,14 @@ from channel_cases import WORDS, all_others, batch_of, circle, texts_of, vectors
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
-from clinveil.channel.gaussian import GaussianMechanism
-from clinveil.channel.identity import IdentityMechanism, identity_channel
-from clinveil.channel.laplace import LaplaceMechanism
-from clinveil.channel.mechanism import Mechanism, common_pool
-from clinveil.channel.neighbours import NeighbourMechanism, neighbour_channel, rank_distribution, sizes_of
-from clinveil.errors import InputError
-from clinveil.keys import Key
-from clinveil.tokens import words
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism
+from clinveil.channel.mechanisms.identity import IdentityMechanism, identity_channel
+from clinveil.channel.mechanisms.laplace import LaplaceMechanism
+from clinveil.channel.mechanisms.mechanism import Mechanism, common_pool
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism, neighbour_channel, rank_distribution, sizes_of
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
 
 KEY = Key.from_seed(5)

@@ -8,12 +8,12 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attack.inversion import inversion
+from clinveil.attacks.channel.inversion import inversion
 from clinveil.channel.calibrate import Rays, calibrate, cast_rays, epsilon_for, sigma_for
-from clinveil.channel.gaussian import GaussianMechanism, expected_length, gaussian_noise
-from clinveil.channel.laplace import LaplaceMechanism, laplace_noise
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism, expected_length, gaussian_noise
+from clinveil.channel.mechanisms.laplace import LaplaceMechanism, laplace_noise
 from clinveil.channel.noise import monte_carlo_error, shared_draws, weighted_median
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.vectors.table import Neighbours, Vectors
 
 

@@ -10,12 +10,12 @@ from test_obfuscate_command import SECRETS, notes_table, run
 
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.files import load_channel
-from clinveil.channel.neighbours import NeighbourMechanism
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
 from clinveil.cli.main import main
-from clinveil.errors import UsageError
-from clinveil.keys import Key
-from clinveil.settings import ChannelSettings, ReleaseSettings, load_settings
-from clinveil.tokens import words
+from clinveil.core.errors import UsageError
+from clinveil.core.keys import Key
+from clinveil.core.settings import ChannelSettings, ReleaseSettings, load_settings
+from clinveil.core.tokens import words
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.files import channel_digest, load_channel
 from clinveil.cli.main import main
-from clinveil.files import locked
-from clinveil.keys import Key
-from clinveil.tokens import words
+from clinveil.core.files import locked
+from clinveil.core.keys import Key
+from clinveil.core.tokens import words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.neighbours import load_neighbours
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.draws import draws
-from clinveil.channel.neighbours import neighbour_channel
+from clinveil.channel.mechanisms.neighbours import neighbour_channel
 from clinveil.channel.reference import obfuscate_text_reference
-from clinveil.errors import InputError
-from clinveil.keys import Key
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.scale import serial, threads
-from clinveil.tokens import Kind, lookup_form, tokenize, words
 
 KEY = Key.from_seed(11)
 CHANNEL = circle()

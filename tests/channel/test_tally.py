@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.apply import BROKEN_TEXT, NULL_TEXT, Obfuscator
-from clinveil.channel.identity import identity_channel
+from clinveil.channel.mechanisms.identity import identity_channel
 from clinveil.channel.tally import Tally
-from clinveil.keys import Key
-from clinveil.tokens import Kind, tokenize
+from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, tokenize
 
 KEY = Key.from_seed(1)
 CHANNEL = circle()

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.columns import resolve
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
 from clinveil.corpus.usual_names import USUAL, candidates
-from clinveil.errors import InputError
-from clinveil.settings import NotesSettings
 
 MIMIC3 = [
     "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID",

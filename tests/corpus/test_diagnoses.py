@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.cli.main import main
+from clinveil.core.errors import InputError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.diagnoses import Diagnoses, LabelledNotes
 from clinveil.corpus.icd9 import LEAVES, first_level, leaves
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.selection import as_text
-from clinveil.errors import InputError
-from clinveil.settings import NotesSettings
 from clinveil.utility.labelled import read_labelled
 
 SECRET = "zyqquavex"

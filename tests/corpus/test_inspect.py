@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.cli.main import main
+from clinveil.core.settings import NotesSettings, ReleaseSettings
+from clinveil.core.tokens import tokenize, words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.corpus.inspect import RARE_BELOW, inspect
 from clinveil.corpus.kinds import count_kinds
 from clinveil.corpus.open import open_corpus
-from clinveil.settings import NotesSettings, ReleaseSettings
-from clinveil.tokens import tokenize, words
 
 ODD = "ab9 \n.,é\u0301\u200b\u00ad\ufe0f\u0000\ue000漢٣"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.medtext import SplitSizes, dictionary, split_notes, with_unknown
 from clinveil.corpus.medtext.split import LARGE, PARTS, SMALL
-from clinveil.errors import InputError
 
 LENGTH = 10
 

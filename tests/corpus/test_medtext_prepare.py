@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.cli.main import main
+from clinveil.core.errors import InputError
+from clinveil.core.files import sha256
+from clinveil.core.outputs import MARKER
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
 from clinveil.corpus.medtext.read import read_medtext
 from clinveil.corpus.medtext.table import general_counts
 from clinveil.corpus.open import open_corpus
-from clinveil.errors import InputError
-from clinveil.files import sha256
-from clinveil.outputs import MARKER
 
 SECRET = "zyqquavex"
 SIZES = ["--train", "60", "--valid", "12", "--test", "10"]

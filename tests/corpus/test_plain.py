@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clinveil.core.errors import InputError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
+from clinveil.corpus.formats.plain import plain_array, plain_type
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.plain import plain_array, plain_type
 from clinveil.corpus.roles import to_roles
 from clinveil.corpus.write import Writer, write_corpus
-from clinveil.errors import InputError
-from clinveil.settings import NotesSettings
 
 UNUSED, WHERE = "zyzzyva", "/home/bob/ward7"
 NOTED = {"path": WHERE}

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
+from clinveil.corpus.formats.quoting import Grammar
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.quoting import Grammar
 from clinveil.corpus.write import Writer, write_corpus
-from clinveil.errors import InputError
-from clinveil.settings import NotesSettings
 
 REAL = {
     "notes/mtsamples.csv.gz": (NotesSettings(text="transcription", id="doc_id", label=("doc_type",)), 1796),
@@ -107,7 +107,7 @@ def test_any_chunk_size_gives_the_same_rows(size: int, data: st.DataObject) -> N
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
         path.write_bytes(buffer.getvalue().encode())
-        patch.setattr("clinveil.corpus.delimited.CHUNK_BYTES", size)
+        patch.setattr("clinveil.corpus.formats.delimited.CHUNK_BYTES", size)
         batches = list(open_corpus(path).batches())
         path.write_bytes(buffer.getvalue().encode("utf-16"))
         recoded = list(open_corpus(path, NotesSettings(encoding="utf-16")).batches())

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
 from clinveil.corpus import uniqueness
 from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes, refuse_repeats
-from clinveil.errors import InputError
 
 
 def filled(keys: list[int], tags: list[int] | None = None, *, in_memory: int, size: int = 3) -> HashLog:

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.batching import Rebatcher, rebatch, text_bytes
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
-from clinveil.errors import InputError, UsageError
-from clinveil.settings import NotesSettings
 
 PLAIN = Columns(text="text", note_id="note_id", order=("note_id", "text"))
 

@@ -13,10 +13,10 @@ import pytest
 
 import clinveil.corpus.demo.files as demo_files
 from clinveil.cli.main import main
+from clinveil.core.errors import UsageError
+from clinveil.core.files import sha256
 from clinveil.corpus.demo import demo_codes, demo_patients, write_demo
 from clinveil.corpus.people import read_codes, read_names, read_patients
-from clinveil.errors import UsageError
-from clinveil.files import sha256
 
 
 @pytest.fixture(scope="module")

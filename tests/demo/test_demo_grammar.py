@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.demo.grammar import (
     MAX_VALUES,
     Deck,
@@ -23,7 +24,6 @@ from clinveil.corpus.demo.grammar import (
     slots,
     with_capitals,
 )
-from clinveil.errors import InputError
 
 
 def draws(*numbers: float):

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from clinveil.core.spans import Span, splice
+from clinveil.core.tokens import words
 from clinveil.corpus.demo import places
 from clinveil.corpus.demo.clinicians import uniforms
 from clinveil.corpus.demo.grammar import Phi
@@ -15,8 +17,6 @@ from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.life import COMPANIONS, life
 from clinveil.corpus.demo.notes import patient_notes
 from clinveil.corpus.demo.persons import YEAR, Person, make_person
-from clinveil.spans import Span, splice
-from clinveil.tokens import words
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from clinveil.core.tokens import words
 from clinveil.corpus.demo import demo_notes
 from clinveil.corpus.demo.language import language
-from clinveil.tokens import words
 
 # One-word ways of saying the same, planted in the terms, the names of diagnoses, and the drugs (generic, brand).
 SYNONYMS = [

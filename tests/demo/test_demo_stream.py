@@ -7,6 +7,7 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.corpus.demo import (
     demo_chunks,
@@ -18,7 +19,6 @@ from clinveil.corpus.demo import (
 )
 from clinveil.corpus.demo.notes import patient_notes
 from clinveil.corpus.demo.stream import COLUMNS, NOTES_SCHEMA
-from clinveil.errors import InputError
 
 
 def rows(batches) -> list[dict]:

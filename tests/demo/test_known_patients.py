@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.people import (
     Patient,
     patients_batch,
@@ -20,7 +21,6 @@ from clinveil.corpus.people import (
     write_codes,
     write_patients,
 )
-from clinveil.errors import InputError
 
 ROSE = Patient(
     "p1", ("Rosé", "May", "O'Neill-Núñez"), ("401", "250"), ("4482913",), ("419-555-0101",), ("r@example.org",),

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from clinveil.errors import UsageError
-from clinveil.files import (
+from clinveil.core.errors import UsageError
+from clinveil.core.files import (
     default_vault,
     locked,
     private_folder,
@@ -90,7 +90,7 @@ def test_files_of_the_user_beside_the_output_stay(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from clinveil.files import whole
+from clinveil.core.files import whole
 with whole(Path(sys.argv[1]), force=True) as part:
     part.write_text("half")
     if sys.argv[2] == "between":
@@ -229,7 +229,7 @@ def test_places_beside_one_another_are_fine(tmp_path, monkeypatch):
 HOLD = """
 import sys
 from pathlib import Path
-from clinveil.files import locked
+from clinveil.core.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -273,7 +273,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from clinveil.files import save_array, whole
+from clinveil.core.files import save_array, whole
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with whole(Path(sys.argv[1])) as part:

@@ -96,7 +96,7 @@ def with_force():
     """Every command that has `--force`."""
     for name in COMMANDS:
         for below in GROUPS.get(name, [None]):
-            module = import_module(f"clinveil.cli.{name}" + (f"_{below.replace('-', '_')}" if below else ""))
+            module = import_module(f"clinveil.cli.{name}" + (f".{below.replace('-', '_')}" if below else ""))
             command = typer.main.get_command(module.app)
             if any("--force" in getattr(option, "opts", ()) for option in command.params):
                 yield name if below is None else f"{name} {below}"

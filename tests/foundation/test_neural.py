@@ -6,8 +6,8 @@ import importlib.util
 
 import pytest
 
-from clinveil import neural
-from clinveil.errors import MissingExtra, UsageError
+from clinveil.core import neural
+from clinveil.core.errors import MissingExtra, UsageError
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
@@ -81,6 +81,6 @@ def test_importing_the_room_imports_no_torch():
     import subprocess
     import sys
 
-    code = "import sys, clinveil.neural; sys.exit('torch' in sys.modules)"
+    code = "import sys, clinveil.core.neural; sys.exit('torch' in sys.modules)"
     assert importlib.util.find_spec("torch") is not None
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from clinveil.core.tokens import words
 from clinveil.scale import processes, serial, threads
-from clinveil.tokens import words
 
 
 def square(x: int) -> int:

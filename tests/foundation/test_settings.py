@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.errors import UsageError
-from clinveil.settings import NeighbourRange, ReleaseSettings, load_settings
+from clinveil.core.errors import UsageError
+from clinveil.core.settings import NeighbourRange, ReleaseSettings, load_settings
 
 
 def test_defaults_are_the_documented_ones():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError
-from clinveil.spans import LABELS, Span, splice
+from clinveil.core.errors import InputError
+from clinveil.core.spans import LABELS, Span, splice
 
 
 @st.composite

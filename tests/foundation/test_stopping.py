@@ -9,15 +9,15 @@ import sys
 
 import pytest
 
-from clinveil import stopping
 from clinveil.cli.main import main
-from clinveil.files import whole
+from clinveil.core import stopping
+from clinveil.core.files import whole
 
 SWALLOWED = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from clinveil.files import whole
-from clinveil.stopping import listen
+from clinveil.core.files import whole
+from clinveil.core.stopping import listen
 listen()
 CALLBACK = ctypes.CFUNCTYPE(None)
 with whole(Path("out.txt")) as part:
@@ -58,7 +58,8 @@ def test_a_cut_file_is_no_interruption(monkeypatch, capsys):
 
 
 def test_the_usual_signal_is_an_interruption_too(tmp_path):
-    code = "from clinveil.stopping import listen; listen(); import time; print('ready', flush=True); time.sleep(60)"
+    code = "from clinveil.core.stopping import listen; listen(); import time; "
+    code += "print('ready', flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGHUP)
@@ -81,7 +82,7 @@ def test_findings_never_replace_what_is_no_findings(tmp_path, capsys, there):
 
 
 def test_findings_may_replace_findings(tmp_path):
-    from clinveil.finding import write_findings
+    from clinveil.core.finding import write_findings
 
     (tmp_path / "notes.csv").write_text("note_id,text\n1,quiet night with little pain\n")
     (tmp_path / "other.csv").write_text("note_id,text\n2,loud morning with much cough\n")

@@ -58,7 +58,7 @@ def training_of(recipe=LSTM, *, seed=1, encoded=None, plan=None, validate=None, 
 
 def trained(recipe=LSTM, **how):
     """A network that was trained to the end."""
-    from clinveil.neural import seeded
+    from clinveil.core.neural import seeded
 
     with seeded(0):
         training = training_of(recipe, **how)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_cases import VOCABULARY, encoded_of, texts_of
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import encode

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of, same, texts_of, training_of
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.unigram import train_unigram
 from clinveil.lm.vocabulary import WordVocabulary, digest
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
+from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.lm.byte_pairs import train_byte_pairs  # noqa: E402
 from clinveil.lm.checkpoint import load_model, save_model  # noqa: E402
 from clinveil.lm.network import build  # noqa: E402
 from clinveil.lm.neural_model import NeuralModel  # noqa: E402
 from clinveil.lm.states import read_tensors, save_training, set_weights, weights_of, write_tensors  # noqa: E402
-from clinveil.neural import seeded  # noqa: E402
 
 MODELS = {
     "lstm": model_of(LSTM),
@@ -272,7 +272,7 @@ def full_disk(monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    monkeypatch.setattr("clinveil.files.write_array", full)
+    monkeypatch.setattr("clinveil.core.files.write_array", full)
 
 
 @pytest.mark.parametrize("name", ["lstm", "unigram"])

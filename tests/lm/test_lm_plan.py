@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lm_cases import encoded_of
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.plan import NO_NOTE, columns_plan, rows_plan
 from clinveil.lm.vocabulary import END

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from lm_cases import LSTM, encoded_of, model_of
 
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
-from clinveil.errors import InputError, UsageError
 from clinveil.lm.notes import read_notes
 from clinveil.lm.ready import ready
 from clinveil.lm.recipe import PROFILES, ModelSettings, Recipe
-from clinveil.settings import NotesSettings
 
 
 @pytest.mark.parametrize(("model", "size"), PROFILES)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lm_cases import GPT, LSTM, VOCABULARY, encoded_of, model_of
 from scipy.stats import chi2
 
-from clinveil.errors import InputError
-from clinveil.keys import Key
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
 from clinveil.lm.notes import encode
 from clinveil.lm.sampling import BLOCK, Drawing, drawn, write_notes
 from clinveil.lm.unigram import Unigram, train_unigram

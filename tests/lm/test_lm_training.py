@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, plan_for, same, trained, training_of
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import encode
 from clinveil.lm.train import NeuralTask, memory_needed, parameters, refuse_too_large
 from clinveil.lm.unigram import train_unigram
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.lm.lstm import Lstm  # noqa: E402
 from clinveil.lm.network import build  # noqa: E402
 from clinveil.lm.neural_model import NeuralModel  # noqa: E402
 from clinveil.lm.states import load_training, save_training, weights_of  # noqa: E402
-from clinveil.neural import seeded  # noqa: E402
 
 ADAM = changed(optimizer="adamw", rate=1e-2, tied=False)
 STREAM = changed(plan="stream", lanes=4)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError, MissingExtra
+from clinveil.core.errors import InputError, MissingExtra
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary

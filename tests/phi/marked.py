@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.keys import Key
+from clinveil.core.keys import Key
 from clinveil.phi.deidentifier import Deidentifier
 
 _MARK = re.compile(r"\{([A-Z_]+):((?:[^{}])*)\}")

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.cli.main import main
+from clinveil.core.files import locked
+from clinveil.core.keys import Key
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.files import locked
-from clinveil.keys import Key
 from clinveil.phi import deidentifier as room
 
 ROWS = {

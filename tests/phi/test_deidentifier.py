@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.errors import UsageError
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
-from clinveil.errors import UsageError
-from clinveil.keys import Key
 from clinveil.phi import deidentifier as room
 from clinveil.phi.deidentifier import NULL_TEXT, RAISED, Deidentifier, deidentify_corpus
 from clinveil.scale import processes, serial

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.spans import LABELS
 from clinveil.corpus.people import Patient
-from clinveil.phi import (
+from clinveil.phi.catalogue import covered, detectors
+from clinveil.phi.detectors import (
     addresses,
     ages,
     biometrics,
@@ -22,9 +24,7 @@ from clinveil.phi import (
     phones,
     record_numbers,
 )
-from clinveil.phi.catalogue import covered, detectors
 from clinveil.phi.note import NoteView
-from clinveil.spans import LABELS
 
 PATIENT = Patient(
     "p1",

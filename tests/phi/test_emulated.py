@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.cli.main import main
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.keys import Key
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, read_patients, write_patients
-from clinveil.errors import InputError, UsageError
-from clinveil.keys import Key
 from clinveil.lexicons.forms import name_form
+from clinveil.phi.detectors.own_names import own_words
 from clinveil.phi.emulated import EmulatedRemover
-from clinveil.phi.own_names import own_words
 from clinveil.phi.redrawn_names import redrawn_names
-from clinveil.tokens import words
 
 KEY = Key.from_seed(4)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.corpus.people import Patient
-from clinveil.phi.known import detector, name_forms, own_form, within_one_edit
+from clinveil.phi.detectors.known import detector, name_forms, own_form, within_one_edit
 from clinveil.phi.note import NoteView
 
 PATIENT = Patient(

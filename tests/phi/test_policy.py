@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.errors import UsageError
-from clinveil.keys import Key
+from clinveil.core.errors import UsageError
+from clinveil.core.keys import Key
+from clinveil.core.spans import LABELS
 from clinveil.phi.policy import Treatment, tag, treatment
 from clinveil.phi.surrogates import Surrogates
-from clinveil.spans import LABELS
 
 EXAMPLES = {
     "NAME": "Smith",

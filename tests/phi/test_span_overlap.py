@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.core.spans import LABELS, Span, splice
 from clinveil.phi.overlap import resolve
-from clinveil.spans import LABELS, Span, splice
 
 TEXT = "x" * 60
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.keys import Key
 from clinveil.corpus.people import Patient
-from clinveil.keys import Key
 from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
 from clinveil.lexicons.forms import name_form
 from clinveil.phi.surrogates import Surrogates

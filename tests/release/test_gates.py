@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attack.full_names import NameIndex, NameScan
+from clinveil.attacks.vectors.full_names import NameIndex, NameScan
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Accounting
-from clinveil.finding import Finding
-from clinveil.keys import Key
 from clinveil.release.check import OutputCheck
 from clinveil.release.gates import PLANNED, accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.report.record import score

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.files import sha256
+from clinveil.core.files import sha256
 from clinveil.release import beside
 from clinveil.release.folder import fingerprint
 from clinveil.report.stored import from_json

@@ -15,10 +15,10 @@ import pytest
 from scipy.stats import spearmanr
 
 from clinveil.cli.main import main
+from clinveil.core.finding import read_findings
+from clinveil.core.tokens import words
 from clinveil.corpus.demo.stream import demo_notes
-from clinveil.finding import read_findings
 from clinveil.report.edition import outward_finding
-from clinveil.tokens import words
 
 FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS
-from clinveil.keys import Key
 from clinveil.release.identity import Renamer
 from clinveil.release.order import by_new_id, by_place, reordered
 

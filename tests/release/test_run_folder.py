@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from clinveil.errors import GateError, InputError, UsageError
+from clinveil.core.errors import GateError, InputError, UsageError
+from clinveil.core.settings import ReleaseSettings
 from clinveil.release.folder import fingerprint, run_folder
-from clinveil.settings import ReleaseSettings
 
 PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
 

@@ -12,9 +12,9 @@ import pytest
 from synthesis_cases import COMMON, FAST_FLAGS, bytes_of, notes_of, open_to_others, rows_of, texts_in, write_csv
 
 from clinveil.cli.main import main
+from clinveil.core.errors import InputError
+from clinveil.core.files import locked
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.errors import InputError
-from clinveil.files import locked
 from clinveil.lm.checkpoint import load_model
 from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.notes import encode
@@ -184,7 +184,7 @@ def hidden(monkeypatch, *names):
     import importlib.util
 
     real = importlib.util.find_spec
-    for module in ("clinveil.neural", "clinveil.lm.byte_pairs"):
+    for module in ("clinveil.core.neural", "clinveil.lm.byte_pairs"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name in names else real(name))
 
 

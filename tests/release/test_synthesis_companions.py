@@ -25,9 +25,9 @@ from synthesis_cases import (
 )
 
 from clinveil.cli.main import main
+from clinveil.core.errors import GateError, MissingExtra
+from clinveil.core.finding import Finding
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.errors import GateError, MissingExtra
-from clinveil.finding import Finding
 from clinveil.release.manifest import released_files, sealed, write_companions, write_sums
 from clinveil.release.synthesis.record import SHOWN, TEST_SEED, public_manifest, seed_mark
 from clinveil.release.synthesis.run import Synthesis

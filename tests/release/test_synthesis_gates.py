@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthesis_cases import Always, Copying, notes_of, rows_of, synthesis, texts_in, with_model
 
+from clinveil.core.errors import GateError, InputError
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.errors import GateError, InputError
 from clinveil.lm.notes import PlainNotes
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.gates import _accounted, look

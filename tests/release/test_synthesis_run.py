@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from synthesis_cases import FAST, bytes_of, notes_of, open_to_others, rows_of, synthesis, texts_in
 
-from clinveil.errors import InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.checkpoint import load_model
 from clinveil.release.synthesis.record import TEST_SEED
 

@@ -8,7 +8,7 @@ import pytest
 from synthesis_cases import FAST_FLAGS, bytes_of, notes_of, rows_of, synthesis, write_csv
 
 from clinveil.cli.main import main
-from clinveil.errors import ClinveilError, InputError, UsageError
+from clinveil.core.errors import ClinveilError, InputError, UsageError
 from clinveil.release.synthesis import vault as vaults
 
 UNIGRAM = {"model": "unigram", "seed": None}

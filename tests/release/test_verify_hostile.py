@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.release.manifest import SCHEMA, sealed, write_sums
 from clinveil.release.verify import verify
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.record import (
     AlignedNote,
     AlignedToken,

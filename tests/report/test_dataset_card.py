@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from invented_release import CANARIES, note, record
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.report.card import render_card, size_class
 from clinveil.report.edition import external_edition
 from clinveil.report.record import Column, Gate

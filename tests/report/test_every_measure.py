@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from invented_release import record
 
 import clinveil
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.cells import row
 from clinveil.report.edition import external_edition
 from clinveil.report.measures import catalogue, find

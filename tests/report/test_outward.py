@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from invented_release import findings
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.cells import row
 from clinveil.report.edition import outward_count, outward_finding, outward_value
 from clinveil.report.record import Gate

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from invented_release import findings, record, repeats
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.cells import row
 from clinveil.report.details import COMPANIONS
 from clinveil.report.edition import external_edition

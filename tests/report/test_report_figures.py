@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from invented_release import record, repeats
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report import draw
 from clinveil.report.cells import row
 from clinveil.report.edition import external_edition

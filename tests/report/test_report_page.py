@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from invented_release import CANARIES, note, record
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.edition import external_edition
 from clinveil.report.numerals import text
 from clinveil.report.record import AlignedNote, AlignedToken, Column, Fact, Gate, PhiCount, TokenRow

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invented_release import CANARIES, gates, note, record
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
 from clinveil.report.edition import SMALL, external_edition, hidden
 from clinveil.report.record import AlignedNote, AlignedToken, CorpusFacts, Fact, Gate, ReleaseRecord, StageRow, TokenRow
 from clinveil.report.stored import SCHEMA, from_json, to_json

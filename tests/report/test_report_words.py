@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.meaning import direction, sentences
 from clinveil.report.measures import UNKNOWN, MeasureText, catalogue, find
 from clinveil.report.numerals import interval, number, share, small, text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.stats import (
     benjamini_hochberg,
     holm,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import proportion_confint
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.stats import (
     Interval,
     bootstrap_clusters,

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from clinveil.attack.pdtp import leave_out
+from clinveil.attacks.models.leaveout.pdtp import leave_out
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import read_findings
 from clinveil.corpus.demo import write_demo
-from clinveil.errors import InputError, UsageError
-from clinveil.finding import read_findings
 from clinveil.stats import t_interval
 from clinveil.study.clinicalnlp_2019 import claims, paper
 from clinveil.study.clinicalnlp_2019.results import SAME, _fall
@@ -260,7 +260,7 @@ def test_the_papers_recipe_writes_the_notes_where_it_is_the_main_one(demo, monke
 
 
 def test_annealing_looks_at_the_studys_own_validation_notes(demo):
-    from clinveil.attack.leaveout.data import load_data
+    from clinveil.attacks.models.leaveout.data import load_data
     from clinveil.study.clinicalnlp_2019.parts import part_of
 
     study = planned(demo, demo / "planned-valid", settings())
@@ -297,7 +297,7 @@ def test_vectors_are_of_medtexts_own_tokens(finished):
 
 
 def nli_of(value, low, high, chance):
-    from clinveil.finding import Finding
+    from clinveil.core.finding import Finding
 
     detail = {"corpus": "real notes", "series": "vectors"}
     return Finding("utility.nli", value, 899, "higher", low, high, chance, detail=detail)
@@ -347,7 +347,7 @@ def test_the_papers_table_is_whole():
 
 
 def test_rarities_by_hand():
-    from clinveil.attack.leaveout.data import AuditData
+    from clinveil.attacks.models.leaveout.data import AuditData
     from clinveil.lm.notes import encode
     from clinveil.lm.vocabulary import WordVocabulary
     from clinveil.study.clinicalnlp_2019.results import rarities

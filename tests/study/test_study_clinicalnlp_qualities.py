@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import distance
 
+from clinveil.core.finding import Finding
 from clinveil.corpus.medtext import medtext
-from clinveil.finding import Finding
 from clinveil.study.clinicalnlp_2019.qualities import (
     PAIR_NOTES,
     Precedence,

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from clinveil.cli.main import main
+from clinveil.core.errors import UsageError
+from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
-from clinveil.errors import UsageError
 from clinveil.scale.tasks import Store
-from clinveil.settings import NotesSettings, load_settings
 from clinveil.study.chart import Point, lines
 from clinveil.study.jamia_2020 import paper
 from clinveil.study.jamia_2020.plan import plan
@@ -25,7 +26,6 @@ from clinveil.study.jamia_2020.similar import Lists
 from clinveil.study.jamia_2020.tables import points, tables
 from clinveil.study.jamia_2020.treat import Setting
 from clinveil.study.plain import Table, interval, markdown, number
-from clinveil.tokens import words
 
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
 

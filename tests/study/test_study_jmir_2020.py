@@ -14,12 +14,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import read_findings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.people import Patient, read_patients, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
-from clinveil.errors import InputError, UsageError
-from clinveil.finding import read_findings
 from clinveil.study.jmir_2020.run import run_study
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.tables import markdown, tables

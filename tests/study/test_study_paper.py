@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.study.jmir_2020 import paper
 from clinveil.study.jmir_2020.best import best_of
 from clinveil.study.jmir_2020.cells import NONE, cell, p_value, shown

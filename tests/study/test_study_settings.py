@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clinveil.errors import UsageError
-from clinveil.settings import load_settings
+from clinveil.core.errors import UsageError
+from clinveil.core.settings import load_settings
 from clinveil.study.jmir_2020.grid import FIGURE_3, Model, main_models, models
 from clinveil.study.jmir_2020.settings import StudySettings
 

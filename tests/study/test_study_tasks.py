@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clinveil.errors import InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.scale import processes, serial
 from clinveil.scale.tasks import Store, name_of, perform, perform_all, study_folder
 

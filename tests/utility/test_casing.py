@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.cli.main import main
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.casing.characters import NEWLINE, Characters
 from clinveil.utility.casing.lines import Lines
 from clinveil.utility.casing.measure import casing
 from clinveil.utility.casing.settings import CasingSettings
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.neural import seeded  # noqa: E402
+from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.utility.casing.lstm import CharacterLstm  # noqa: E402
 from clinveil.utility.casing.search import restore  # noqa: E402
 from clinveil.utility.casing.training import _columns, _pieces, dev_loss, train_characters  # noqa: E402

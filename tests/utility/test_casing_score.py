@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.casing.characters import NEWLINE, UNKNOWN, Characters, upper_of
 from clinveil.utility.casing.floor import dealt_anew, restore_usual, usual_casings
 from clinveil.utility.casing.lines import Lines, read_lines, split_lines

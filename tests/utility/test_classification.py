@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from clinveil.errors import InputError
-from clinveil.tokens import words
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
 from clinveil.utility.classification import classification
 from clinveil.utility.scores import accuracy, macro_f1
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.labelled import paired, parts_of, read_labelled, texts_of
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.errors import InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.utility.nli.measure import nli
 from clinveil.utility.nli.parts import nli_parts
 from clinveil.utility.nli.sentence_pairs import SentencePairs
@@ -18,7 +18,7 @@ from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.neural import seeded  # noqa: E402
+from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.utility.nli.bow import BagOfWords, Rows, fit, guesses  # noqa: E402
 
 SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)

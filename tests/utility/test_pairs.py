@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.pairs import read_pairs, unique_terms
 
 SIZES = {"hliaoutakis34": 34, "hliaoutakis36": 36, "mayosrs": 101, "minimayosrs": 29, "pedersen30": 30}

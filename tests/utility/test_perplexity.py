@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
@@ -15,7 +16,6 @@ from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.unigram import Unigram, train_unigram
 from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.settings import NotesSettings
 from clinveil.utility.perplexity import perplexity_findings, unknown_words
 
 AB = WordVocabulary(["a", "b"])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.errors import InputError, MissingExtra, UsageError
-from clinveil.settings import ClassifierSettings
+from clinveil.core.errors import InputError, MissingExtra, UsageError
+from clinveil.core.settings import ClassifierSettings
 from clinveil.utility import classification as room
 from clinveil.utility.classifiers import LINEAR, MODELS, NEURAL
 from clinveil.utility.classifiers import predict as module

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.nli.parts import nli_parts, premise_groups
 from clinveil.utility.nli.sentence_pairs import SentencePairs, read_sentence_pairs
 

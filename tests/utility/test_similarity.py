@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from clinveil.cli.main import main
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.pairs import PairList
 from clinveil.utility.similarity import frequent_pairs, pair_similarities, similarity
 from clinveil.vectors.files import save_vectors

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.split import split
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.tokens import Kind, lookup_form, tokenize, words
 from clinveil.vectors.count import count_words
 
 TEXTS = st.one_of(

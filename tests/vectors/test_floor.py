@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError
-from clinveil.tokens import words as words_of
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words as words_of
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor, usable
 from clinveil.vectors.table import Vectors

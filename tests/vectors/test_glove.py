@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from clinveil.cli.main import main
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.settings import GloveSettings, VectorSettings, load_settings
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.errors import InputError, UsageError
-from clinveil.settings import GloveSettings, VectorSettings, load_settings
 from clinveil.vectors import cooccurrence, strata
 from clinveil.vectors.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
 from clinveil.vectors.files import load_vectors

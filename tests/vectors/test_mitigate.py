@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from clinveil.cli.main import main
-from clinveil.errors import InputError, UsageError
-from clinveil.keys import Key
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.keys import Key
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.mitigate import _uniform, add_noise, census_names, drop_rare, keep_words, scrub
 from clinveil.vectors.table import Vectors

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.vectors import neighbours as room
 from clinveil.vectors.approximate import approximate_search, build_lists
 from clinveil.vectors.nearest import Space

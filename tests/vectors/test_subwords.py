@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from clinveil.core.errors import InputError
+from clinveil.core.settings import VectorSettings
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.errors import InputError
-from clinveil.settings import VectorSettings
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.subwords import Subwords, hashed, n_grams
 from clinveil.vectors.table import Vectors
@@ -174,7 +174,7 @@ def test_dimensions_must_agree():
 
 def test_mitigated_vectors_keep_none(trained):
     """The n-grams of a word that was taken out would give its vector back."""
-    from clinveil.keys import Key
+    from clinveil.core.keys import Key
     from clinveil.vectors.mitigate import add_noise, keep_words
 
     keep = np.arange(len(trained)) != trained.ids["cardiology"]

@@ -25,9 +25,9 @@ from clinveil.channel.scan import alphabet
 from clinveil.channel.siphash import key_words, siphash_strings
 from clinveil.channel.tally import Tally, tally_of
 from clinveil.channel.vocabulary import string_buffers, vocabulary
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
-from clinveil.errors import InputError
-from clinveil.keys import Key
 from clinveil.scale import Map, serial
 from clinveil.vectors.floor import usable
 

@@ -18,7 +18,7 @@ from clinveil.channel.foreign import Foreign
 from clinveil.channel.scan import Alphabet, code_point, run_end, word_end
 from clinveil.channel.siphash import siphash_bytes, siphash_word
 from clinveil.channel.vocabulary import CELL, FIRST, FORM, KEPT, LENGTH, PATTERN, SECOND, SIZE, START, Vocabulary, find
-from clinveil.tokens import Kind
+from clinveil.core.tokens import Kind
 
 _WORD, _NUMBER, _SPACE, _PUNCT = int(Kind.WORD), int(Kind.NUMBER), int(Kind.SPACE), int(Kind.PUNCT)
 _MASK_SIGN = ord("#")

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel
-from clinveil.channel.gaussian import GaussianMechanism
-from clinveil.channel.laplace import LaplaceMechanism
-from clinveil.channel.mechanism import NO_POOL, Mechanism, common_pool
-from clinveil.channel.neighbours import NeighbourMechanism
-from clinveil.errors import InputError, UsageError
-from clinveil.keys import Key
-from clinveil.settings import ChannelSettings
-from clinveil.tokens import words
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism
+from clinveil.channel.mechanisms.laplace import LaplaceMechanism
+from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, common_pool
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.keys import Key
+from clinveil.core.settings import ChannelSettings
+from clinveil.core.tokens import words
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours

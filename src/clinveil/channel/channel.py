@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.vectors.readonly import hold_read_only
 
 SUM_TOLERANCE = 1e-9

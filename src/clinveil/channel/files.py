@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.feather as feather
 
 from clinveil.channel.channel import Channel
-from clinveil.errors import InputError
-from clinveil.files import private_folder, save_array, whole
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder, save_array, whole
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")

@@ -18,7 +18,7 @@ from clinveil.channel.compiled import compiled
 from clinveil.channel.scan import alphabet, code_point, readonly, word_end
 from clinveil.channel.siphash import siphash_strings
 from clinveil.channel.vocabulary import string_buffers
-from clinveil.tokens import Kind, lookup_form
+from clinveil.core.tokens import Kind, lookup_form
 
 _WORD = int(Kind.WORD)
 

@@ -24,8 +24,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import NO_POOL, Mechanism, Pool, assemble
-from clinveil.errors import InputError
+from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, Pool, assemble
+from clinveil.core.errors import InputError
 from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.euclidean import Candidates, nearest_distances
 from clinveil.vectors.exact import one_thread_each

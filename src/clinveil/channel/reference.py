@@ -6,8 +6,8 @@ from clinveil.channel.apply import Layout, Memo, Numbers
 from clinveil.channel.channel import Channel
 from clinveil.channel.draws import Draws
 from clinveil.channel.siphash import siphash_reference
-from clinveil.keys import Key
-from clinveil.tokens import Kind, lookup_form, tokenize
+from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, lookup_form, tokenize
 
 
 def obfuscate_text_reference(

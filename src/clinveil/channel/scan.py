@@ -1,4 +1,4 @@
-"""Reading tokens off UTF-8 bytes: what `clinveil.tokens` does to strings, compiled.
+"""Reading tokens off UTF-8 bytes: what `clinveil.core.tokens` does to strings, compiled.
 
 The borders are those of `tokens.tokenize`, which stays the reference. All functions assume valid UTF-8.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.channel.compiled import compiled_helper
-from clinveil.tokens import Kind, character_classes
+from clinveil.core.tokens import Kind, character_classes
 
 _WORD, _IGNORABLE = int(Kind.WORD), int(Kind.IGNORABLE)
 _ZERO, _BYTE, _HALF, _FULL = np.uint64(0), np.uint64(8), np.uint64(32), np.uint64(64)

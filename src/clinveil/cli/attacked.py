@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import typer
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from clinveil.settings import NotesSettings
+    from clinveil.core.settings import NotesSettings
     from clinveil.vectors.table import Vectors
 
 

@@ -16,14 +16,14 @@ import typer
 
 from clinveil.cli.options import Out, Vault, settings_command
 from clinveil.cli.progress import say_unless
-from clinveil.outputs import Maker
-from clinveil.settings import NotesSettings, PhiSettings, RunSettings, flag
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import NotesSettings, PhiSettings, RunSettings, flag
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from clinveil.core.keys import Key
     from clinveil.corpus.open import NotesCorpus
-    from clinveil.keys import Key
     from clinveil.phi.deidentifier import Deidentified, Deidentifier, Found
     from clinveil.phi.emulated import EmulatedRemover
 
@@ -84,8 +84,8 @@ def deidentify(
     vault: Vault = None,
 ) -> None:
     """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
+    from clinveil.core.files import default_vault, refuse_existing, refuse_nested, whole
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import default_vault, refuse_existing, refuse_nested, whole
 
     secrets = vault or default_vault(out)
     refuse_nested(OUT=out, the_vault=secrets, NOTES=notes)
@@ -108,7 +108,7 @@ def deidentify(
 @contextmanager
 def _open_vault(secrets: Path, seed: int | None) -> Iterator[Key]:
     """The vault for this run alone, and its key; what was made of them for a run that fails is removed again."""
-    from clinveil.files import locked, private_folder, remove
+    from clinveil.core.files import locked, private_folder, remove
 
     there = secrets.exists()
     lock, path = private_folder(secrets) / "lock", secrets / KEY_FILE
@@ -126,7 +126,7 @@ def _open_vault(secrets: Path, seed: int | None) -> Iterator[Key]:
 
 def _refuse_foreign(secrets: Path) -> None:
     """Raise UsageError for a folder that is no vault of this command: a README.txt of somebody's own may lie in it."""
-    from clinveil.errors import UsageError
+    from clinveil.core.errors import UsageError
 
     names = {item.name for item in secrets.iterdir()} if secrets.is_dir() else set()
     left = {"lock", SPANS, *(name for name in names if name.startswith(f".{SPANS}."))}  # by a run that was killed
@@ -136,7 +136,7 @@ def _refuse_foreign(secrets: Path) -> None:
 
 def _key(seed: int | None, path: Path) -> Key:
     """The vault's own key where there is one, so that later notes of a patient are treated as the earlier ones."""
-    from clinveil.keys import Key
+    from clinveil.core.keys import Key
 
     if seed is not None:
         typer.echo("TEST SEED: not for release", err=True)
@@ -147,8 +147,8 @@ def _key(seed: int | None, path: Path) -> Key:
 
 
 def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedRemover:
+    from clinveil.core.errors import UsageError
     from clinveil.corpus.people import read_patients
-    from clinveil.errors import UsageError
     from clinveil.phi.deidentifier import Deidentifier
     from clinveil.phi.emulated import EmulatedRemover
 
@@ -182,7 +182,7 @@ def _run(
 
 def _write(batches: Iterable[pa.RecordBatch], part: Path, out: Path, corpus: NotesCorpus) -> None:
     """One file where OUT has a known suffix; else a folder, of .txt where the notes were one, or with one file."""
-    from clinveil.corpus.formats import suffix_of
+    from clinveil.corpus.formats.registry import suffix_of
     from clinveil.corpus.write import write_corpus
 
     suffix = suffix_of(out) or corpus.suffix
@@ -223,14 +223,14 @@ def _spans_file(secrets: Path, *, wanted: bool) -> Iterator[TextIO | None]:
     if not wanted:
         yield None
         return
-    from clinveil.files import whole
+    from clinveil.core.files import whole
 
     with whole(secrets / SPANS, force=True) as part, part.open("w", encoding="utf-8") as file:
         yield file
 
 
 def _gate(totals: _Totals) -> None:
-    from clinveil.errors import GateError
+    from clinveil.core.errors import GateError
     from clinveil.phi.deidentifier import RAISED
 
     raised = totals.skipped[RAISED]
@@ -243,7 +243,7 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
     """The key and the record of the run, in the vault."""
     from importlib.metadata import version
 
-    from clinveil.files import private_text
+    from clinveil.core.files import private_text
 
     record = {
         "secret": True,
@@ -266,8 +266,8 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
 
 def _keep_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Callable[[str], None]) -> None:
     """Whose names an emulated remover left, and the surrogates of the others: what the attacks are scored against."""
+    from clinveil.core.files import remove, whole
     from clinveil.corpus.people import write_patients
-    from clinveil.files import remove, whole
     from clinveil.phi.emulated import EmulatedRemover
 
     if not isinstance(remover, EmulatedRemover):

@@ -20,10 +20,10 @@ def demo(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Make a demo corpus, release it, and print where the report lies."""
+    from clinveil.core.files import refuse_existing
+    from clinveil.core.settings import ReleaseSettings
     from clinveil.corpus.demo.files import write_demo
-    from clinveil.files import refuse_existing
     from clinveil.release.run import run_release
-    from clinveil.settings import ReleaseSettings
 
     folder = out or _free(Path("clinveil-demo"))
     refuse_existing(folder, force=False)

@@ -13,8 +13,8 @@ import typer
 
 from clinveil.cli.options import Out, settings_command
 from clinveil.cli.progress import say_unless
-from clinveil.outputs import Maker
-from clinveil.settings import NotesSettings, RunSettings, VectorSettings, flag
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import NotesSettings, RunSettings, VectorSettings, flag
 
 app = typer.Typer(add_completion=False)
 MAKER = Maker("embed")
@@ -32,8 +32,8 @@ def embed(
     settings: EmbedSettings, notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")], out: Out
 ) -> None:
     """Train word vectors on notes; what they give away of the notes is secret too."""
+    from clinveil.core.files import refuse_existing, refuse_nested, workplace
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import refuse_existing, refuse_nested, workplace
     from clinveil.vectors.files import save_vectors
     from clinveil.vectors.train import train
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 
 _WIDE = 160  # columns where nobody's terminal limits the table
 
 
 def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
     """Write the document to `json_out` (a file, or - for stdout), or print a table with a head line."""
-    from clinveil.finding import write_findings
+    from clinveil.core.finding import write_findings
 
     if json_out:
         write_findings(json_out, command, findings, seed=seed)

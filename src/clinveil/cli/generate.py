@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.options import Out, settings_command
 from clinveil.cli.progress import say_unless
-from clinveil.settings import RunSettings, flag
+from clinveil.core.settings import RunSettings, flag
 
 app = typer.Typer(add_completion=False)
 

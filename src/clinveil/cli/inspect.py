@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.settings import NotesSettings
+from clinveil.core.settings import NotesSettings
 
 if TYPE_CHECKING:
+    from clinveil.core.finding import Finding
     from clinveil.corpus.inspect import Inspection
-    from clinveil.finding import Finding
 
 app = typer.Typer()
 Row = tuple[str, str, str]  # what, how many, remark
@@ -26,9 +26,9 @@ def inspect(
     json_out: JsonOut = None,
 ) -> None:
     """Say what notes hold: rows, patients, words, rare words, duplicates, columns, and the cost of a release."""
+    from clinveil.core.finding import write_findings
     from clinveil.corpus.inspect import inspect as look
     from clinveil.corpus.open import open_corpus
-    from clinveil.finding import write_findings
 
     corpus = open_corpus(notes, settings)
     if not corpus.columns.has_patients:
@@ -105,8 +105,8 @@ def _duration(seconds: float) -> str:
 
 def findings(found: Inspection) -> list[Finding]:
     """The counts as findings of the room `corpus`; column names and stages stand in their details."""
+    from clinveil.core.finding import Finding
     from clinveil.corpus.inspect import RARE_BELOW
-    from clinveil.finding import Finding
 
     columns = found.columns
     roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": found.preset}

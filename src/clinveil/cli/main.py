@@ -14,8 +14,8 @@ from typing import NoReturn, TextIO
 import typer
 
 from clinveil.cli.lazy import lazy_group
-from clinveil.errors import ClinveilError, InputWarning
-from clinveil.stopping import heed, listen
+from clinveil.core.errors import ClinveilError, InputWarning
+from clinveil.core.stopping import heed, listen
 
 # name (and file of cli/): what it does. The help page needs no more than this.
 COMMANDS = {

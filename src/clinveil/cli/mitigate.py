@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinveil.cli.options import Out, settings_command
-from clinveil.outputs import Maker
-from clinveil.settings import Settings, flag
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import Settings, flag
 
 if TYPE_CHECKING:
     from clinveil.vectors.table import Vectors
@@ -41,8 +41,8 @@ def mitigate(
     out: Out,
 ) -> None:
     """Take words out of vectors or add noise to them; then attack them again, for nothing here is a guarantee."""
-    from clinveil.errors import UsageError
-    from clinveil.files import refuse_existing, refuse_nested
+    from clinveil.core.errors import UsageError
+    from clinveil.core.files import refuse_existing, refuse_nested
     from clinveil.vectors.files import load_vectors, save_vectors
 
     if settings.scrub_top is None and settings.min_patients is None and settings.noise is None:
@@ -73,15 +73,15 @@ def _fewer(settings: MitigateSettings, vectors: Vectors, known: frozenset[str]) 
 
 def _known_names(patients: Path | None) -> frozenset[str]:
     """The lookup forms of known patients' name words, single letters left out."""
+    from clinveil.core.tokens import words
     from clinveil.corpus.people import read_names
-    from clinveil.tokens import words
 
     names = read_names(patients) if patients else ()
     return frozenset(form for name in names for form in words(" ".join(name)) if len(form) > 1)
 
 
 def _noisy(settings: MitigateSettings, vectors: Vectors) -> Vectors:
-    from clinveil.keys import Key
+    from clinveil.core.keys import Key
     from clinveil.vectors.mitigate import add_noise
 
     if settings.noise is None:

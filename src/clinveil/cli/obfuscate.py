@@ -15,8 +15,8 @@ import typer
 from clinveil.cli.options import Out, Vault, settings_command
 from clinveil.cli.progress import say as say_aloud
 from clinveil.cli.progress import say_unless
-from clinveil.outputs import Maker
-from clinveil.settings import ChannelSettings, NotesSettings, RunSettings, VectorSettings
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import ChannelSettings, NotesSettings, RunSettings, VectorSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from clinveil.channel.apply import Obfuscated
     from clinveil.channel.channel import Channel
     from clinveil.channel.tally import Tally
+    from clinveil.core.keys import Key
     from clinveil.corpus.open import NotesCorpus
-    from clinveil.keys import Key
     from clinveil.vectors.table import Vectors
 
 app = typer.Typer(add_completion=False)
@@ -68,9 +68,9 @@ def obfuscate(
     vault: Vault = None,
 ) -> None:
     """Replace every token of notes by a random near neighbour; ids and kept columns stay as they are."""
+    from clinveil.core.files import default_vault, locked, private_folder, whole_pair
+    from clinveil.core.keys import Key
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import default_vault, locked, private_folder, whole_pair
-    from clinveil.keys import Key
 
     safe = vault or default_vault(out)
     _refuse_places(notes, out, safe, vectors, force=settings.force)
@@ -97,7 +97,7 @@ def obfuscate(
 
 def _refuse_places(notes: Path, out: Path, vault: Path, vectors: Path | None, *, force: bool) -> None:
     """Raise UsageError where the run would destroy what it reads, or anything but an earlier run's OUT and vault."""
-    from clinveil.files import refuse_existing, refuse_nested
+    from clinveil.core.files import refuse_existing, refuse_nested
 
     refuse_nested(OUT=out, the_vault=vault, NOTES=notes)
     refuse_nested(OUT=out, the_vault=vault, **{"--vectors": vectors})
@@ -109,7 +109,7 @@ def _channel(run: _Run, say: Callable[[str], None]) -> Channel:
     """The channel, trained or from the vectors given; it and what it was made from go to the vault."""
     from clinveil.channel.build import build_channel
     from clinveil.channel.files import channel_digest, save_channel
-    from clinveil.files import remove
+    from clinveil.core.files import remove
     from clinveil.vectors.count import count_words
     from clinveil.vectors.files import load_vectors
     from clinveil.vectors.neighbours import save_neighbours
@@ -168,7 +168,7 @@ def _write(run: _Run, channel: Channel, part: Path, out: Path) -> Tally:
     """One file where OUT has a known suffix; else a folder, of .txt where the notes were one, or with one file."""
     from clinveil.channel.apply import Obfuscator, obfuscate_batches
     from clinveil.channel.tally import Tally
-    from clinveil.corpus.formats import suffix_of
+    from clinveil.corpus.formats.registry import suffix_of
     from clinveil.corpus.write import write_corpus
     from clinveil.scale import threads
 
@@ -191,7 +191,7 @@ def _tallied(results: Iterator[Obfuscated], tallies: list[Tally]) -> Iterator[pa
 
 
 def _refuse_if_many_failed(tally: Tally) -> None:
-    from clinveil.errors import GateError
+    from clinveil.core.errors import GateError
 
     failed = sum(tally.skipped.values())
     if failed > MOST_FAILED * tally.read:
@@ -203,7 +203,7 @@ def _keep(run: _Run, tally: Tally) -> None:
     """The key, and what was run, into the vault."""
     from importlib.metadata import version
 
-    from clinveil.files import private_text
+    from clinveil.core.files import private_text
 
     run.key.save(run.vault / "key.bin")
     private_text(run.vault / "README.txt", README)

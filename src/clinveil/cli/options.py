@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from clinveil.errors import InputError, UsageError
-from clinveil.finding import read_findings
-from clinveil.settings import Settings, load_settings
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import read_findings
+from clinveil.core.settings import Settings, load_settings
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
 

@@ -30,8 +30,8 @@ def synthesize(
     A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
     """
     from clinveil.cli.findings import say_findings
+    from clinveil.core.files import default_vault, locked, refuse_existing, refuse_nested
     from clinveil.corpus.open import open_corpus
-    from clinveil.files import default_vault, locked, refuse_existing, refuse_nested
     from clinveil.lm.notes import read_notes
     from clinveil.release.synthesis.run import Synthesis
     from clinveil.release.synthesis.write import MAKER
@@ -41,7 +41,7 @@ def synthesize(
         refuse_nested(OUT=out, the_vault=safe, **{role: place})
     refuse_existing(out, force=settings.force, maker=MAKER)
     if settings.neural and source is None:
-        from clinveil.neural import need_torch
+        from clinveil.core.neural import need_torch
 
         need_torch()
     os.umask(0o077)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from clinveil.core.errors import InputError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 from clinveil.corpus.presets import Preset, find_preset
 from clinveil.corpus.usual_names import USUAL, bare, candidates
-from clinveil.errors import InputError
-from clinveil.settings import NotesSettings
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.formats import Source, open_source
+from clinveil.corpus.formats.registry import Source, open_source
 from clinveil.corpus.icd9 import LabelTable, plain_code
 from clinveil.corpus.selection import UNWANTED, as_text, selected
-from clinveil.errors import InputError
 
 SEPARATOR = ";"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clinveil.settings import ReleaseSettings
+from clinveil.core.settings import ReleaseSettings
 
 # Words a second of one core's time, November 2026, a shared 4-core x86-64 machine: reading and counting (MTSamples 150
 # times over, 123 M words), and gensim's CBOW (100 dimensions, window 5, 5 negatives, min_count 1, an epoch of

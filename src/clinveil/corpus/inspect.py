@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clinveil.core.settings import ReleaseSettings
+from clinveil.core.tokens import Kind, words
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus
 from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.kinds import N_KINDS, count_kinds
 from clinveil.corpus.open import NotesCorpus
 from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes
-from clinveil.settings import ReleaseSettings
-from clinveil.tokens import Kind, words
 
 RARE_BELOW: int = ReleaseSettings.model_fields["min_patients"].default
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.tokens import Kind, character_classes
+from clinveil.core.tokens import Kind, character_classes
 
 N_KINDS = 5  # IGNORABLE is a class of characters, never of a token
 _BLOCK = 1 << 22

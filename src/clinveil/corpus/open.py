@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from clinveil.core.errors import InputError, InputWarning
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.batching import rebatch, text_bytes
 from clinveil.corpus.columns import resolve
 from clinveil.corpus.corpus import NOTE_ID, Columns
-from clinveil.corpus.formats import Source, open_source
+from clinveil.corpus.formats.registry import Source, open_source
+from clinveil.corpus.formats.streams import ROW_BYTES, codec_name, row_limit
+from clinveil.corpus.formats.zstd import has_unchecked_frame
 from clinveil.corpus.presets import drop_errors
 from clinveil.corpus.roles import id_column, to_roles
-from clinveil.corpus.streams import ROW_BYTES, codec_name, row_limit
 from clinveil.corpus.uniqueness import HashLog, hashes, refuse_repeats
-from clinveil.corpus.zstd import has_unchecked_frame
-from clinveil.errors import InputError, InputWarning
-from clinveil.settings import NotesSettings
 
 ENTERED_IN_ERROR = "entered in error"
 UNCHECKED = "its zstd frames carry no checksum, so damage can pass unseen (zstd --check writes one, gzip always does)"

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 _STRINGS = pa.list_(pa.string())
 # Column -> attribute; the last five may be missing.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 
 @dataclass(frozen=True)

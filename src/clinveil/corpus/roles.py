@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.jsonl import JSON_MARK
-from clinveil.corpus.plain import plain_array
-from clinveil.corpus.streams import wrong_encoding
-from clinveil.errors import InputError
+from clinveil.corpus.formats.jsonl import JSON_MARK
+from clinveil.corpus.formats.plain import plain_array
+from clinveil.corpus.formats.streams import wrong_encoding
 
 
 def to_roles(raw: pa.RecordBatch, columns: Columns, where: str, rows: int) -> pa.RecordBatch:

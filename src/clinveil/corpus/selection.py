@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinveil.errors import InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 
 UNWANTED = "not of the notes asked for"
 _WHOLE = re.compile(r"([0-9]+)\.0+")  # a whole number that a table library wrote as a float

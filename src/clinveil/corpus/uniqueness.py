@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 Hashes = NDArray[np.uint64]
 IN_MEMORY = 1 << 22

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from clinveil.corpus.batching import Rebatcher
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
-from clinveil.corpus.formats import Sink, open_sink
+from clinveil.corpus.formats.registry import Sink, open_sink
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.core.errors import InputError, MissingExtra
 from clinveil.corpus.medtext import EON
-from clinveil.errors import InputError, MissingExtra
 from clinveil.lm.vocabulary import END, Ids, _before_end
 
 SMALLEST = 257  # all bytes and `<eon>`

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.files import private_folder, private_text, save_array, whole
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder, private_text, save_array, whole
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.recipe import Recipe
 from clinveil.lm.unigram import Unigram
@@ -96,13 +96,13 @@ def _hash(counts: NDArray[np.int64]) -> str:
 
 
 def _neural(folder: Path, vocabulary: Vocabulary, said: Mapping[str, Any], device: str) -> LanguageModel:
-    from clinveil.neural import device_named
+    from clinveil.core.neural import device_named
 
     place = device_named(device)
+    from clinveil.core.neural import seeded
     from clinveil.lm.network import build
     from clinveil.lm.neural_model import NeuralModel
     from clinveil.lm.states import read_tensors, set_weights
-    from clinveil.neural import seeded
 
     weights, about = read_tensors(folder / "model.safetensors")
     if about.get("vocabulary_sha256") != said.get("vocabulary_sha256"):

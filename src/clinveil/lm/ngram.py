@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.model import Logs, Stream
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.unigram import counts_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.medtext import medtext
-from clinveil.errors import InputError
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
 

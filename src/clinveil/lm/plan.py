@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import END, Ids
 

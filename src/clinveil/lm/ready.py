@@ -17,8 +17,8 @@ def ready(model: LanguageModel, *, double: bool = False, threads: int = 1) -> It
     if model.kind not in ("lstm", "gpt"):
         yield
         return
+    from clinveil.core.neural import seeded
     from clinveil.lm.neural_model import NeuralModel
-    from clinveil.neural import seeded
 
     assert isinstance(model, NeuralModel)
     if double:

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from clinveil.errors import InputError, UsageError
-from clinveil.settings import Settings, flag
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.settings import Settings, flag
 
 # Of a recipe's whole numbers: what no model of ours has more of.
 MOST = {"layers": 100, "width": 10_000, "heads": 100, "window": 10_000, "lanes": 10_000, "epochs": 10_000}

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.keys import Key
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
 from clinveil.lm.model import LanguageModel, Stream
 from clinveil.lm.vocabulary import END, Ids
 

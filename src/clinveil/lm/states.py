@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from clinveil.errors import InputError
-from clinveil.files import whole
+from clinveil.core.errors import InputError
+from clinveil.core.files import whole
 from clinveil.lm.network import Network
 from clinveil.lm.training import Progress, Training, Weights
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.medtext import dictionary
-from clinveil.errors import InputError
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes, PlainNotes
@@ -103,9 +103,9 @@ class NeuralTask:
             InputError: a loss that is no number (the last state that was written stays), too little memory, or a
                 state of another training.
         """
+        from clinveil.core.neural import seeded
         from clinveil.lm.neural_model import NeuralModel
         from clinveil.lm.states import load_training, save_training
-        from clinveil.neural import seeded
 
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
         identity = self.identity
@@ -127,11 +127,11 @@ class NeuralTask:
         return NeuralModel(self.vocabulary, network), went
 
     def _training(self) -> Any:
+        from clinveil.core.neural import device_named
         from clinveil.lm.model import fit_of
         from clinveil.lm.network import Network
         from clinveil.lm.neural_model import NeuralModel
         from clinveil.lm.training import Training
-        from clinveil.neural import device_named
 
         def validate(network: Network) -> float:
             assert self.validation is not None

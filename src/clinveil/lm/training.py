@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.network import Network, State, build, cleared
 from clinveil.lm.plan import Batch, Plan
 from clinveil.lm.recipe import Recipe

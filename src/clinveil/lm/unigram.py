@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.lm.model import Logs
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import Ids, Vocabulary

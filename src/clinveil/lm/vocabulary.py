@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.medtext import EON, EOS, UNK
-from clinveil.errors import InputError
 
 Ids = NDArray[np.int32]
 END = 0  # the number of `<eon>`, the end of a note, in every vocabulary

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clinveil.phi import (
+from clinveil.phi.detector import Detector
+from clinveil.phi.detectors import (
     addresses,
     ages,
     biometrics,
@@ -14,7 +15,6 @@ from clinveil.phi import (
     phones,
     record_numbers,
 )
-from clinveil.phi.detector import Detector
 
 
 def detectors() -> tuple[Detector, ...]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from clinveil.core.keys import Key
+from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
-from clinveil.keys import Key
 from clinveil.phi.catalogue import detectors
 from clinveil.phi.detector import Detector
 from clinveil.phi.note import NoteView
@@ -24,7 +25,6 @@ from clinveil.phi.overlap import resolve
 from clinveil.phi.plain import plain
 from clinveil.phi.policy import Mode, Treatment, tag, treatment
 from clinveil.phi.surrogates import Surrogates
-from clinveil.spans import Span, splice
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from clinveil.core.spans import Span
 from clinveil.phi.note import NoteView
 from clinveil.phi.places import places
-from clinveil.spans import Span
 
 
 class Detector(Protocol):

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
-from clinveil.errors import InputError, UsageError
-from clinveil.keys import Key
 from clinveil.phi.deidentifier import Deidentified, Deidentifier, deidentify_corpus
-from clinveil.phi.own_names import OwnNames
+from clinveil.phi.detectors.own_names import OwnNames
 from clinveil.phi.policy import Mode
 from clinveil.phi.surrogates.names import NameSurrogates
 from clinveil.scale import serial

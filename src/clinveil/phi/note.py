@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from clinveil.core.spans import LABELS, Span
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.phi.plain import Plain, plain
-from clinveil.spans import LABELS, Span
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from clinveil.spans import Span
+from clinveil.core.spans import Span
 
 
 def resolve(text: str, spans: Iterable[Span]) -> list[Span]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from clinveil.tokens import Kind, character_classes
+from clinveil.core.tokens import Kind, character_classes
 
 _STRETCH = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
 _SIGNS = {ord(c): "'" for c in "‘’‚‛′ʼ＇`´"} | {ord(c): "-" for c in "‐‑‒–—―−﹣－"} | {ord(c): '"' for c in "“”„‟″"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal
 
-from clinveil.errors import UsageError
-from clinveil.spans import LABELS
+from clinveil.core.errors import UsageError
+from clinveil.core.spans import LABELS
 
 Mode = Literal["remove", "replace", "tag"]
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from clinveil.core.keys import Key, Stream
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
 from clinveil.corpus.people import Patient
-from clinveil.keys import Key, Stream
-from clinveil.phi.own_names import name_words, own_words
+from clinveil.phi.detectors.own_names import name_words, own_words
 
 FIRST, MIDDLE, LAST = "first", "middle", "last"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from clinveil.errors import InputError
-from clinveil.files import refuse_existing
+from clinveil.core.errors import InputError
+from clinveil.core.files import refuse_existing
 from clinveil.report.render import write_report
 from clinveil.report.stored import from_json
 

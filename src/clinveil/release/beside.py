@@ -13,13 +13,13 @@ from numpy.random import Generator
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
+from clinveil.core.keys import Key
+from clinveil.core.settings import ReleaseSettings, VectorSettings
+from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.demo.stream import demo_corpus
-from clinveil.keys import Key
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
-from clinveil.settings import ReleaseSettings, VectorSettings
-from clinveil.tokens import Kind, lookup_form, tokenize, words
 from clinveil.vectors.train import train
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each at which it is cut

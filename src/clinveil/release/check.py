@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
+from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import NOTE_ID, TEXT
-from clinveil.tokens import Kind, lookup_form, tokenize, words
 
 Row = tuple[str, str]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 
 def source_notes(vault: Path) -> dict[str, str]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clinveil.errors import InputError, UsageError
-from clinveil.files import locked, private_folder, private_text, refuse_nameless, remove, sha256
-from clinveil.keys import Key
-from clinveil.outputs import files_in, refuse_more
-from clinveil.settings import ReleaseSettings
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import locked, private_folder, private_text, refuse_nameless, remove, sha256
+from clinveil.core.keys import Key
+from clinveil.core.outputs import files_in, refuse_more
+from clinveil.core.settings import ReleaseSettings
 
 STATE = "state.json"
 ASIDE = ".replaced"

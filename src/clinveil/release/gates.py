@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clinveil.attack.name_chance import ALPHA, has_power, refused_from
+from clinveil.attacks.text.name_chance import ALPHA, has_power, refused_from
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
-from clinveil.finding import Finding
-from clinveil.keys import Key
 from clinveil.release.check import OutputCheck
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID
-from clinveil.keys import Key
 
 CROSSWALK = pa.schema(
     [

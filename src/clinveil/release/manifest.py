@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clinveil.files import sha256
-from clinveil.settings import ReleaseSettings
+from clinveil.core.files import sha256
+from clinveil.core.settings import ReleaseSettings
 
 SCHEMA = "clinveil.manifest/1"
 SYNTHETIC = "synthetic"  # `kind` of the manifest beside synthetic notes; a release's names none

@@ -11,19 +11,19 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attack.identifiers import identifiers
-from clinveil.attack.inversion import inversion
-from clinveil.attack.kept_columns import kept_columns
-from clinveil.attack.layout import layout
-from clinveil.attack.name_outputs import EVERY, inversion_names, name_outputs
-from clinveil.attack.overlap import overlap
-from clinveil.attack.patient_counts import inversion_counts
-from clinveil.attack.repetition import repeated, repeats_in_notes
+from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel.name_outputs import EVERY, inversion_names, name_outputs
+from clinveil.attacks.channel.patient_counts import inversion_counts
+from clinveil.attacks.channel.repetition import repeated, repeats_in_notes
+from clinveil.attacks.text.identifiers import identifiers
+from clinveil.attacks.text.kept_columns import kept_columns
+from clinveil.attacks.text.layout import layout
+from clinveil.attacks.text.overlap import overlap
 from clinveil.channel.channel import Channel
+from clinveil.core.finding import ControlKind, Finding
+from clinveil.core.settings import ReleaseSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.people import Patient
-from clinveil.finding import ControlKind, Finding
-from clinveil.settings import ReleaseSettings
 from clinveil.utility.classification import classification
 from clinveil.vectors.count import WordCounts
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clinveil.core.files import remove
 from clinveil.corpus.corpus import NOTE_ID
-from clinveil.files import remove
 
 Ranks = NDArray[np.uint64]
 _SHIFT = np.uint64(64 - 6)  # 64 files

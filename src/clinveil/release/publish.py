@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinveil.files import private_text
-from clinveil.finding import write_findings
+from clinveil.core.files import private_text
+from clinveil.core.finding import write_findings
 from clinveil.release.beside import demo_beside
 from clinveil.release.folder import RunFolder
 from clinveil.release.manifest import NAME, released_files, sealed, write_companions

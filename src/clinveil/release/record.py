@@ -12,8 +12,9 @@ from typing import Any
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
+from clinveil.core.finding import Finding
+from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
-from clinveil.finding import Finding
 from clinveil.phi.catalogue import covered as covered_labels
 from clinveil.release.manifest import SCHEMA, public_settings
 from clinveil.release.measure import NOT_TRIED
@@ -31,7 +32,6 @@ from clinveil.report.record import (
     StageRow,
     TokenRow,
 )
-from clinveil.spans import LABELS
 from clinveil.vectors.count import WordCounts
 
 TITLE = "Release of clinical notes"

@@ -13,12 +13,13 @@ import numpy as np
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
+from clinveil.core.files import refuse_nested
+from clinveil.core.finding import Finding
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import NotesSettings, ReleaseSettings
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.files import refuse_nested
-from clinveil.finding import Finding
-from clinveil.neural import need_torch
 from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
 from clinveil.release.folder import fingerprint, run_folder
@@ -39,7 +40,6 @@ from clinveil.release.stages import (
     write_notes,
 )
 from clinveil.report.record import StageRow
-from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors

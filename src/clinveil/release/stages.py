@@ -18,18 +18,18 @@ from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
+from clinveil.core.files import remove
+from clinveil.core.keys import Key
+from clinveil.core.settings import NotesSettings, ReleaseSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
-from clinveil.files import remove
-from clinveil.keys import Key
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
 from clinveil.release.folder import RunFolder, fingerprint
 from clinveil.release.identity import Renamer
 from clinveil.release.order import by_new_id, by_place, reordered
 from clinveil.scale import processes, threads
-from clinveil.settings import NotesSettings, ReleaseSettings
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.neighbours import load_neighbours, save_neighbours

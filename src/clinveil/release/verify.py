@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clinveil.core.errors import ClinveilError, InputError
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
-from clinveil.errors import ClinveilError, InputError
 from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC, canonical, released_files
 from clinveil.report.record import tally
-from clinveil.settings import NotesSettings
 
 REPORT = "report.html"
 COMPANIONS = (CARD, NAME, SUMS)

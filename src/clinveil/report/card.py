@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.report.numerals import NONE
 from clinveil.report.record import Plain, ReleaseRecord, TokenRow, score
 from clinveil.report.render import environment

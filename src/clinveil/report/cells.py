@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.details import REMARKS, beside, more, variants
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
 from clinveil.report.meaning import direction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from clinveil.finding import Detail, Finding
+from clinveil.core.finding import Detail, Finding
 from clinveil.report.numerals import Kind, Number, number
 
 # Numbers beside the value: head of the column, and how they are written (None: like the value).

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.details import COMPANIONS, PARTS, REMARKS, VARIANTS
 from clinveil.report.measures import find
 from clinveil.report.numerals import SMALL, Kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.measures import MeasureText
 from clinveil.report.numerals import Kind, share, text
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
 
 Edition = Literal["internal", "external"]
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]

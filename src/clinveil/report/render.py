@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clinveil.files import private_text
+from clinveil.core.files import private_text
 from clinveil.report import draw, summarise
 from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.numerals import Kind, Number, number, small

@@ -6,8 +6,8 @@ import json
 from functools import cache
 from typing import Any
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
 from clinveil.report.record import ReleaseRecord
 
 SCHEMA = "clinveil.report/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.cells import Row, control_words, row
 from clinveil.report.details import COMPANIONS, distinct
 from clinveil.report.meaning import sentences

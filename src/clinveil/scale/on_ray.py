@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from clinveil.errors import MissingExtra
+from clinveil.core.errors import MissingExtra
 from clinveil.scale.local import Map
 
 

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from clinveil.errors import InputError, UsageError
-from clinveil.files import locked, private_folder, private_text, remove
-from clinveil.outputs import files_in, refuse_more
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import locked, private_folder, private_text, remove
+from clinveil.core.outputs import files_in, refuse_more
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]

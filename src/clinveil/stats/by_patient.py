@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.stats.intervals import LEVEL, Interval, clopper_pearson, effective_share
 
 

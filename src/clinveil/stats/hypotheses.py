@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 
 def permutation_p(observed: float, permuted: ArrayLike) -> float:

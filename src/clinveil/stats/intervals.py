@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 LEVEL = 0.95
 DRAWS = 1000

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
-from clinveil.settings import ClassifierSettings
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.utility.classifiers.predict import Predictions, predict
 from clinveil.utility.folds import Folded

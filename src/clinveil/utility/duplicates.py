@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.tokens import words
+from clinveil.core.tokens import words
 
 SHINGLE = 5
 BANDS, BAND_HASHES = 32, 4

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.finding import Finding
-from clinveil.settings import ClassifierSettings
+from clinveil.core.finding import Finding
+from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.utility.classifiers.predict import predict
 from clinveil.utility.labelled import Labelled, Parts, folds_of

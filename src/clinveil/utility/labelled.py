@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
-from clinveil.errors import InputError
 from clinveil.utility.split import Split, split, splits
 
 NOTES, MIN_CLASS = 20_000, 50

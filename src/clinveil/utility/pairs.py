@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 # Published rows by list; of UMNSRS relatedness 588 are said and 587 are usable. The first name that fits counts.
 PUBLISHED: tuple[tuple[str, tuple[int, ...]], ...] = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
 from clinveil.corpus.medtext import UNK
-from clinveil.errors import InputError
-from clinveil.finding import Finding
 from clinveil.lm.model import Fit, LanguageModel
 from clinveil.lm.notes import PlainNotes
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary

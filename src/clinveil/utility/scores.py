@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.stats import bootstrap_weights, clopper_pearson
 
 UNIT, METHOD = "test notes", "bootstrap over patients, 95 %"

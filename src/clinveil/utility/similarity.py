@@ -16,10 +16,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.tokens import words
 from clinveil.stats import permutation_p
-from clinveil.tokens import words
 from clinveil.utility.correlation import Correlated, Statistic, Values
 from clinveil.utility.pairs import PairList
 from clinveil.utility.term_vectors import PairVectors, Protocol, pair_vectors

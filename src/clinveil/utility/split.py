@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.duplicates import groups, near_duplicates
 
 PARTS = 4

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.tokens import words
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
 from clinveil.utility.correlation import Values
 from clinveil.utility.pairs import PairList, unique_terms
 from clinveil.vectors.table import Vectors

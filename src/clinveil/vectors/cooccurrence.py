@@ -21,10 +21,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from clinveil.core.files import write_array
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, Corpus
-from clinveil.files import write_array
 from clinveil.scale.local import threads
-from clinveil.tokens import words
 
 Ids = NDArray[np.int32]
 Records = NDArray[np.void]

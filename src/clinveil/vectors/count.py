@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.files import private_folder, remove
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
-from clinveil.files import private_folder, remove
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 24

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.exact import one_thread_each
 from clinveil.vectors.nearest import Doubles, Floats, Rows

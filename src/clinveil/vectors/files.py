@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.files import private_folder, save_array, whole
-from clinveil.outputs import Maker
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder, save_array, whole
+from clinveil.core.outputs import Maker
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.tokens import words as words_of
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words as words_of
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.table import Vectors
 

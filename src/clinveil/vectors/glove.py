@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder
+from clinveil.core.settings import GloveSettings
 from clinveil.corpus.corpus import Corpus
-from clinveil.errors import InputError
-from clinveil.files import private_folder
-from clinveil.settings import GloveSettings
 from clinveil.vectors.adagrad import PAIR, Pairs, Parameters, Rule, descend, new_parameters
 from clinveil.vectors.cooccurrence import Cooccurrences, count_pairs, encode
 from clinveil.vectors.count import WordCounts, count_words

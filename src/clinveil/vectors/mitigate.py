@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError, UsageError
-from clinveil.keys import Key
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.keys import Key
 from clinveil.vectors.table import Vectors
 
 Mask = NDArray[np.bool_]

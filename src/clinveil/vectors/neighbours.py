@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.files import private_folder, save_array, whole
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder, save_array, whole
 from clinveil.vectors.table import Neighbours, Vectors
 
 if TYPE_CHECKING:

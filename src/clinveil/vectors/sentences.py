@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, Corpus
-from clinveil.tokens import words
 
 BATCH_TOKENS = 10_000
 _BATCH_LINES = 5_000

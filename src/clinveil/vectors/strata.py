@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.files import write_array
+from clinveil.core.files import write_array
 from clinveil.scale.local import threads
 from clinveil.vectors.adagrad import PAIR, Pairs, tiled_order
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
 

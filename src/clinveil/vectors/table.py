@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.vectors.readonly import hold_read_only
 from clinveil.vectors.subwords import Subwords
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder
+from clinveil.core.settings import GloveSettings, VectorSettings
 from clinveil.corpus.corpus import Corpus
-from clinveil.errors import InputError
-from clinveil.files import private_folder
-from clinveil.settings import GloveSettings, VectorSettings
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.sentences import Sentences, Splitter, sentence_file, whole_note
 from clinveil.vectors.subwords import Subwords

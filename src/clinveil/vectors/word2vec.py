@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
 
 _LONGEST_WORD = 1 << 16

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from clinveil.core.files import private_folder, whole
+from clinveil.core.outputs import Maker
 from clinveil.corpus.demo.stream import NOTES_SCHEMA, demo_chunks, demo_codes
 from clinveil.corpus.people import PATIENTS_SCHEMA, patients_batch, write_codes
-from clinveil.files import private_folder, whole
-from clinveil.outputs import Maker
 
 MAKER = Maker("generate")
 NOTES, PATIENTS, CODES, SPANS = "notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl"

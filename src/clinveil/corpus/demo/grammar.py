@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 T = TypeVar("T")
 Draw: TypeAlias = Callable[[], float]

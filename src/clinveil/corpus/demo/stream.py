@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from clinveil.core.errors import InputError
+from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import Note, many_notes
 from clinveil.corpus.people import Patient
-from clinveil.errors import InputError
 from clinveil.scale import processes
-from clinveil.spans import Span
 
 # The label columns after the roles: what was written, and the main diagnosis, fine and coarse.
 KEPT = ("note_type", "code", "diagnosis_group")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from clinveil.spans import LABELS
+from clinveil.core.spans import LABELS
 
 DEIDENTIFIED = "<deidentified>"
 FULL_LINE = 42  # a line of so many characters goes on in the next one

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from clinveil.core.files import sha256
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
 from clinveil.corpus.medtext.note import EOS
 from clinveil.corpus.medtext.rare import Dictionary, dictionary, with_unknown
@@ -18,7 +19,6 @@ from clinveil.corpus.medtext.read import MedTextNotes
 from clinveil.corpus.medtext.split import PARTS, SplitSizes, split_notes
 from clinveil.corpus.medtext.table import CorpusCounts, PartCounts, vocabulary_size
 from clinveil.corpus.write import write_corpus
-from clinveil.files import sha256
 
 SCHEMA = "clinveil.medtext/1"
 SECRET = """SECRET: all of this folder. It must not leave.

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.medtext.note import medtext
 from clinveil.corpus.medtext.paragraphs import Tags
 from clinveil.corpus.medtext.tokenizer import Splitter, sentences
 from clinveil.corpus.selection import UNWANTED, selected
-from clinveil.errors import InputError
 
 NO_WORD = "no word in it"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 PARTS = ("train", "valid", "test")
 

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from clinveil.core.errors import InputError
 from clinveil.corpus.medtext.rare import Dictionary, dictionary
 from clinveil.corpus.medtext.split import PARTS
 from clinveil.corpus.medtext.tokenizer import Splitter, sentences
-from clinveil.errors import InputError
 
 _LONGEST = 1_000_000  # characters; a longer line is no sentence
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal
 
+from clinveil.core.errors import MissingExtra
 from clinveil.corpus.medtext.paragraphs import DEIDENTIFIED
-from clinveil.errors import MissingExtra
 
 Splitter = Callable[[str], list[list[str]]]  # a paragraph -> sentences of tokens
 _ABBREVIATIONS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.keys import Key
+from clinveil.core.keys import Key
 from clinveil.phi.surrogates.numbers import other_number
 
 _DOMAINS = ("example.com", "example.net", "example.org")

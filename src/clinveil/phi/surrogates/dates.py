@@ -13,8 +13,8 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 
-from clinveil.keys import Key
-from clinveil.phi.dates import MONTHS
+from clinveil.core.keys import Key
+from clinveil.phi.detectors.dates import MONTHS
 
 LARGEST_OFFSET = 365  # days
 _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950

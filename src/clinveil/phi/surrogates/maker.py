@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from clinveil.keys import Key
+from clinveil.core.keys import Key
 from clinveil.phi.surrogates.contacts import email, internet_address, url
 from clinveil.phi.surrogates.dates import shifted
 from clinveil.phi.surrogates.names import NameSurrogates

@@ -16,12 +16,12 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
-from clinveil.keys import Key, Stream
+from clinveil.core.keys import Key, Stream
 from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
 from clinveil.lexicons.forms import name_form
 from clinveil.lexicons.world import world_given, world_surnames
-from clinveil.phi.known import name_forms, own_form
-from clinveil.phi.names import PARTICLES
+from clinveil.phi.detectors.known import name_forms, own_form
+from clinveil.phi.detectors.names import PARTICLES
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient

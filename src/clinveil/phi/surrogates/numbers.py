@@ -9,7 +9,7 @@ from __future__ import annotations
 import string
 from math import prod
 
-from clinveil.keys import Key, Stream
+from clinveil.core.keys import Key, Stream
 
 _ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
 

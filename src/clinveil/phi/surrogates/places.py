@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from clinveil.keys import Key
+from clinveil.core.keys import Key
 from clinveil.lexicons.forms import name_form
 from clinveil.phi.surrogates.numbers import other_number
 

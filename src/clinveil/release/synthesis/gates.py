@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attack.audits.canary_run import as_corpus
-from clinveil.attack.copies import copies
-from clinveil.attack.full_names import NameIndex
-from clinveil.attack.own_copies import ALPHA, fisher_from
-from clinveil.finding import Detail, Finding
+from clinveil.attacks.models.canary_run import as_corpus
+from clinveil.attacks.text.copies import copies
+from clinveil.attacks.text.own_copies import ALPHA, fisher_from
+from clinveil.attacks.vectors.full_names import NameIndex
+from clinveil.core.finding import Detail, Finding
+from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.sides import Sides
 from clinveil.report.record import Gate
-from clinveil.tokens import words
 
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."

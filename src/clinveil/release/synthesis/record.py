@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clinveil.corpus.formats import OWN, suffix_of
-from clinveil.finding import Finding
-from clinveil.keys import Key
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.corpus.formats.registry import OWN, suffix_of
 from clinveil.release.manifest import SCHEMA, SYNTHETIC
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.gates import NOT_TRIED

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.corpus.formats import suffix_of
+from clinveil.core.errors import GateError
+from clinveil.core.files import private_text, whole
+from clinveil.core.files import sha256 as file_sha256
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.core.neural import device_named
+from clinveil.corpus.formats.registry import suffix_of
 from clinveil.corpus.people import read_patients
-from clinveil.errors import GateError
-from clinveil.files import private_text, whole
-from clinveil.files import sha256 as file_sha256
-from clinveil.finding import Finding
-from clinveil.keys import Key
 from clinveil.lm.byte_pairs import need_byte_pairs
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.ready import ready
 from clinveil.lm.sampling import Drawing, lanes_for
-from clinveil.neural import device_named
 from clinveil.release.manifest import released_files, write_companions
 from clinveil.release.synthesis.card import render_card
 from clinveil.release.synthesis.floor import Floor

@@ -7,8 +7,8 @@ from typing import Self
 
 from pydantic import model_validator
 
+from clinveil.core.settings import NotesSettings, RunSettings, flag
 from clinveil.lm.recipe import ModelSettings
-from clinveil.settings import NotesSettings, RunSettings, flag
 
 
 class SynthesisSettings(RunSettings, NotesSettings, ModelSettings):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import Any
 
-from clinveil.errors import InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.notes import PlainNotes
 
 FEWEST = 2  # patients of each side

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clinveil.errors import InputError, UsageError
-from clinveil.files import private_folder, private_text, remove
-from clinveil.keys import Key
-from clinveil.outputs import files_in, refuse_more
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import private_folder, private_text, remove
+from clinveil.core.keys import Key
+from clinveil.core.outputs import files_in, refuse_more
 from clinveil.release.synthesis.trained import STATE
 
 MANIFEST, RUN, KEY = "manifest.json", "run.json", "key.bin"

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.formats import OWN, suffix_of
+from clinveil.corpus.formats.registry import OWN, suffix_of
 from clinveil.corpus.medtext import UNK
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
-from clinveil.errors import InputError
-from clinveil.keys import Key
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.sampling import Drawing, write_notes
-from clinveil.outputs import Maker
 from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
 from clinveil.release.synthesis.floor import Floor
-from clinveil.settings import NotesSettings
 
 # What leaves has a manifest of its own, which lists the notes; it is the marker.
 MAKER = Maker("synthesize", NAME, {"schema": SCHEMA, "kind": SYNTHETIC}, frozenset({CARD, SUMS}))

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attack.audits.canary_run import CanaryRun, as_corpus
-from clinveil.attack.audits.membership_run import infer_membership
-from clinveil.attack.audits.text_model import model_of_text
-from clinveil.attack.copies import copies
-from clinveil.attack.leaveout.closed_form import closed_form
-from clinveil.attack.leaveout.members import Member
+from clinveil.attacks.models.canary_run import CanaryRun, as_corpus
+from clinveil.attacks.models.leaveout.closed_form import closed_form
+from clinveil.attacks.models.leaveout.members import Member
+from clinveil.attacks.models.membership_run import infer_membership
+from clinveil.attacks.models.text_model import model_of_text
+from clinveil.attacks.text.copies import copies
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.corpora import REAL, Written

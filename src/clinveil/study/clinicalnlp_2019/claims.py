@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.study.clinicalnlp_2019.corpora import REAL, UNIGRAM
 from clinveil.study.clinicalnlp_2019.plan import label_of
 from clinveil.study.clinicalnlp_2019.results import SAME, Results

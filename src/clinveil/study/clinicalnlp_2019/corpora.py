@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attack.leaveout.data import load_data
-from clinveil.attack.leaveout.from_text import written
-from clinveil.attack.leaveout.members import Member
+from clinveil.attacks.models.leaveout.data import load_data
+from clinveil.attacks.models.leaveout.from_text import written
+from clinveil.attacks.models.leaveout.members import Member
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import Drawing, lanes_for
 from clinveil.lm.unigram import train_unigram

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from clinveil.files import private_folder, private_text
-from clinveil.finding import document
+from clinveil.core.files import private_folder, private_text
+from clinveil.core.finding import document
 from clinveil.study.clinicalnlp_2019.figures import figures
 from clinveil.study.clinicalnlp_2019.plan import Study
 from clinveil.study.clinicalnlp_2019.results import Results

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attack.blind import FOLDS
+from clinveil.attacks.models.blind import FOLDS
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_text, sha256
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
 from clinveil.corpus.medtext.split import PARTS
 from clinveil.corpus.medtext.tokenizer import sentences
 from clinveil.corpus.open import open_corpus
-from clinveil.errors import InputError
-from clinveil.files import private_text, sha256
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.vocabulary import WordVocabulary
 from clinveil.scale.tasks import Result, Store
-from clinveil.settings import NotesSettings
 
 
 @dataclass(frozen=True)

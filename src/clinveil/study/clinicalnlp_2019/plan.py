@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from clinveil.attack.leaveout.command import kept
-from clinveil.attack.leaveout.data import load_data
-from clinveil.attack.leaveout.prepare import prepare
-from clinveil.attack.leaveout.run import Audit, audit_of, perform_audits
-from clinveil.attack.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.command import kept
+from clinveil.attacks.models.leaveout.data import load_data
+from clinveil.attacks.models.leaveout.prepare import prepare
+from clinveil.attacks.models.leaveout.run import Audit, audit_of, perform_audits
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.corpus.medtext import SplitSizes
 from clinveil.scale.local import Map
 from clinveil.scale.tasks import Store, Work, perform, perform_all

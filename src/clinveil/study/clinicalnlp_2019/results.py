@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attack import crossfit
-from clinveil.attack.leaveout.data import AuditData, load_data
-from clinveil.attack.leaveout.run import Audit, Measured, measure
-from clinveil.attack.pdtp import LeaveOut
-from clinveil.finding import Finding
+from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout.data import AuditData, load_data
+from clinveil.attacks.models.leaveout.pdtp import LeaveOut
+from clinveil.attacks.models.leaveout.run import Audit, Measured, measure
+from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
 from clinveil.study.clinicalnlp_2019.corpora import UNIGRAM

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from clinveil.neural import need_torch
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import NotesSettings
 from clinveil.scale.local import processes
 from clinveil.scale.tasks import study_folder
-from clinveil.settings import NotesSettings
 from clinveil.study.clinicalnlp_2019.parts import Source
 from clinveil.study.clinicalnlp_2019.plan import Study, parts_of
 from clinveil.study.clinicalnlp_2019.results import Results, collect

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from clinveil.attack.leaveout.settings import LeaveOutSettings
-from clinveil.settings import NotesSettings, RunSettings, flag
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.core.settings import NotesSettings, RunSettings, flag
 from clinveil.utility.casing.settings import CasingSettings
 from clinveil.utility.nli.settings import NliSettings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.study.clinicalnlp_2019 import paper
 from clinveil.study.clinicalnlp_2019.claims import claims_table, without_power
 from clinveil.study.clinicalnlp_2019.corpora import REAL

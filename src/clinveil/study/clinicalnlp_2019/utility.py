@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attack.audits.canary_run import as_corpus
-from clinveil.attack.audits.text_model import model_of_text
-from clinveil.attack.leaveout.members import Member
-from clinveil.errors import InputError
-from clinveil.finding import Finding
+from clinveil.attacks.models.canary_run import as_corpus
+from clinveil.attacks.models.leaveout.members import Member
+from clinveil.attacks.models.text_model import model_of_text
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.unigram import train_unigram
@@ -50,8 +50,8 @@ class Embedding:
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train and write them."""
-        from clinveil.files import remove
-        from clinveil.settings import VectorSettings
+        from clinveil.core.files import remove
+        from clinveil.core.settings import VectorSettings
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.sentences import token_lines
         from clinveil.vectors.train import train
@@ -217,7 +217,7 @@ class Predicted:
 
 def digests(paths: tuple[Path, ...]) -> tuple[str, ...]:
     """SHA-256 of files."""
-    from clinveil.files import sha256
+    from clinveil.core.files import sha256
 
     return tuple(sha256(path) for path in paths)
 

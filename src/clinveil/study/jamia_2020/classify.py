@@ -61,8 +61,8 @@ class Classify:
         """Write the guesses."""
         from time import monotonic
 
-        from clinveil.files import save_array
-        from clinveil.settings import ClassifierSettings
+        from clinveil.core.files import save_array
+        from clinveil.core.settings import ClassifierSettings
         from clinveil.utility.classifiers.predict import predict
 
         began, task = monotonic(), task_of(self.prepare, store)

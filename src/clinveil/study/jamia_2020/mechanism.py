@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clinveil.channel.neighbours import NeighbourMechanism
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
 from clinveil.study.jamia_2020.treat import FLOOR, REACH, Setting
 
 if TYPE_CHECKING:
-    from clinveil.channel.mechanism import Mechanism
+    from clinveil.channel.mechanisms.mechanism import Mechanism
     from clinveil.vectors.table import Neighbours, Vectors
 
 
@@ -31,8 +31,8 @@ def mechanism_for(setting: Setting, vectors: Vectors, table: Neighbours, seed: i
         low, _, high = (setting.n or "3-14").partition("-")
         return NeighbourMechanism(int(low), int(high or low))
     from clinveil.channel.calibrate import epsilon_for, sigma_for
-    from clinveil.channel.gaussian import GaussianMechanism
-    from clinveil.channel.laplace import LaplaceMechanism
+    from clinveil.channel.mechanisms.gaussian import GaussianMechanism
+    from clinveil.channel.mechanisms.laplace import LaplaceMechanism
 
     rng = np.random.default_rng([seed, 4])
     if setting.kind == "laplace":

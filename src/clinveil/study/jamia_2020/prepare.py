@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clinveil.core.settings import NotesSettings
+from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 from clinveil.scale.tasks import Result, Store
-from clinveil.settings import NotesSettings
-from clinveil.tokens import Kind, tokenize, words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,8 +65,8 @@ class Prepare:
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; targets and parts as arrays."""
+        from clinveil.core.files import save_array
         from clinveil.corpus.write import write_corpus
-        from clinveil.files import save_array
         from clinveil.utility.labelled import parts_of
 
         rows, targets, said = self._sampled()

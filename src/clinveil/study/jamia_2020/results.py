@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
 from clinveil.study.jamia_2020.plan import Tasks

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from clinveil.errors import UsageError
-from clinveil.files import private_folder, private_text, sha256
-from clinveil.finding import document
-from clinveil.neural import need_torch
+from clinveil.core.errors import UsageError
+from clinveil.core.files import private_folder, private_text, sha256
+from clinveil.core.finding import document
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import NotesSettings
 from clinveil.scale import Map, processes
 from clinveil.scale.tasks import perform_all, study_folder
-from clinveil.settings import NotesSettings
 from clinveil.study.jamia_2020.plan import LIMIT_HOURS, plan
 from clinveil.study.jamia_2020.prepare import Source
 from clinveil.study.jamia_2020.results import Results, collect

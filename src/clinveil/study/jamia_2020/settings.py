@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from clinveil.settings import NeighbourRange, NotesSettings, RunSettings, flag
+from clinveil.core.settings import NeighbourRange, NotesSettings, RunSettings, flag
 from clinveil.utility.classifiers import MODELS
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")

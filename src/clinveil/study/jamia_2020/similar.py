@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clinveil.files import sha256
+from clinveil.core.files import sha256
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jamia_2020.prepare import NOTES
 from clinveil.study.jamia_2020.treat import VECTORS, Training, Treat
@@ -39,9 +39,9 @@ class Train:
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors."""
+        from clinveil.core.files import remove
+        from clinveil.core.settings import VectorSettings
         from clinveil.corpus.open import open_corpus
-        from clinveil.files import remove
-        from clinveil.settings import VectorSettings
         from clinveil.vectors.count import count_words
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.train import train

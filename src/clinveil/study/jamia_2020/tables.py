@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.study.jamia_2020 import paper
 from clinveil.study.jamia_2020.results import Results
 from clinveil.study.plain import NONE, Row, Table, interval, number

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 
 if TYPE_CHECKING:
     from clinveil.channel.channel import Channel
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> list[Finding]:
     """One-draw recovery by an attacker with the channel, words unchanged by distance, and what becomes of names."""
-    from clinveil.attack.inversion import inversion
-    from clinveil.attack.name_outputs import name_outputs
-    from clinveil.attack.unchanged import unchanged_by_distance
+    from clinveil.attacks.channel.inversion import inversion
+    from clinveil.attacks.channel.name_outputs import name_outputs
+    from clinveil.attacks.channel.unchanged import unchanged_by_distance
     from clinveil.vectors.euclidean import nearest_distances
 
     counts = vectors.counts if vectors.counts is not None else np.ones(len(vectors), dtype=np.int64)

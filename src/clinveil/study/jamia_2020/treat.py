@@ -85,9 +85,9 @@ class Neighbourhood:
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write vectors and table."""
+        from clinveil.core.files import remove
+        from clinveil.core.settings import VectorSettings
         from clinveil.corpus.open import open_corpus
-        from clinveil.files import remove
-        from clinveil.settings import VectorSettings
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.floor import output_floor
         from clinveil.vectors.neighbours import neighbours, save_neighbours
@@ -149,7 +149,7 @@ class Treat:
     def _channel(self, store: Store) -> tuple[Channel | None, dict[str, Any]]:
         if self.near is None:
             return None, {}
-        from clinveil.channel.mechanism import common_pool
+        from clinveil.channel.mechanisms.mechanism import common_pool
         from clinveil.study.jamia_2020.mechanism import mechanism_for, table_for
 
         vectors, table = self.near.load(store)
@@ -164,7 +164,7 @@ class Treat:
         return channel, {"findings": [f.as_dict() for f in token_findings(channel, vectors, table)]}
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
-        from clinveil.keys import Key
+        from clinveil.core.keys import Key
 
         key = Key.from_seed(1_000_003 * self.seed + self.repetition)
         if channel is not None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.errors import InputError
-from clinveil.files import sha256
-from clinveil.finding import Finding
+from clinveil.core.errors import InputError
+from clinveil.core.files import sha256
+from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.train import VECTORS, Train
 from clinveil.study.jmir_2020.treat import MISSED
@@ -98,9 +98,9 @@ class Attack:
     def _findings(
         self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], rng: Generator
     ) -> list[dict[str, Any]]:
-        from clinveil.attack.association import AssociationPlan, association
-        from clinveil.attack.scenario import ScenarioPlan, scenario
-        from clinveil.attack.targets import PAPER_TARGETS
+        from clinveil.attacks.vectors.association import AssociationPlan, association
+        from clinveil.attacks.vectors.scenario import ScenarioPlan, scenario
+        from clinveil.attacks.vectors.targets import PAPER_TARGETS
 
         draws = 19 if self.curve_only else self.patient_draws
         plan = AssociationPlan((self.metric,), draws, self.permutations, not self.curve_only, threads=1)
@@ -114,8 +114,8 @@ class Attack:
         self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], everyone: int, rng: Generator
     ) -> list[dict[str, Any]]:
         """Attack 3 on the names that attack 1 put together."""
-        from clinveil.attack.chain import ChainPlan, chain, reconstruct
-        from clinveil.attack.targets import PAPER_TARGETS
+        from clinveil.attacks.vectors.chain import ChainPlan, chain, reconstruct
+        from clinveil.attacks.vectors.targets import PAPER_TARGETS
 
         reconstructed, pairs = reconstruct(vectors, missed, self.k, threads=1)
         plan = ChainPlan(everyone, self.targets or PAPER_TARGETS, (self.metric,), pairs)

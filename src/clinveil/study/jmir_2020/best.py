@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.numerals import p_value
 from clinveil.study.jmir_2020.cells import Kind, hits, shown
 from clinveil.study.jmir_2020.results import Results
@@ -72,7 +72,7 @@ def best_patients(results: Results, series: str) -> Iterator[str]:
 
 def draws_floor(results: Results, measure: str) -> Iterator[str]:
     """Says so where there are too few permuted orders for Holm ever to reject."""
-    from clinveil.attack.target_draws import REPLICATES
+    from clinveil.attacks.vectors.target_draws import REPLICATES
 
     found = [f for f in results.findings if f.measure == measure and f.value is not None]
     families = [int(finding.detail.get("models") or len(found)) for finding in found]

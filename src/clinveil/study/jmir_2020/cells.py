@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report import numerals
 from clinveil.report.cells import row
 from clinveil.report.numerals import NONE, bare, p_value

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Literal, cast
 
-from clinveil.settings import VectorSettings
+from clinveil.core.settings import VectorSettings
 from clinveil.study.jmir_2020.settings import StudySettings
 
 NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe"}

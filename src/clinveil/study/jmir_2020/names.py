@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.train import VECTORS, Train
 from clinveil.study.jmir_2020.treat import MISSED, SURROGATES, Treat
 
 if TYPE_CHECKING:
-    from clinveil.attack.distances import Metric
-    from clinveil.attack.name_ranking import NameRanking
-    from clinveil.attack.name_tokens import NameTokens
+    from clinveil.attacks.vectors.distances import Metric
+    from clinveil.attacks.vectors.name_ranking import NameRanking
+    from clinveil.attacks.vectors.name_tokens import NameTokens
 
 PAPER_K = 600
 BEST = "attack.names_best"
@@ -55,9 +55,9 @@ class AttackNames:
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings, each P also adjusted over all models and metrics."""
-        from clinveil.attack.association import over_models
-        from clinveil.attack.name_tokens import NameTokens
-        from clinveil.attack.names import attack_names
+        from clinveil.attacks.vectors.association import over_models
+        from clinveil.attacks.vectors.name_tokens import NameTokens
+        from clinveil.attacks.vectors.names import attack_names
         from clinveil.corpus.people import read_patients
 
         made = store.folder(self.treat)
@@ -77,8 +77,8 @@ class AttackNames:
         return {"k": k, "findings": [finding.as_dict() for finding in [*others, *best]], "missing": missing}
 
     def _rankings(self, names: NameTokens, k: int, store: Store) -> tuple[list[NameRanking], dict[str, str]]:
-        from clinveil.attack.name_ranking import rank_names
-        from clinveil.attack.names import Lengths
+        from clinveil.attacks.vectors.name_ranking import rank_names
+        from clinveil.attacks.vectors.names import Lengths
         from clinveil.vectors.files import load_vectors
 
         most, missing = Lengths.of(names, k).most, {}
@@ -104,8 +104,8 @@ class AttackNames:
         rng: np.random.Generator,
     ) -> Iterator[Finding]:
         """Of the names found, how many are real and not surrogates."""
-        from clinveil.attack.leaked_names import leaked_names
-        from clinveil.attack.name_tokens import NameTokens
+        from clinveil.attacks.vectors.leaked_names import leaked_names
+        from clinveil.attacks.vectors.name_tokens import NameTokens
 
         real, surrogates = NameTokens(people, also=decoys), NameTokens(decoys, also=people)
         for ranking in rankings:

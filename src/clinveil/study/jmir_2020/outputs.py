@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from clinveil.files import private_folder, private_text
-from clinveil.finding import document
+from clinveil.core.files import private_folder, private_text
+from clinveil.core.finding import document
 from clinveil.study.jmir_2020.figures import figures, standalone
 from clinveil.study.jmir_2020.page import page
 from clinveil.study.jmir_2020.results import Results

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.draw import Figure
 from clinveil.report.numerals import NONE
 from clinveil.report.render import environment

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.jmir_2020.attack import Attack
 from clinveil.study.jmir_2020.names import AttackNames
@@ -59,7 +59,7 @@ def collect(
     figure_3: Attack | None,
 ) -> Results:
     """Read the results of finished tasks. Raises InputError if one cannot be read."""
-    from clinveil.attack.association import over_models
+    from clinveil.attacks.vectors.association import over_models
 
     named, missing = store.result(names), {}
     others: list[Finding] = []

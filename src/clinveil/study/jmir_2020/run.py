@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from clinveil.errors import UsageError
+from clinveil.core.errors import UsageError
+from clinveil.core.settings import NotesSettings
 from clinveil.scale import Map, processes
 from clinveil.scale.tasks import perform_all, study_folder
-from clinveil.settings import NotesSettings
 from clinveil.study.jmir_2020.attack import Codes
 from clinveil.study.jmir_2020.plan import plan
 from clinveil.study.jmir_2020.results import Results, collect

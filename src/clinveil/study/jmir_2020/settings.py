@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from clinveil.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import NotesSettings, RunSettings, flag
 
 ALGORITHMS = ("skipgram", "cbow", "glove")
 METRICS = ("cosine", "cityblock", "euclidean")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from clinveil.finding import Finding
+from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE
 from clinveil.study.jmir_2020 import paper
 from clinveil.study.jmir_2020.best import best_names, best_of, best_patients, draws_floor, wilcoxon_says

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clinveil.errors import InputError
-from clinveil.files import remove
+from clinveil.core.errors import InputError
+from clinveil.core.files import remove
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.grid import Model
 from clinveil.study.jmir_2020.treat import NOTES, Treat

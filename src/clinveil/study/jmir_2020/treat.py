@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clinveil.core.files import sha256
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
-from clinveil.files import sha256
 from clinveil.scale.tasks import Result, Store
-from clinveil.settings import NotesSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,9 +100,9 @@ class Treat:
         }
 
     def _treated(self) -> tuple[Corpus, list[Patient], list[Patient]]:
+        from clinveil.core.keys import Key
         from clinveil.corpus.open import open_corpus
         from clinveil.corpus.people import read_patients
-        from clinveil.keys import Key
         from clinveil.phi.emulated import EmulatedRemover
         from clinveil.phi.redrawn_names import redrawn_names
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.errors import InputError
-from clinveil.finding import Finding
-from clinveil.neural import device_named, need_torch, seeded
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.stats import Interval, jackknife_t, share_by_patient, share_method
 from clinveil.utility.casing import OnLook
 from clinveil.utility.casing.characters import Characters

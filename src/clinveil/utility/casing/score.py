@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 
 Counts = NDArray[np.int64]
 Metric = Literal["f1", "accuracy"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clinveil.settings import Settings, flag
+from clinveil.core.settings import Settings, flag
 from clinveil.utility.casing import SIZES
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.casing import OnLook
 from clinveil.utility.casing.lstm import CharacterLstm
 from clinveil.utility.casing.settings import CasingSettings

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.tokens import words
+from clinveil.core.tokens import words
 from clinveil.vectors.table import Vectors
 
 PAD, UNKNOWN = 0, 1

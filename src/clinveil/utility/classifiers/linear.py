@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.settings import ClassifierSettings
-from clinveil.tokens import words
+from clinveil.core.errors import InputError
+from clinveil.core.settings import ClassifierSettings
+from clinveil.core.tokens import words
 from clinveil.utility.classifiers.thresholds import THRESHOLDS, best_threshold, valid_score
 from clinveil.utility.labelled import Parts
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from clinveil.errors import InputError
-from clinveil.neural import device_named, seeded
-from clinveil.settings import ClassifierSettings
+from clinveil.core.errors import InputError
+from clinveil.core.neural import device_named, seeded
+from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers.encode import Encoder, batches, padded
 from clinveil.utility.classifiers.networks import Network, network
 from clinveil.utility.classifiers.thresholds import THRESHOLDS, best_threshold, valid_score

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.errors import UsageError
-from clinveil.neural import need_torch
-from clinveil.settings import ClassifierSettings
+from clinveil.core.errors import UsageError
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers import LINEAR, MODELS
 from clinveil.utility.labelled import Labelled, Parts
 from clinveil.vectors.table import Vectors

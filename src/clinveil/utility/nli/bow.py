@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.nli.settings import NliSettings
 
 DECAY = 1e-6

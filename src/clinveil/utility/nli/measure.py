@@ -8,8 +8,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.finding import Finding
-from clinveil.neural import device_named, need_torch, seeded
+from clinveil.core.finding import Finding
+from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.stats import jackknife_t, share_by_patient, share_method
 from clinveil.utility.nli.parts import NliParts, premise_groups
 from clinveil.utility.nli.settings import NliSettings

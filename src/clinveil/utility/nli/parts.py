@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
+from clinveil.core.errors import InputError
 from clinveil.utility.duplicates import groups
 from clinveil.utility.nli.sentence_pairs import Sentence, SentencePairs
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.corpus.formats import open_source
-from clinveil.errors import InputError
-from clinveil.tokens import tokens
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import tokens
+from clinveil.corpus.formats.registry import open_source
 
 Sentence = tuple[str, ...]
 # premise, hypothesis, label: the first layout whose columns are all there counts.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.errors import InputError
-from clinveil.tokens import lookup_form
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import lookup_form
 from clinveil.utility.nli.sentence_pairs import Sentence, SentencePairs
 from clinveil.vectors.table import Vectors
 

@@ -1,1 +1,0 @@
-"""Attacks, one a file: the listing is the threat model."""

@@ -1,1 +1,0 @@
-"""Audits of a language model, or of its synthetic notes alone: canaries and membership."""

@@ -1,0 +1,1 @@
+"""Attacks, by what the attacker holds: the channel, the vectors, the released text, the model."""

@@ -1,0 +1,1 @@
+"""Attacks of those who hold the channel."""

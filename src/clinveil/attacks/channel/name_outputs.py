@@ -1,0 +1,201 @@
+"""What a channel makes of names: another name, or a word that is spelled almost alike? And how often is a name read
+back by somebody who knows that a word is a name? Exact, from the channel's rows.
+
+Paper A hopes that a name is rarely replaced by a misspelling of itself, and takes for granted that names come out as
+something else. Both are numbers here, by how frequent the name is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from clinveil.attacks.channel.inversion import NO_COUNTS, Inputs, recovered
+from clinveil.channel.channel import Channel
+from clinveil.core.finding import Finding
+from clinveil.core.tokens import words
+from clinveil.lexicons.ambiguity import Reading, reading
+
+BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
+LETTERS = 2
+EVERY = "all names"
+USUAL = "a random output, as frequent as it comes out of the channel"
+EXACT = "exact for this channel: no interval"
+SOURCE = "paper A, discussion of names; facts on its gaps; exact from the channel"
+
+
+def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int64]) -> list[Finding]:
+    """How name tokens come out: as themselves, as another name, as a word within two letters of themselves.
+
+    Args:
+        names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
+
+    Returns:
+        `attack.name_unchanged`, `attack.name_to_name` and `attack.name_near` (edit distance 1 or 2; the share at
+        distance 1 is `one_letter` in the detail), each over all name tokens and by how often the name occurs. Chance: a
+        random output as frequent as it comes out of the channel.
+    """
+    known = {form for name in names for form in words(name)} & channel.ids.keys()
+    rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
+    rows = rows[counts[rows] > 0]
+    if not rows.size:
+        why = {"why": "no name is a word of the notes"}
+        return [Finding("attack.name_to_name", None, 0, "lower", source=SOURCE, detail=why, unit="name tokens")]
+    is_name = np.zeros(len(channel.words), dtype=np.bool_)
+    is_name[[channel.ids[form] for form in known]] = True
+    usual, spelling = _usual_outputs(channel, counts), _Spelling(channel.words)
+    table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
+    found = []
+    for label, part in _bands(counts[rows]):
+        for place, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
+            found.append(_finding(measure, label, table[part, place], table[part, place + 3], counts[rows][part]))
+        found[-1] = _with_one_letter(found[-1], float(np.average(table[part, 6], weights=counts[rows][part])))
+    return found
+
+
+def inversion_names(
+    channel: Channel,
+    names: Iterable[str],
+    counts: NDArray[np.int64],
+    unknown: Mapping[str, int] = MappingProxyType({}),
+) -> list[Finding]:
+    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
+
+    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
+    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
+
+    Args:
+        names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
+        unknown: occurrences of the words that the channel does not know.
+    Raises: InputError as `inversion` does.
+    """
+    all_forms = {form for name in names for form in words(name)}
+    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
+    outside = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown)) if unknown else NO_COUNTS
+    inputs = Inputs(channel, counts, outside)
+    known = np.array([word in forms for word in channel.words], dtype=np.bool_)
+    part = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
+    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
+    return [recovered(inputs, part, "attack.inversion_names", detail)]
+
+
+def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
+    """All names, and those of each band of occurrences that holds one."""
+    bands = [(EVERY, np.ones(counts.size, dtype=np.bool_))]
+    for low, high in BANDS:
+        inside = (counts >= low) & (counts <= (high or counts.max()))
+        label = f"{low} occurrences" if low == high else f"{low}-{high} occurrences" if high else f"{low} or more"
+        if inside.any():
+            bands.append((label, inside))
+    return bands
+
+
+def _usual_outputs(channel: Channel, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n_words,) how often each word comes out, over all tokens."""
+    shares = counts / max(int(counts.sum()), 1)
+    return np.asarray(channel.matrix()[:-1].T @ shares, dtype=np.float64).ravel()
+
+
+def _shares(
+    channel: Channel,
+    row: int,
+    is_name: NDArray[np.bool_],
+    usual: NDArray[np.float64],
+    distances: NDArray[np.int8],
+) -> list[float]:
+    """P(unchanged), P(another name), P(near) of the row's outputs, of a usual output, and P(one letter off)."""
+    outputs, chances = channel.row(row)
+    own, near = outputs == row, (distances > 0) & (distances <= LETTERS)
+    real = [chances[own].sum(), chances[is_name[outputs] & ~own].sum(), chances[near[outputs]].sum()]
+    total = usual.sum() or 1.0
+    by_chance = [usual[row], usual[is_name].sum() - usual[row], usual[near].sum()]
+    return [*(float(x) for x in real), *(float(x) / total for x in by_chance), chances[distances[outputs] == 1].sum()]
+
+
+class _Spelling:
+    """The letters of all words, end to end, and for each word which of 64 groups of letters it holds, as bits."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._codes = np.array([ord(letter) for word in words for letter in word], dtype=np.int32)
+        self._starts = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
+        self._letters = _letters(self._codes, self._starts)
+
+    def distances(self, row: int) -> NDArray[np.int8]:
+        """(n_words,) edit distances of one word to all, up to LETTERS + 1; 0 for the word itself."""
+        return np.asarray(_distances(row, self._codes, self._starts, self._letters))
+
+
+@njit(nogil=True)
+def _letters(codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    held = np.zeros(starts.size - 1, dtype=np.uint64)
+    for i in range(held.size):
+        for code in codes[starts[i] : starts[i + 1]]:
+            held[i] |= np.uint64(1) << np.uint64(code & 63)
+    return held
+
+
+@njit(nogil=True)
+def _distances(
+    row: int, codes: NDArray[np.int32], starts: NDArray[np.int64], letters: NDArray[np.uint64]
+) -> NDArray[np.int8]:
+    """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
+    word = codes[starts[row] : starts[row + 1]]
+    found = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
+    for i in range(found.size):
+        differ, bits = letters[i] ^ letters[row], 0
+        while differ and bits <= 2 * LETTERS:
+            differ &= differ - np.uint64(1)
+            bits += 1
+        if bits <= 2 * LETTERS and abs(starts[i + 1] - starts[i] - word.size) <= LETTERS:
+            found[i] = within(word, codes[starts[i] : starts[i + 1]])
+    return found
+
+
+@njit(nogil=True)
+def within(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
+    """Edit distance of two words (insert, delete, change one letter), or LETTERS + 1 where it is more.
+
+    Source: Levenshtein 1966; in a band as by Ukkonen 1985.
+    """
+    if abs(one.size - other.size) > LETTERS:
+        return LETTERS + 1
+    row = np.arange(other.size + 1)
+    for i in range(1, one.size + 1):
+        corner, row[0] = row[0], i
+        best = row[0]
+        for j in range(1, other.size + 1):
+            changed = corner + (0 if one[i - 1] == other[j - 1] else 1)
+            corner = row[j]
+            row[j] = min(changed, row[j] + 1, row[j - 1] + 1)
+            best = min(best, row[j])
+        if best > LETTERS:
+            return LETTERS + 1
+    return int(min(row[other.size], LETTERS + 1))
+
+
+def _finding(
+    measure: str, label: str, shares: NDArray[np.float64], chance: NDArray[np.float64], counts: NDArray[np.int64]
+) -> Finding:
+    detail: dict[str, Any] = {"label": label, "names": int(shares.size), "by_name": float(shares.mean())}
+    return Finding(
+        f"attack.{measure}",
+        float(np.average(shares, weights=counts)),
+        int(counts.sum()),
+        "lower",
+        chance=float(np.average(chance, weights=counts)),
+        source=SOURCE,
+        detail=detail,
+        unit="name tokens",
+        method=EXACT,
+        chance_is=USUAL,
+    )
+
+
+def _with_one_letter(finding: Finding, share: float) -> Finding:
+    return replace(finding, detail={**finding.detail, "one_letter": share})

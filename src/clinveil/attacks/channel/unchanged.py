@@ -1,0 +1,79 @@
+"""How often a word comes out as it went in, by how far its nearest neighbour is: exact, from the channel.
+
+Paper A holds against mechanisms that add noise of one size everywhere that words in sparse regions of the space stay
+what they are, and those are the rare ones. Here is how often.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.attacks.channel.name_outputs import EXACT, USUAL
+from clinveil.channel.channel import Channel
+from clinveil.core.finding import Finding
+
+DECILES = 10
+SOURCE = "paper A, introduction: what it holds against noise of one size; exact from the channel"
+
+
+def unchanged_by_distance(
+    channel: Channel, counts: NDArray[np.int64], nearest: NDArray[np.floating[Any]]
+) -> list[Finding]:
+    """P(a word comes out unchanged), over all words and by tenth of the words by distance to the nearest neighbour.
+
+    Args:
+        channel: of any mechanism. counts: (n_words,) occurrences of its words.
+        nearest: (n_words,) the distance of each word to its nearest other word, for example `1 - similarity`.
+
+    Returns:
+        `attack.unchanged`, weighted by tokens; the same by word and the tenth's median distance in the detail. Chance:
+        a random output as frequent as it comes out of the channel.
+    """
+    rows = np.repeat(np.arange(len(channel.words) + 1), np.diff(channel.indptr))
+    own = rows == channel.indices
+    summed = np.bincount(rows[own], channel.probabilities[own], len(channel.words) + 1)
+    same = np.asarray(summed[: len(channel.words)], dtype=np.float64)
+    weight = np.asarray(counts, dtype=np.float64)
+    chance = _by_chance(channel, weight)
+    order = np.argsort(nearest, kind="stable")
+    parts = [("all words", order)]
+    parts += [(f"tenth {i} by distance", part) for i, part in enumerate(np.array_split(order, DECILES), 1)]
+    return [_finding(name, part, same, weight, nearest, chance) for name, part in parts if part.size]
+
+
+def _by_chance(channel: Channel, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n_words,) how often each word comes out at all."""
+    out = np.asarray(channel.matrix()[:-1].T @ (weight / max(weight.sum(), 1.0))).ravel()
+    return np.asarray(out, dtype=np.float64)
+
+
+def _finding(
+    name: str,
+    part: NDArray[np.intp],
+    same: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    nearest: NDArray[np.floating[Any]],
+    chance: NDArray[np.float64],
+) -> Finding:
+    detail: dict[str, Any] = {"label": name, "words": int(part.size)}
+    detail |= {"by_word": float(same[part].mean()), "distance": float(np.median(nearest[part]))}
+    tokens = weight[part].sum()
+    if not tokens:
+        detail["why"] = "none of these words occurs"
+        return Finding("attack.unchanged", None, 0, "lower", source=SOURCE, detail=detail, unit="tokens")
+    shares = weight[part] / tokens
+    return Finding(
+        "attack.unchanged",
+        float(shares @ same[part]),
+        int(tokens),
+        "lower",
+        chance=float(shares @ chance[part]),
+        source=SOURCE,
+        detail=detail,
+        unit="tokens",
+        method=EXACT,
+        chance_is=USUAL,
+    )

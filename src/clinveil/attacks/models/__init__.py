@@ -1,0 +1,1 @@
+"""Attacks of those who hold a language model, or text that it wrote."""

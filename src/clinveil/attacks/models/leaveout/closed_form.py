@@ -1,0 +1,80 @@
+"""S-PDTP of the unigram model: exact, for every unit, without training anything twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout.pdtp import unigram_pdtp
+from clinveil.core.finding import Finding
+from clinveil.lm.notes import PlainNotes
+
+Counts = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+OTHERS = 5  # left out, for the placebo of one unit
+PLACEBO = f"{OTHERS} other units left out, one at a time, mean"
+SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
+
+
+def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alpha: float = 1.0) -> list[Finding]:
+    """`attack.pdtp` and `attack.pdtp_effect` of the unigram over all units; words only, as in paper C's code.
+
+    There is no reseed floor and no other seed: nothing is drawn at random. Leaving out another unit changes a word's
+    probability by that unit's own share of it: the control, of each unit the mean over a few others.
+    """
+    numbers: dict[str, int] = {}
+    rows = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in notes.texts]
+    groups: dict[str, list[int]] = {}
+    for row, patient in enumerate(notes.patients):
+        groups.setdefault(str(row) if by_note else patient, []).extend(rows[row])
+    units = [np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()]
+    counts = np.bincount(np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers))
+    scores = unigram_pdtp(counts, units, alpha)
+    patients = notes.patients if by_note else tuple(groups)
+    detail: dict[str, Any] = {"mode": "unigram", "model": "unigram", "scale": "nats", "words": len(numbers)}
+    about = {"detail": detail, "unit": "notes" if by_note else "patients", "source": SOURCE}
+    largest = {**about, "detail": {**detail, "largest": float(scores.max())}}
+    if len(units) < 2:
+        return [_mean("attack.pdtp", scores, patients, largest)]
+    floors = _floors(counts, units, alpha, rng)
+    with_placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
+    found = [_mean("attack.pdtp", scores, patients, {**largest, **with_placebo})]
+    control = {"chance": 0.0, "chance_is": "no effect"}
+    if len(units) > 2:
+        control |= {"control": float(floors[:, 2].mean()), "control_is": crossfit.CONTROL, "control_kind": "negative"}
+    return [*found, _mean("attack.pdtp_effect", floors[:, 1], patients, {**about, **control})]
+
+
+def _mean(measure: str, values: Matrix, patients: Sequence[str], about: dict[str, Any]) -> Finding:
+    low, high = crossfit.mean_interval(values, crossfit.groups_of(patients, values.size)) or (None, None)
+    if low is None:
+        about = {**about, "detail": {**about["detail"], "why": crossfit.FEW}}
+    method = "" if low is None else crossfit.METHOD
+    return Finding(measure, float(values.mean()), values.size, "lower", low, high, method=method, **about)
+
+
+def _floors(counts: Counts, units: list[tuple[Counts, Counts]], alpha: float, rng: Generator) -> Matrix:
+    """(n_units, 3) placebo; effect of losing the unit at one of its words; mean of that for others (NaN for none)."""
+    found = np.empty((len(units), 3))
+    for unit in range(len(units)):
+        others = rng.choice(len(units) - 1, min(OTHERS, len(units) - 1), replace=False)
+        left = [unit, *(others + (others >= unit))]
+        changes = np.stack([_change(counts, units[unit][0], units[other], alpha) for other in left])
+        effects = crossfit.effects_on(-changes[None], 0)
+        found[unit] = np.abs(changes[1:]).max(axis=1).mean(), effects[0], effects[1:].mean()
+    return found
+
+
+def _change(counts: Counts, scored: Counts, left: tuple[Counts, Counts], alpha: float) -> Matrix:
+    """(n_scored,) log p of some words less what it is when a unit is left out."""
+    total = counts.sum() + alpha * counts.size
+    before = counts[scored] + alpha
+    _, here, there = np.intersect1d(scored, left[0], assume_unique=True, return_indices=True)
+    gone = np.zeros(scored.size, dtype=np.int64)
+    gone[here] = left[1][there]
+    return np.asarray(np.log((total - left[1].sum()) / total) - np.log((before - gone) / before))

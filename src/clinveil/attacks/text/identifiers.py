@@ -1,0 +1,215 @@
+"""Known identifiers in released notes: a patient's own record numbers, phones, e-mails, addresses, and names.
+
+Numbers are compared by their digits, any script, any usual separators. E-mails and addresses are compared by their
+words, as adjacent lookup forms. What is too short to tell from chance (numbers of fewer than 4 digits, addresses of one
+word) is not tested, only counted. Chance is another patient's identifiers, looked for in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from numpy.random import Generator
+
+from clinveil.attacks.text.crosswalk import source_id
+from clinveil.attacks.vectors.full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
+from clinveil.core.finding import Finding
+from clinveil.core.tokens import Kind, character_classes, words
+from clinveil.corpus.corpus import PATIENT_ID, TEXT
+from clinveil.stats import clopper_pearson
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+
+MIN_DIGITS, MIN_WORDS = 4, 2
+LONG_NUMBER = 7
+_ASCII_DIGITS = re.compile("[0-9]+")
+_SEPARATOR = r"[\s().\-/+]{0,3}"
+SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
+CHANCE_IS = "another patient's identifiers, looked for in the same notes"
+
+
+def digits_of(text: str) -> str:
+    """The digits of a text, of any script, as 0 to 9."""
+    if text.isascii():
+        return "".join(_ASCII_DIGITS.findall(text))
+    return "".join(str(unicodedata.digit(c)) for c in text if unicodedata.digit(c, None) is not None)
+
+
+def _plain_digits(text: str) -> str:
+    """The text with digits of any script as 0 to 9, and without ignorable characters."""
+    if text.isascii():
+        return text
+    classes = character_classes()
+    kept = (c for c in unicodedata.normalize("NFKC", text) if classes[ord(c)] != Kind.IGNORABLE)
+    return "".join(str(unicodedata.digit(c)) if unicodedata.digit(c, None) is not None else c for c in kept)
+
+
+class ReleasedText:
+    """One released note, in the forms that identifiers are looked for in."""
+
+    __slots__ = ("_text", "digits", "forms", "phrase")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.digits = digits_of(text)
+        self.forms = words(text)
+        self.phrase = f" {' '.join(self.forms)} "
+
+    def has_number(self, digits: str) -> bool:
+        """Whether the digits stand together, with usual separators; short numbers only as whole numbers."""
+        return digits in self.digits and _number(digits).search(_plain_digits(self._text)) is not None
+
+    def has_phrase(self, phrase: str) -> bool:
+        """Whether the words stand together."""
+        return phrase in self.phrase
+
+
+@lru_cache(maxsize=4096)
+def _number(digits: str) -> re.Pattern[str]:
+    pattern = _SEPARATOR.join(digits)
+    return re.compile(pattern if len(digits) >= LONG_NUMBER else rf"(?<!\d){pattern}(?!\d)")
+
+
+def _numbers(values: Sequence[str]) -> list[str]:
+    return sorted({digits for value in values if len(digits := digits_of(value)) >= MIN_DIGITS})
+
+
+def _phrases(values: Sequence[str]) -> list[str]:
+    return sorted({f" {' '.join(forms)} " for value in values if len(forms := words(value)) >= MIN_WORDS})
+
+
+@dataclass(frozen=True)
+class _Kind:
+    values: Callable[[Patient], Sequence[str]]
+    forms: Callable[[Sequence[str]], list[str]]
+    stands: Callable[[ReleasedText, str], bool]
+
+
+KINDS: dict[str, _Kind] = {
+    "record_number": _Kind(lambda p: p.record_numbers, _numbers, ReleasedText.has_number),
+    "phone": _Kind(lambda p: p.phones, _numbers, ReleasedText.has_number),
+    "email": _Kind(lambda p: p.emails, _phrases, ReleasedText.has_phrase),
+    "address": _Kind(lambda p: p.addresses, _phrases, ReleasedText.has_phrase),
+}
+
+
+@dataclass
+class _Search:
+    """One patient's identifiers of one kind that are still to be found in his notes, and another patient's."""
+
+    own: list[str]
+    other: list[str]
+    found: int = 0
+    found_other: int = 0
+    sought: int = field(init=False)
+    sought_other: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sought, self.sought_other = len(self.own), len(self.other)
+
+    def look(self, note: ReleasedText, stands: Callable[[ReleasedText, str], bool]) -> None:
+        """Look through one note for what is still missing."""
+        self.own = [form for form in self.own if not stands(note, form)]
+        self.other = [form for form in self.other if not stands(note, form)]
+        self.found, self.found_other = self.sought - len(self.own), self.sought_other - len(self.other)
+
+
+class OwnIdentifiers:
+    """Looks for each patient's own identifiers, and for another patient's, in his released notes."""
+
+    def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
+        self._patients = patients
+        ids = list(patients)
+        order = [ids[i] for i in rng.permutation(len(ids))]
+        self._other = dict(zip(order, order[1:] + order[:1], strict=True))
+        self._searches: dict[str, dict[str, _Search]] = {}
+
+    def add(self, patient: str, note: ReleasedText) -> None:
+        """Look through one note of a source patient."""
+        if patient not in self._patients:
+            return
+        if patient not in self._searches:
+            self._searches[patient] = self._begin(patient)
+        for kind, search in self._searches[patient].items():
+            search.look(note, KINDS[kind].stands)
+
+    def _begin(self, patient: str) -> dict[str, _Search]:
+        own, other = self._patients[patient], self._patients[self._other[patient]]
+        forms = {name: (k.forms(k.values(own)), k.forms(k.values(other))) for name, k in KINDS.items()}
+        # What both share (a family's address) would be found as the other's while it is his own.
+        return {name: _Search(a, [f for f in b if f not in a]) for name, (a, b) in forms.items()}
+
+    def findings(self) -> list[Finding]:
+        """One finding a kind: the share of own identifiers found; it must be 0."""
+        return [self._finding(kind) for kind in KINDS]
+
+    def _finding(self, kind: str) -> Finding:
+        searches = [search[kind] for search in self._searches.values()]
+        known = sum(len(set(KINDS[kind].values(self._patients[p]))) for p in self._searches)
+        n, count = sum(s.sought for s in searches), sum(s.found for s in searches)
+        others = sum(s.sought_other for s in searches)
+        found_other = sum(s.found_other for s in searches)
+        measure = f"attack.own_{kind}"
+        detail: dict[str, float | str] = {"known": known, "in_feed": len(self._patients)}
+        detail["in_release"] = len(self._searches)
+        if not n:
+            detail["why"] = "none that is long enough to look for is known of the patients in the release"
+            return Finding(measure, None, 0, "lower", source=SOURCE, detail=detail, unit="identifiers")
+        if not others:
+            detail["why"] = "no other patient's differs, so there is no chance to count"
+        return Finding(
+            measure,
+            count / n,
+            n,
+            "lower",
+            *clopper_pearson(count, n),
+            chance=found_other / others if others else None,
+            source=SOURCE,
+            detail={**detail, "chance_count": found_other},
+            unit="identifiers",
+            count=count,
+            method="exact over identifiers (Clopper-Pearson), 95 %",
+            chance_is=CHANCE_IS if others else "",
+        )
+
+
+def identifiers(
+    released: Iterable[pa.RecordBatch],
+    patients: Mapping[str, Patient],
+    rng: Generator,
+    *,
+    crosswalk: Mapping[str, str] | None = None,
+    permutations: int = PERMUTATIONS,
+    replicates: int = REPLICATES,
+) -> list[Finding]:
+    """Own identifiers (four kinds), own full names, and other patients' full names in the released notes.
+
+    Streams the release once; memory grows with the patients, not with the notes.
+
+    Args:
+        released: batches with `patient_id` and `text`.
+        patients: the known-patient feed, by source patient id.
+        crosswalk: source patient id of each released one; None where they are equal.
+
+    Raises:
+        InputError: a released patient that the crosswalk does not know.
+    Source: 45 CFR 164.514(b)(2) for what identifies; `full_names` for the tests of names.
+    """
+    rows = {patient: row for row, patient in enumerate(patients)}
+    index = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
+    names, own = NameScan(index, rows), OwnIdentifiers(patients, rng)
+    for batch in released:
+        ids, texts = batch[PATIENT_ID].to_pylist(), batch[TEXT].to_pylist()
+        pairs = [(p, ReleasedText(t)) for p, t in zip(ids, texts, strict=True) if p is not None and t is not None]
+        pairs = [(source_id(p, crosswalk), note) for p, note in pairs]
+        for patient, note in pairs:
+            own.add(patient, note)
+        names.add([p for p, _ in pairs], [note.forms for _, note in pairs])
+    return [*own.findings(), *names.findings(rng, permutations=permutations)]

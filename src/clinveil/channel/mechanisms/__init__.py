@@ -1,0 +1,1 @@
+"""One token mechanism a file."""

@@ -1,0 +1,53 @@
+"""`clinveil attack canaries`: plant invented secrets in an audit copy of the training, and look for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.options import JsonOut, settings_command
+from clinveil.cli.progress import say_unless
+from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.lm.recipe import ModelSettings
+
+app = typer.Typer(add_completion=False)
+
+
+class CanarySettings(RunSettings, NotesSettings, ModelSettings):
+    """Everything that `clinveil attack canaries` can be told."""
+
+    workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
+    each: int = flag(5, "Canaries of every family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "How often a canary is planted; repeatable.")
+    prepared: bool = flag(False, "NOTES are in MedText's form already.")
+
+
+@settings_command(app, CanarySettings, name="canaries", without=frozenset({"label", "keep", "force"}))
+def canaries(
+    settings: CanarySettings,
+    notes: Annotated[Path, typer.Argument(help="The training notes; the copy with canaries is never written.")],
+    json: JsonOut = None,
+) -> None:
+    """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away."""
+    import secrets
+
+    from clinveil.attacks.models.canary_run import CanaryRun
+    from clinveil.cli.findings import say_findings
+    from clinveil.core.errors import UsageError
+    from clinveil.corpus.open import open_corpus
+    from clinveil.lm.notes import read_notes
+
+    if not settings.repeats or min(settings.repeats) < 1:
+        raise UsageError("--repeats takes whole numbers from 1")
+    if settings.neural:
+        from clinveil.core.neural import need_torch
+
+        need_torch()
+    seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
+    read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
+    run = CanaryRun(settings, seed, settings.each, settings.repeats, settings.workers)
+    found = run(read, say_unless(settings.quiet))
+    title = f"canaries in {notes.name}, {settings.model} {settings.size} (seed {seed}; bits)"
+    say_findings("attack canaries", found, seed=seed, json_out=json, title=title)

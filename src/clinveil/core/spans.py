@@ -1,0 +1,80 @@
+"""`Span`, a place in one note, and the list of PHI labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clinveil.core.errors import InputError
+
+# The identifiers of 45 CFR 164.514(b)(2) that occur in running text, by the name under which a span carries them.
+LABELS: dict[str, str] = {
+    "NAME": "names of patients, relatives, clinicians (A)",
+    "ADDRESS": "street addresses (B)",
+    "CITY": "cities, towns and other places smaller than a state (B)",
+    "ZIP": "postal codes (B)",
+    "HOSPITAL": "hospitals, clinics, employers, schools and other organisations (B, R)",
+    "DATE": "dates, all elements but the year (C)",
+    "AGE": "ages over 89 (C)",
+    "PHONE": "telephone numbers (D)",
+    "FAX": "fax numbers (E)",
+    "EMAIL": "e-mail addresses (F)",
+    "SSN": "social security numbers (G)",
+    "MRN": "medical record numbers (H)",
+    "HEALTH_PLAN": "health-plan beneficiary numbers (I)",
+    "ACCOUNT": "account numbers (J)",
+    "LICENSE": "certificate and licence numbers (K)",
+    "VEHICLE": "vehicle identifiers and plates (L)",
+    "DEVICE": "device identifiers and serial numbers (M)",
+    "URL": "web addresses (N)",
+    "IP": "internet addresses (O)",
+    "BIOMETRIC": "biometric identifiers (P)",
+    "PHOTO": "references to full-face photographs (Q)",
+    "ID": "any other unique number or code (R)",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open place [start, end) in one note, in Unicode code points.
+
+    Attributes:
+        label: one of `LABELS`.
+        detector: the name of what found it ("gold" for truth).
+        score: in (0, 1]; what the detector claims, not a measured precision.
+
+    Raises:
+        InputError: an empty or negative span, or an unknown label.
+    """
+
+    start: int
+    end: int
+    label: str
+    detector: str = "gold"
+    score: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise InputError(f"a span needs 0 <= start < end, got [{self.start}, {self.end})")
+        if self.label not in LABELS:
+            raise InputError(f"unknown PHI label {self.label!r}", remedy="one of " + ", ".join(LABELS))
+
+    def overlaps(self, other: Span) -> bool:
+        """Whether the two share a code point."""
+        return self.start < other.end and other.start < self.end
+
+
+def splice(text: str, spans: Sequence[Span], replacements: Iterable[str]) -> str:
+    """The text with each span replaced; spans are sorted and do not overlap.
+
+    Raises:
+        InputError: spans that overlap, are out of order, or reach beyond the text.
+    """
+    pieces: list[str] = []
+    position = 0
+    for span, replacement in zip(spans, replacements, strict=True):
+        if span.start < position or span.end > len(text):
+            raise InputError(f"the span [{span.start}, {span.end}) overlaps its predecessor or leaves the text")
+        pieces += (text[position : span.start], replacement)
+        position = span.end
+    return "".join([*pieces, text[position:]])

@@ -1,0 +1,199 @@
+"""CSV and TSV, plain or compressed: rows of any length, every value kept as the text that stands in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from clinveil.core.errors import InputError
+from clinveil.corpus.formats.quoting import Grammar
+from clinveil.corpus.formats.streams import CHUNK_BYTES, ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+
+
+@dataclass(frozen=True)
+class DelimitedSource:
+    """A delimited file with a header. An unquoted empty field is null, `""` is an empty text.
+
+    Attributes:
+        names: the columns of its header.
+
+    Raises:
+        InputError: empty, unreadable, a column name twice; while reading: a quote out of place, a ragged row, NUL
+            bytes, bytes that are not in the encoding, a row of more than `row_bytes`.
+    """
+
+    path: Path
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    row_bytes: int = ROW_BYTES
+    names: tuple[str, ...] = field(init=False)
+    unsteady: frozenset[str] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        with _Pass(self) as reading:
+            next(reading.chunks(), None)
+            object.__setattr__(self, "names", reading.names)
+
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named, as strings."""
+        with _Pass(self) as reading:
+            for chunk in reading.chunks():
+                yield reading.parse(chunk, list(dict.fromkeys((*ids, *texts, *kept))))
+
+
+class _Pass(ByteReader):
+    """One reading of the file: cuts the stream into whole rows and parses them, and knows the row it is at."""
+
+    def __init__(self, source: DelimitedSource) -> None:
+        super().__init__(source.path, source.encoding)
+        self._where, self._row_bytes = source.path.name, source.row_bytes
+        self._grammar = Grammar(source.delimiter.encode())
+        self._parse = pa_csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
+        self.names: tuple[str, ...] = ()
+        self.rows = 0
+
+    def chunks(self) -> Iterator[bytes]:
+        """Whole rows, a few MB at a time; more only where one row is longer. The header is taken off."""
+        rest, more = b"", True
+        while more:
+            data = self.read(min(max(CHUNK_BYTES, len(rest)), self._row_bytes))
+            more = bool(data)
+            rest = self._checked(rest, data) if more else rest + b"\n" * bool(rest)
+            end = self._grammar.complete(rest)
+            whole, rest = rest[:end], rest[end:]
+            if not self.names:
+                whole = self._take_header(whole)
+            if whole:
+                yield whole
+            if len(rest) > self._row_bytes:
+                raise too_long("a row", self._row_bytes, self._at(0))
+            if rest:
+                self._refuse_bad_quote(rest, more)
+        if not self.names:
+            raise InputError("it is empty", where=self._where, remedy="give a file with a header and notes")
+
+    def parse(self, chunk: bytes, wanted: list[str]) -> pa.RecordBatch:
+        """The columns `wanted` of whole rows."""
+        convert = pa_csv.ConvertOptions(
+            # As bytes, because pyarrow's own message on bad UTF-8 has no row.
+            column_types=dict.fromkeys(wanted, pa.large_binary()),
+            include_columns=wanted,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+        )
+        read = pa_csv.ReadOptions(column_names=self.names, block_size=len(chunk) + 1, use_threads=False)
+        try:
+            table = pa_csv.read_csv(pa.BufferReader(chunk), read, self._parse, convert)
+        except pa.ArrowInvalid:
+            raise self._ragged(chunk) from None
+        arrays = [self._text(column) for column in table.combine_chunks().columns]
+        self.rows += table.num_rows
+        return pa.record_batch(arrays, names=wanted)
+
+    def _text(self, column: pa.ChunkedArray) -> pa.Array:
+        array = column.chunk(0) if column.num_chunks else pa.array([], pa.large_binary())
+        try:
+            return pc.cast(array, pa.large_string())
+        except pa.ArrowInvalid:
+            row = next(i for i, value in enumerate(array) if value.is_valid and not _is_utf8(value.as_py()))
+            raise wrong_encoding(self._at(row), "utf-8") from None
+
+    def _take_header(self, whole: bytes) -> bytes:
+        start = len(whole) - len(whole.lstrip(b"\r\n"))
+        row = next(self._grammar.rows(whole[start:]), b"")
+        try:
+            self.names = tuple(name.decode() for name in self._grammar.fields(row)) if row else ()
+        except UnicodeDecodeError:
+            raise wrong_encoding(f"{self._where}, header", "utf-8") from None
+        if len(set(self.names)) < len(self.names):
+            raise InputError("a column name stands twice", where=f"{self._where}, header", remedy="rename one")
+        return whole[start + len(row) :]
+
+    def _checked(self, rest: bytes, data: bytes) -> bytes:
+        position = data.find(b"\0")
+        joined = rest + data
+        if position >= 0:
+            before = sum(1 for _ in self._grammar.rows(joined[: len(rest) + position]))
+            raise InputError("a NUL byte", where=self._at(before), remedy="not a text file, or another --encoding")
+        return joined
+
+    def _refuse_bad_quote(self, rest: bytes, more: bool) -> None:
+        if not self._grammar.may_go_on(rest):
+            raise InputError(
+                "a quote is not closed, or closed too early", where=self._at(0), remedy='write quotes inside as ""'
+            )
+        if not more:
+            raise InputError("a quote is opened and never closed", where=self._at(0), remedy="close it")
+
+    def _ragged(self, chunk: bytes) -> InputError:
+        for offset, row in enumerate(self._grammar.rows(chunk)):
+            if (n := len(self._grammar.fields(row))) != len(self.names):
+                return InputError(
+                    f"{n} fields under {len(self.names)} columns", where=self._at(offset), remedy="mend or quote it"
+                )
+        return InputError("it cannot be parsed", where=self._at(0), remedy="write it as Parquet or JSONL")
+
+    def _at(self, offset: int) -> str:
+        row = self.rows + offset + bool(self.names)
+        return f"{self._where}, row {row}" if row else f"{self._where}, header"
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    return any(test(kind) for test in tests)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class DelimitedSink:
+    """Writes a delimited file: every text quoted, null as nothing, so that it reads back the same.
+
+    Raises:
+        InputError: a column of lists, records or bytes, or a NUL character.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
+        nested = [f.name for f in schema if pa.types.is_nested(f.type)]
+        if nested:
+            what = f"a column of lists or records cannot be written as {suffix}"
+            raise InputError(what, where=", ".join(nested), remedy="write .parquet or .jsonl, or drop it")
+        if raw := [f.name for f in schema if _is_binary(f.type)]:
+            what = f"a column of bytes cannot be written as {suffix}"
+            raise InputError(what, where=", ".join(raw), remedy="write .parquet, or drop it")
+        self._suffix, self._rows = suffix, 0
+        delimiter = "\t" if suffix.startswith(".tsv") else ","
+        options = pa_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+        self._file = create_bytes(path, suffix)
+        self._writer = pa_csv.CSVWriter(self._file, schema, write_options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        for column in batch.columns:
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                refuse_nul(column, self._suffix, self._rows)
+        self._writer.write_batch(batch)
+        self._rows += batch.num_rows
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+        self._file.close()
+
+
+def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:
+    """Raise InputError if a text holds U+0000, which text files cannot carry."""
+    found = pc.index(pc.match_substring(column, "\0"), True).as_py()
+    if found >= 0:
+        raise InputError("a NUL character", where=f"row {rows + found + 1} of the {suffix} to write", remedy="drop it")

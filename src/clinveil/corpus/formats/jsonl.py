@@ -1,0 +1,250 @@
+"""JSON lines: one object a line, its keys the columns."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from clinveil.core.errors import InputError
+from clinveil.corpus.batching import BATCH_BYTES
+from clinveil.corpus.corpus import BATCH_ROWS
+from clinveil.corpus.formats.streams import ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+
+# A kept column whose values are not all of one plain type travels as JSON text, under this mark.
+JSON_MARK = {b"clinveil": b"json"}
+_SAMPLE = 1000
+_DEPTH = 100  # lists and objects in each other; what is nested deeper could not be written again
+_SHAPE = 'one {"id": …, "text": …} a line'
+_TOO_DEEP = (f"the line is nested more than {_DEPTH} deep", "drop the key whose value that is")
+_PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JsonlSource:
+    """A file of JSON objects, one a line; blank lines are passed over, a missing key is null.
+
+    Attributes:
+        names: the keys of the first 1,000 objects, in order of appearance.
+        unsteady: those of them that not each of these objects has; they may be data, such as a name.
+
+    Raises:
+        InputError: empty, unreadable; while reading: a line that is no JSON object, is nested more than 100 deep or
+            has more than `row_bytes`; a key twice, or one with a lone surrogate; bytes that are not in the encoding.
+    """
+
+    path: Path
+    encoding: str = "utf-8"
+    row_bytes: int = ROW_BYTES
+    names: tuple[str, ...] = field(init=False)
+    unsteady: frozenset[str] = field(init=False)
+    _types: dict[str, pa.Field] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        first = [tuple(record) for record, _ in islice(self._records(), _SAMPLE)]
+        counts = Counter(chain.from_iterable(first))
+        object.__setattr__(self, "names", tuple(counts))
+        object.__setattr__(self, "unsteady", frozenset(n for n, count in counts.items() if count < len(first)))
+
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named: whole numbers among `ids` become text, `kept` have their own types."""
+        self._find_types([name for name in kept if name not in self._types])
+        names = dict.fromkeys((*ids, *texts, *kept))
+        fields = [self._types.get(name) or pa.field(name, pa.large_string()) for name in names]
+        columns = [(name, self._converter(name, is_id=name in ids)) for name in names]
+        rows: list[list[Any]] = []
+        size = 0
+        for number, (record, length) in enumerate(self._records(), start=1):
+            try:
+                rows.append([convert(record.get(name)) for name, convert in columns])
+            except _NotText as error:
+                where = f"{self.path.name}, row {number}"
+                raise InputError(f"{error} is not a text", where=where, remedy="write it as a JSON string") from None
+            size += length
+            if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
+                yield _batch(rows, fields)
+                rows, size = [], 0
+        if rows:
+            yield _batch(rows, fields)
+
+    def _converter(self, name: str, *, is_id: bool) -> Callable[[Any], Any]:
+        """What is done to each value of a column."""
+        if name in self._types:
+            return _as_json if self._types[name].metadata else _as_it_is
+        return partial(_as_id if is_id else _as_text, name)
+
+    def _find_types(self, kept: Sequence[str]) -> None:
+        """The types of the kept columns, by a pass over the file: a later line may hold another kind of value."""
+        kinds: dict[str, set[type]] = {name: set() for name in kept}
+        for record, _ in self._records() if kept else ():
+            for name, found in kinds.items():
+                if (value := record.get(name)) is not None:
+                    found.add(_kind(value))
+        self._types.update({name: _field(name, found) for name, found in kinds.items()})
+
+    def _records(self) -> Iterator[tuple[Record, int]]:
+        decode = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse).decode
+        number = 0
+        for line in self._lines():
+            if not line.strip():
+                continue
+            number += 1
+            try:
+                record = _checked(decode(line.decode()), line)
+            except (ValueError, RecursionError) as error:
+                raise _bad_line(error, f"{self.path.name}, row {number}") from None
+            yield record, len(line)
+        if not number:
+            raise InputError("it is empty", where=self.path.name, remedy="give one JSON object a line")
+
+    def _lines(self) -> Iterator[bytes]:
+        rest = b""
+        with ByteReader(self.path, self.encoding) as stream:
+            while data := stream.read():
+                *lines, rest = (rest + data).split(b"\n")
+                yield from lines
+                if len(rest) > self.row_bytes:
+                    raise too_long("a line", self.row_bytes, self.path.name)
+        yield rest
+
+
+class _BadRecord(ValueError):
+    """What is wrong with it, and the remedy; no word of it."""
+
+
+class _NotText(ValueError):
+    """The name of the column."""
+
+
+def _checked(value: Any, line: bytes) -> Record:
+    """A decoded line, if it is an object that can be written again. Raises _BadRecord."""
+    if not isinstance(value, dict):
+        raise _BadRecord("the line is not a JSON object", _SHAPE)
+    if b"\\" in line and not all(map(_encodable, value)):  # only an escape spells a surrogate
+        raise _BadRecord("a key holds a lone surrogate, which is no character", "rename the key")
+    if line.count(b"[") + line.count(b"{") > _DEPTH and _is_deep(value):
+        raise _BadRecord(*_TOO_DEEP)
+    return value
+
+
+def _is_deep(value: Record) -> bool:
+    """Whether more than `_DEPTH` lists and objects are in each other."""
+    level: list[Any] = [value]
+    for _ in range(_DEPTH):
+        children = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [child for some in children for child in some if isinstance(child, dict | list)]
+    return bool(level)
+
+
+def _bad_line(error: Exception, where: str) -> InputError:
+    if isinstance(error, UnicodeDecodeError):
+        return wrong_encoding(where, "utf-8")
+    if isinstance(error, RecursionError):
+        error = _BadRecord(*_TOO_DEEP)
+    what, remedy = error.args if isinstance(error, _BadRecord) else ("the line is not JSON", _SHAPE)
+    return InputError(what, where=where, remedy=remedy)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _as_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _as_text(name: str, value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and _encodable(value)):
+        return value
+    raise _NotText(repr(name))
+
+
+def _as_id(name: str, value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _as_text(name, value)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> Record:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise _BadRecord("a key stands twice", "rename or drop one")
+    return record
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError
+
+
+def _encodable(text: str) -> bool:
+    """Whether a text has no lone surrogate, which JSON can spell and UTF-8 cannot."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _kind(value: Any) -> type:
+    if isinstance(value, str) and not _encodable(value):
+        return dict  # as JSON text, where it stays an escape
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return dict
+    return type(value)
+
+
+def _field(name: str, kinds: set[type]) -> pa.Field:
+    if not kinds:
+        return pa.field(name, pa.string())
+    plain = _PLAIN.get(next(iter(kinds))) if len(kinds) == 1 else None
+    return pa.field(name, plain) if plain else pa.field(name, pa.string(), metadata=JSON_MARK)
+
+
+def _batch(rows: list[list[Any]], fields: list[pa.Field]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(list(c), type=f.type) for c, f in zip(columns, fields, strict=True)]
+    return pa.record_batch(arrays, schema=pa.schema(fields))
+
+
+class JsonlSink:
+    """Writes one object a line, in UTF-8, without escapes but those that JSON needs.
+
+    Raises:
+        InputError: a value that JSON has no spelling for (NaN, bytes).
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
+        self._raw = {f.name for f in schema if f.metadata and f.metadata.get(b"clinveil") == b"json"}
+        self._file = create_bytes(path, suffix)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        names = batch.schema.names
+        columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        self._file.write(b"".join(self._line(dict(zip(names, row, strict=True))) for row in columns))
+
+    def _line(self, record: Record) -> bytes:
+        for name in self._raw:
+            record[name] = None if record[name] is None else json.loads(record[name])
+        try:
+            return json.dumps(record, ensure_ascii=False, allow_nan=False, default=_spell).encode() + b"\n"
+        except UnicodeEncodeError:  # a lone surrogate in a kept column stays the escape that it was
+            return json.dumps(record, allow_nan=False, default=_spell).encode() + b"\n"
+        except (ValueError, TypeError):
+            remedy = "write .parquet, or drop it"
+            raise InputError("a kept column holds NaN or bytes, which JSON has not", remedy=remedy) from None
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+
+def _spell(value: Any) -> str:
+    """Dates, times and decimals as text."""
+    if isinstance(value, bytes):
+        raise TypeError
+    return str(value)

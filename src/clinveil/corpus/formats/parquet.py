@@ -1,0 +1,85 @@
+"""Parquet: read a row group's pages as they come, written with zstd in row groups of about 2,000 notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clinveil.core.errors import InputError
+from clinveil.corpus.batching import BATCH_BYTES
+from clinveil.corpus.corpus import BATCH_ROWS
+
+_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """A Parquet file.
+
+    Attributes:
+        names: its columns.
+
+    Raises:
+        InputError: no Parquet file, a damaged one, or a column name twice.
+    """
+
+    path: Path
+    names: tuple[str, ...] = field(init=False)
+    unsteady: frozenset[str] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        names = self._open().schema_arrow.names
+        if len(set(names)) < len(names):
+            raise InputError("a column name stands twice", where=self.path.name, remedy="rename one")
+        object.__setattr__(self, "names", tuple(names))
+
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named, in their own types."""
+        wanted = list(dict.fromkeys((*ids, *texts, *kept)))
+        with self._open() as file:
+            for group in range(file.num_row_groups):
+                yield from self._read_group(file, group, wanted)
+
+    def _read_group(self, file: pq.ParquetFile, group: int, names: list[str]) -> Iterator[pa.RecordBatch]:
+        facts = file.metadata.row_group(group)
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * facts.num_rows // max(1, facts.total_byte_size)))
+        batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=names, use_threads=False)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError):
+                raise self._damaged() from None
+            if batch is None:
+                return
+            yield batch.select(names)
+
+    def _open(self) -> pq.ParquetFile:
+        try:
+            # A buffer makes it read pages one by one; without it a whole row group is held.
+            return pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> InputError:
+        empty = self.path.is_file() and self.path.stat().st_size == 0
+        what = "it is empty" if empty else "not a Parquet file, or a damaged one"
+        return InputError(what, where=self.path.name, remedy="copy it again from its source")
+
+
+class ParquetSink:
+    """Writes Parquet with zstd, one row group a batch."""
+
+    def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append one row group."""
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()

@@ -1,0 +1,117 @@
+"""Bytes in and out: gzip and zstd by file name, other encodings turned into UTF-8 as they stream."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from clinveil.core.errors import InputError, UsageError
+
+CHUNK_BYTES = 8 << 20
+# A row longer than this is taken for a quote or a line that never ends; it bounds the memory of a pass.
+ROW_BYTES = 256 << 20
+LONGER = "a quote or line that never ends? else a larger --max-note-bytes"
+_COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+_BOM = "\ufeff".encode()
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def codec_name(encoding: str) -> str:
+    """Python's own name of an encoding. Raises UsageError if there is no such text encoding."""
+    try:
+        "".encode(encoding)  # refuses unknown names and codecs that are not for text, such as base64
+        if not encoding.isprintable() or encoding != encoding.strip():
+            raise ValueError  # Python forgives a line break, a log does not
+        return codecs.lookup(encoding).name
+    except (LookupError, ValueError):
+        raise UsageError("--encoding: no such text encoding", remedy="for example cp1252 or utf-16") from None
+
+
+def row_limit(note_bytes: int) -> int:
+    """The longest row that a note of so many bytes may stand in: quotes and escapes take room, and other columns."""
+    return min(ROW_BYTES, 3 * note_bytes + (1 << 20))
+
+
+def too_long(what: str, limit: int, where: str) -> InputError:
+    """The error for a row, line or file of more than `limit` bytes."""
+    return InputError(f"{what} of over {limit / 1e6:.0f} MB", where=where, remedy=LONGER)
+
+
+def wrong_encoding(where: str, encoding: str) -> InputError:
+    """The error for bytes that are not in the encoding they were said to be in."""
+    remedy = "--encoding cp1252, or whatever it was written in" if encoding == "utf-8" else "another --encoding"
+    return InputError(f"its bytes are not {encoding}", where=where, remedy=remedy)
+
+
+class ByteReader:
+    """A file as a stream of UTF-8 bytes: decompressed, without byte order mark, transcoded where asked.
+
+    Bytes that are UTF-8 already are passed on unchecked: the parser knows the row of a bad one, this class does not.
+
+    Raises:
+        InputError: unreadable, truncated or damaged, or bytes that another encoding does not have.
+        UsageError: an unknown encoding.
+    """
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        self._name, self._encoding = path.name, codec_name(encoding)
+        self._start, self._lines = True, 0
+        self._decoder = None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
+        self._compressed = path.suffix.lower() in _COMPRESSION
+        self._file = self._guard(lambda: _open(path))
+
+    def read(self, size: int = CHUNK_BYTES) -> bytes:
+        """The next bytes, about `size` of them; none at the end."""
+        while True:
+            raw = self._guard(lambda: self._file.read(size))
+            data = self._decode(raw) if self._decoder else raw
+            if self._start and data:
+                self._start = False
+                if data.startswith(_UTF16_BOMS):
+                    raise InputError("it is UTF-16", where=self._name, remedy="--encoding utf-16")
+                data = data.removeprefix(_BOM)
+            if data or not raw:
+                return data
+
+    def _decode(self, raw: bytes) -> bytes:
+        assert self._decoder is not None
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+            data = text.encode()
+        except UnicodeError as error:
+            bad = raw[: error.start] if isinstance(error, UnicodeDecodeError) else b""
+            line = self._lines + bad.count(b"\n") + 1
+            raise wrong_encoding(f"{self._name}, about line {line}", self._encoding) from None
+        self._lines += text.count("\n")
+        return data
+
+    def _guard(self, action: Callable[[], pa.NativeFile]) -> pa.NativeFile:
+        try:
+            return action()
+        except (OSError, pa.ArrowException):
+            what = "the compressed file is truncated or damaged" if self._compressed else "it cannot be read"
+            raise InputError(what, where=self._name, remedy="copy it again from its source") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+
+def _open(path: Path) -> pa.NativeFile:
+    kind = _COMPRESSION.get(path.suffix.lower())
+    file = pa.OSFile(str(path))
+    return pa.CompressedInputStream(file, kind) if kind else file
+
+
+def create_bytes(path: Path, suffix: str) -> pa.NativeFile:
+    """A new file to write bytes to, compressed as the suffix says. It carries no file name and no time of day."""
+    kind = next((kind for end, kind in _COMPRESSION.items() if suffix.endswith(end)), None)
+    file = pa.OSFile(str(path), "wb")
+    return pa.CompressedOutputStream(file, kind) if kind else file
