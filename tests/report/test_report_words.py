@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.finding import Finding
+from clinveil.core.words import MeasureText
 from clinveil.report.meaning import direction, sentences
-from clinveil.report.measures import UNKNOWN, MeasureText, catalogue, find
+from clinveil.report.measures import UNKNOWN, catalogue, find
 from clinveil.report.numerals import interval, number, share, small, text
 
 S = "\u202f"

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clinveil.core.finding import Finding
+from clinveil.core.words import Kind
 from clinveil.report.details import REMARKS, beside, more, variants
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
 from clinveil.report.meaning import direction
 from clinveil.report.measures import find
-from clinveil.report.numerals import Kind, Number, Write, interval, number, small
+from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.record import Edition
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from clinveil.core.finding import Detail, Finding
-from clinveil.report.numerals import Kind, Number, number
+from clinveil.core.words import Kind
+from clinveil.report.numerals import Number, number
 
 # Numbers beside the value: head of the column, and how they are written (None: like the value).
 COMPANIONS: dict[str, tuple[str, Kind | None]] = {

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from clinveil.core.finding import Finding
+from clinveil.core.words import Kind
 from clinveil.report.details import COMPANIONS, PARTS, REMARKS, VARIANTS
 from clinveil.report.measures import find
-from clinveil.report.numerals import SMALL, Kind
+from clinveil.report.numerals import SMALL
 from clinveil.report.record import AlignedNote, Edition, Fact, Gate, Plain, ReleaseRecord
 
 PEOPLE = frozenset({"patients", "patient", "people", "notes", "note", "names", "name", "rows", "spans", "numbers"})

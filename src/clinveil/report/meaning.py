@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clinveil.core.finding import Finding
-from clinveil.report.measures import MeasureText
-from clinveil.report.numerals import Kind, share, text
+from clinveil.core.words import Kind, MeasureText
+from clinveil.report.numerals import share, text
 
 
 def direction(finding: Finding) -> str:

@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
-from clinveil.report.numerals import Kind
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureText:
-    """What is said of one measure.
-
-    Attributes:
-        title, asked, means, next: the head and the lines of its block; `short` is the name in figures.
-        good, bad: the sentence for a number on the safe (useful) side of chance, and on the other.
-        kind: how its numbers are written; `kinds` and `rows` by what is left of a finding's name.
-        chance, control: what these two stand for.
-        sampled: whether the number is an estimate from a sample.
-    """
-
-    title: str
-    short: str
-    asked: str
-    means: str
-    next: str
-    good: str = ""
-    bad: str = ""
-    kind: Kind = "number"
-    chance: str = "what guessing scores on this case"
-    control: str = "the same measure where there is nothing to find"
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
-    rows: Mapping[str, str] = field(default_factory=dict)
-    sampled: bool = True
-
-    def kind_of(self, rest: str) -> Kind:
-        """How the numbers of one row are written; `rest` is what is left of the finding's name."""
-        return self.kinds.get(rest, self.kind)
-
-    def label_of(self, rest: str) -> str:
-        """The label of a row."""
-        return self.rows.get(rest, rest.replace("_", " ").replace(".", ", "))
-
+from clinveil.attacks.attack import attacks
+from clinveil.core.words import MeasureText, read_words
 
 UNKNOWN = MeasureText(
     title="A measure without a text of its own",
@@ -57,10 +21,19 @@ UNKNOWN = MeasureText(
 
 
 @cache
+def _files() -> Mapping[str, MeasureText]:
+    """The texts on file: those beside the attacks, and those of all other measures."""
+    package = Path(str(files("clinveil")))
+    merged: dict[str, MeasureText] = {}
+    for path in (*sorted((package / "attacks").rglob("*.toml")), package / "report" / "measures.toml"):
+        merged |= read_words(path)
+    return MappingProxyType(merged)
+
+
 def catalogue() -> Mapping[str, MeasureText]:
-    """All entries by dotted name."""
-    text = files("clinveil.report").joinpath("measures.toml").read_text(encoding="utf-8")
-    return MappingProxyType({name: MeasureText(**entry) for name, entry in tomllib.loads(text).items()})
+    """All entries by dotted name: those on file, then those that attacks of other distributions carry."""
+    more = (attacks.get(name) for name in attacks.names() if name not in attacks.ours())
+    return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **_files()})
 
 
 def find(measure: str) -> tuple[str, MeasureText]:

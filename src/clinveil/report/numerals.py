@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-Kind = Literal["share", "count", "score", "difference", "number", "length", "p"]
+from clinveil.core.words import Kind
+
 NONE = "–"
 SMALL = 11  # counts of people and notes under this are not printed in the external edition
 SPACE = "\u202f"  # narrow no-break space

@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from clinveil.core.files import private_text
+from clinveil.core.words import Kind
 from clinveil.report import draw, summarise
 from clinveil.report.edition import hidden, hidden_gate
-from clinveil.report.numerals import Kind, Number, number, small
+from clinveil.report.numerals import Number, number, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 from clinveil.report.regulation import rules
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clinveil.core.finding import Finding
+from clinveil.core.words import MeasureText
 from clinveil.report.cells import Row, control_words, row
 from clinveil.report.details import COMPANIONS, distinct
 from clinveil.report.meaning import sentences
-from clinveil.report.measures import UNKNOWN, MeasureText, find
+from clinveil.report.measures import UNKNOWN, find
 from clinveil.report.numerals import Number
 from clinveil.report.record import Edition, ReleaseRecord, TokenRow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from clinveil.core import words
 from clinveil.core.finding import Finding
-from clinveil.report import numerals
 from clinveil.report.cells import row
 from clinveil.report.numerals import NONE, bare, p_value
 
@@ -55,7 +55,7 @@ def cell(finding: Finding | None, printed: str, kind: Kind) -> Cell:
     return Cell(printed, ours, tuple(beside), finding=finding)
 
 
-_KINDS: dict[Kind, numerals.Kind] = {"count": "share", "share": "share", "difference": "number"}
+_KINDS: dict[Kind, words.Kind] = {"count": "share", "share": "share", "difference": "number"}
 
 
 def hits(finding: Finding) -> int:

@@ -1,0 +1,61 @@
+"""What a report says of a measure: its question, its meaning and the next step, in words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+Kind = Literal["share", "count", "score", "difference", "number", "length", "p"]
+"""How the numbers of a measure are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureText:
+    """What is said of one measure.
+
+    Attributes:
+        title, asked, means, next: the head and the lines of its block; `short` is the name in figures.
+        good, bad: the sentence for a number on the safe (useful) side of chance, and on the other.
+        kind: how its numbers are written; `kinds` and `rows` by what is left of a finding's name.
+        chance, control: what these two stand for.
+        sampled: whether the number is an estimate from a sample.
+    """
+
+    title: str
+    short: str
+    asked: str
+    means: str
+    next: str
+    good: str = ""
+    bad: str = ""
+    kind: Kind = "number"
+    chance: str = "what guessing scores on this case"
+    control: str = "the same measure where there is nothing to find"
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    rows: Mapping[str, str] = field(default_factory=dict)
+    sampled: bool = True
+
+    def kind_of(self, rest: str) -> Kind:
+        """How the numbers of one row are written; `rest` is what is left of the finding's name."""
+        return self.kinds.get(rest, self.kind)
+
+    def label_of(self, rest: str) -> str:
+        """The label of a row."""
+        return self.rows.get(rest, rest.replace("_", " ").replace(".", ", "))
+
+
+@cache
+def read_words(path: Path) -> Mapping[str, MeasureText]:
+    """The texts of a TOML file, by the dotted names of their measures."""
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    return MappingProxyType({name: MeasureText(**entry) for name, entry in entries.items()})
+
+
+def words_beside(module: str) -> Mapping[str, MeasureText]:
+    """The texts that lie beside a module, in a TOML file of its name. Call it with `__file__`."""
+    return read_words(Path(module).with_suffix(".toml"))
