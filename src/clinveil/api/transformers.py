@@ -146,8 +146,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         if not hasattr(self, "channel_"):
             raise UsageError("this Obfuscator has no channel yet", remedy="call fit(notes) first")
         corpus, back = _opened(notes, self.columns)
-        how = self._channel_settings()
-        engine = Engine(self.channel_, self.key_, memo=how.memo, layout=how.layout, numbers=how.numbers)
+        engine = Engine(self.channel_, self.key_)
         done = [engine(batch) for batch in corpus.batches()]
         _say_skipped(one.tally.skipped for one in done)
         return back([one.batch for one in done])
