@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -69,8 +69,7 @@ def listed_command(path: str, command: Any) -> dict[str, Any]:
     options = [p for p in command.params if p.param_type_name == "option" and p.name not in SHELL]
     return {
         "arguments": [
-            {"name": p.name, "required": p.required, "nargs": p.nargs, "choices": _choices(p)}
-            for p in arguments
+            {"name": p.name, "required": p.required, "nargs": p.nargs, "choices": _choices(p)} for p in arguments
         ],
         "options": {_main_flag(p): _option(p) for p in options},
         "toml": toml_keys(path, command),
@@ -158,19 +157,28 @@ def _refusal(command: Any, folder: Path, key: str) -> str:
 # ---------------------------------------------------------------- what stands in the sources
 
 
-def strings(tree: ast.AST) -> Iterator[str]:
-    """Every string of a module, f-strings with {} for what is filled in; no documentation."""
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            yield "".join(str(v.value) if isinstance(v, ast.Constant) else "{}" for v in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+Nodes = list[ast.AST]
+
+
+def parsed(source: Path) -> dict[Path, Nodes]:
+    """The strings, calls, assignments and returns of all modules of a source tree."""
+    kinds = (ast.JoinedStr, ast.Constant, ast.Call, ast.Assign, ast.Return)
+    found: dict[Path, Nodes] = {}
+    for path in sorted(source.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found[path] = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return found
+
+
+def strings(nodes: Nodes) -> Iterator[str]:
+    """Every string of a module, f-strings with {} for what is filled in; parts of f-strings are none of their own."""
+    made = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+    inside = {id(part) for node in made for part in node.values}
+    for node in made:
+        yield "".join(str(v.value) if isinstance(v, ast.Constant) else "{}" for v in node.values)
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
             yield node.value
-
-
-def parsed(source: Path) -> dict[Path, ast.AST]:
-    """All modules of a source tree."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))}
 
 
 def measure_texts(source: Path) -> dict[str, list[str]]:
@@ -183,17 +191,9 @@ def measure_texts(source: Path) -> dict[str, list[str]]:
     return found
 
 
-def literals(trees: Iterable[ast.AST], pattern: re.Pattern[str]) -> set[str]:
-    """The strings that are wholly of a pattern."""
-    return {text for tree in trees for text in strings(tree) if pattern.fullmatch(text)}
-
-
-def exit_codes(trees: dict[Path, ast.AST], main: Path) -> list[int]:
+def exit_codes(modules: dict[Path, Nodes], main: Path) -> list[int]:
     """Numbers set as exit_code, given to Exit, or returned by the app's own module."""
-    found: set[int] = set()
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
-            found |= _codes(node, own=path == main)
+    found = {code for path, nodes in modules.items() for node in nodes for code in _codes(node, own=path == main)}
     return sorted(found - {0})
 
 
@@ -213,20 +213,22 @@ def _codes(node: ast.AST, *, own: bool) -> set[int]:
 
 def listing() -> dict[str, Any]:
     """All of the tree that Python imports clinveil from."""
-    import clinveil
     import typer
+
+    import clinveil
 
     module = app_module()
     source = Path(clinveil.__file__).parent
-    trees = parsed(source)
+    modules = parsed(source)
     known = measure_texts(source)
+    said = {text for nodes in modules.values() for text in strings(nodes)}
     own = {path.name for path in source.rglob("*") if path.is_file()}
     return {
         "commands": {path: listed_command(path, c) for path, c in commands(typer.main.get_command(module.app))},
         "measures": known,
-        "measure_strings": sorted(literals(trees.values(), MEASURE) - own),
-        "files": sorted(literals(trees.values(), FILE) - own),
-        "exit_codes": exit_codes(trees, Path(module.__file__)),
+        "measure_strings": sorted({text for text in said if MEASURE.fullmatch(text)} - own),
+        "files": sorted({text for text in said if FILE.fullmatch(text)} - own),
+        "exit_codes": exit_codes(modules, Path(module.__file__)),
         "python": sorted(getattr(clinveil, "__all__", ())),
     }
 

@@ -48,7 +48,10 @@ def doctored(now, change):
         (lambda n: n["commands"].pop("verify"), "command verify"),
         (lambda n: n["commands"]["embed"]["options"].pop("--dim"), "option embed --dim"),
         (lambda n: n["commands"]["embed"]["options"]["--dim"].update(default="7"), "default embed --dim = 100"),
-        (lambda n: n["commands"]["embed"]["options"]["--algorithm"]["choices"].clear(), "choice embed --algorithm cbow"),
+        (
+            lambda n: n["commands"]["embed"]["options"]["--algorithm"]["choices"].clear(),
+            "choice embed --algorithm cbow",
+        ),
         (lambda n: n["commands"]["release"]["toml"].remove("memo"), "toml release memo"),
         (lambda n: n["commands"]["report"]["arguments"].clear(), "argument report 1 required nargs 1"),
         (lambda n: n["measures"].pop("attack.inversion"), "measure attack.inversion"),
