@@ -30,6 +30,8 @@ from typing import Any
 
 # Fields of any JSON that may differ between two runs of one program: when, how long, which version and machine.
 VOLATILE = frozenset({"version", "created", "started", "finished", "seconds", "elapsed", "minutes", "platform"})
+# Fields of one file: the marker of vault and OUT carries a number drawn anew for each run.
+DRAWN = {".clinveil.json": frozenset({"run"})}
 # Of pages and messages: what a clock or a version says.
 WORDS = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?( UTC)?"), "<time>"),
@@ -499,20 +501,30 @@ def open_tree(source: Path, folder: Path, *, keep: bool) -> Tree:
     if not (source / "clinveil").is_dir():
         raise SystemExit(f"{source} holds no clinveil")
     runs, marks = folder / "runs", folder / "marks"
-    digest = tree_digest(source)
+    digest = tree_digest(source / "clinveil")
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(runs / "fixtures", ignore_errors=True)
     marks.mkdir(parents=True, exist_ok=True)
     write_fixtures(runs / "fixtures")
+    _forget_if_changed(runs / "fixtures", marks)
     return Tree(source.resolve(), runs, marks, digest)
 
 
-def tree_digest(source: Path) -> str:
-    """A hash of all files of a source tree, with that of this script's fixtures."""
+def _forget_if_changed(fixtures: Path, marks: Path) -> None:
+    """Nothing made from other fixtures counts as done."""
+    mark, now = marks / "fixtures.sha256", tree_digest(fixtures)
+    if mark.exists() and mark.read_text(encoding="utf-8") != now:
+        for old in marks.glob("*.json"):
+            old.unlink()
+    mark.write_text(now, encoding="utf-8")
+
+
+def tree_digest(folder: Path) -> str:
+    """A hash of all files of a folder."""
     found = hashlib.sha256()
-    for path in sorted(p for p in (source / "clinveil").rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-        found.update(str(path.relative_to(source)).encode() + b"\0" + path.read_bytes())
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
+        found.update(str(path.relative_to(folder.parent)).encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
 
 
@@ -542,12 +554,18 @@ def _difference(before: Path, after: Path) -> str:
         return ""
     try:
         if before.suffix == ".json" or (before.suffix == ".out" and old[:1] == b"{"):
-            return _unlike(json.loads(old), json.loads(new), "")
+            return _unlike(_drawn_out(before, old), _drawn_out(after, new), "")
         if before.suffix in TEXT:
             return _unlike_lines(_blotted(old), _blotted(new))
     except ValueError:
         pass
     return f"{len(old)} and {len(new)} bytes that differ"
+
+
+def _drawn_out(path: Path, text: bytes) -> Any:
+    """The JSON of a file, without what is drawn anew for each run."""
+    found, drawn = json.loads(text), DRAWN.get(path.name, frozenset())
+    return {k: v for k, v in found.items() if k not in drawn} if drawn and isinstance(found, dict) else found
 
 
 def _unlike(old: Any, new: Any, where: str) -> str:
