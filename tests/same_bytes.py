@@ -60,7 +60,11 @@ class Case:
 
 
 NOTES, PEOPLE, CODES = "generate/demo/notes.parquet", "generate/demo/patients.parquet", "generate/demo/codes.csv"
-FEW, OTHERS, THIRD = (f"generate/{name}/notes.parquet" for name in ("few", "others", "third"))
+FEW, FEWER, THIRD = (f"generate/{name}/notes.parquet" for name in ("few", "others", "third"))
+OTHERS, REFERENCE = (
+    "fixtures/others.csv",
+    "fixtures/reference.csv",
+)  # of other patients: generated ones have one row of ids
 LEFT, MISSED = "missed/left.parquet", "missed/left.parquet.vault/missed.parquet"
 SEED = "--seed 1 -q"
 TINY = "--size tiny --layers 1 --width 16 --epochs 1 --vocabulary-size 400"
@@ -186,7 +190,11 @@ def model_cases() -> Iterator[Case]:
     """Language models, the notes that they write, and the audits of both."""
     write = f"synthesize {FEW} --workers 1 --patients generate/few/patients.parquet --min-patients 2 {SEED}"
     found = "--json {name}/findings.json"
-    yield case("unigram", f"{write} --model unigram --count 30 -o {{name}}/notes.parquet {found}", needs="generate")
+    yield case(
+        "unigram",
+        f"{write} --model unigram --count 30 --held-out 0.3 -o {{name}}/notes.parquet {found}",
+        needs="generate",
+    )
     yield case(
         "lstm",
         f"{write} {TINY} --count 8 --longest 60 -o {{name}}/notes.parquet {found}",
@@ -204,7 +212,8 @@ def model_cases() -> Iterator[Case]:
     )
     yield case(
         "attack-membership",
-        f"attack membership {FEW} {OTHERS} --from lstm/notes.parquet.vault/model --reference {THIRD} {SEED} {found}",
+        f"attack membership {FEW} {OTHERS} --from lstm/notes.parquet.vault/model --reference {REFERENCE} {SEED} "
+        f"{found}",
         f"attack membership {FEW} --synthetic unigram/notes.parquet --from unigram/notes.parquet.vault/model --seed 1",
         f"attack membership {FEW} {OTHERS} --synthetic unigram/notes.parquet --most 40 {SEED} --json -",
         needs="unigram lstm",
@@ -216,7 +225,7 @@ def model_cases() -> Iterator[Case]:
         f"{plant} {TINY} --json {{name}}/lstm.json",
         needs="generate",
     )
-    leave = f"attack leaveout {OTHERS} --workers 1 {SEED}"
+    leave = f"attack leaveout {FEWER} --workers 1 {SEED}"
     units = "--units 3 --reseeds 2"
     yield case(
         "attack-leaveout",
@@ -282,7 +291,7 @@ def utility_cases() -> Iterator[Case]:
         "casing",
         f"evaluate casing fixtures/general.txt --size tiny --hidden 16 --layers 1 --epochs 1 --batch 8 --beam 2 {SEED} "
         f"{found}",
-        f"evaluate casing {OTHERS} --test fixtures/general.txt --size tiny --hidden 8 --layers 1 --epochs 1 --beam 2 "
+        f"evaluate casing {FEWER} --test fixtures/general.txt --size tiny --hidden 8 --layers 1 --epochs 1 --beam 2 "
         "--state line --seed 1",
         needs="generate",
     )
@@ -407,6 +416,8 @@ def write_fixtures(folder: Path) -> None:
         "words.txt": words[:5],
         "targets.txt": ["Hypertension", "Diabetes", "Asthma", "401", "250"],
         "notes.csv": ["number,person,note", *(f'{i},p{i % 7},"{_note(i)}"' for i in range(40))],
+        "others.csv": list(_plain_notes("o", 1)),
+        "reference.csv": list(_plain_notes("r", 2)),
         "noteevents.csv": list(_noteevents()),
         "diagnoses.csv": ["ROW_ID,SUBJECT_ID,HADM_ID,SEQ_NUM,ICD9_CODE", *_diagnoses()],
         "broken.csv": ["note_id,text", '1,"never closed', "2,x"],
@@ -424,6 +435,13 @@ def write_fixtures(folder: Path) -> None:
 def _note(i: int) -> str:
     who = ("Mary Jones", "John Smith", "Dr. Anna Brown")[i % 3]
     return f"{who} seen on 0{i % 9 + 1}/12/2019, call 617-555-01{i % 90 + 10}. {SENTENCES[i % 6]} {SENTENCES[i % 5]}"
+
+
+def _plain_notes(patients: str, step: int) -> Iterator[str]:
+    yield "note_id,patient_id,text"
+    for i in range(90):
+        words = " ".join(WORDS_OF_NOTES[(i * step + j * j) % 15] for j in range(12))
+        yield f'{patients}{i},{patients}{i % 30},"{_note(i * step)} {words}."'
 
 
 def _sentence_pairs() -> Iterator[str]:
@@ -468,6 +486,8 @@ class Tree:
             if {key: known.get(key) for key in said} == said:
                 return known["wrong"]
             mark.unlink()
+        for other in (other for other in all_cases().values() if one.name in other.needs):
+            (self.marks / f"{other.name}.json").unlink(missing_ok=True)  # what it read is made anew
         place = self.folder / one.name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
@@ -504,20 +524,22 @@ def open_tree(source: Path, folder: Path, *, keep: bool) -> Tree:
     digest = tree_digest(source / "clinveil")
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
-    shutil.rmtree(runs / "fixtures", ignore_errors=True)
     marks.mkdir(parents=True, exist_ok=True)
-    write_fixtures(runs / "fixtures")
-    _forget_if_changed(runs / "fixtures", marks)
+    _lay_fixtures(runs, marks)
     return Tree(source.resolve(), runs, marks, digest)
 
 
-def _forget_if_changed(fixtures: Path, marks: Path) -> None:
-    """Nothing made from other fixtures counts as done."""
-    mark, now = marks / "fixtures.sha256", tree_digest(fixtures)
-    if mark.exists() and mark.read_text(encoding="utf-8") != now:
+def _lay_fixtures(runs: Path, marks: Path) -> None:
+    """The fixtures into a folder, where they are not there already; nothing made from others counts as done."""
+    with tempfile.TemporaryDirectory() as scratch:
+        fresh, there = Path(scratch) / "fixtures", runs / "fixtures"
+        write_fixtures(fresh)
+        if there.is_dir() and tree_digest(there) == tree_digest(fresh):
+            return
         for old in marks.glob("*.json"):
             old.unlink()
-    mark.write_text(now, encoding="utf-8")
+        shutil.rmtree(there, ignore_errors=True)
+        shutil.copytree(fresh, there)
 
 
 def tree_digest(folder: Path) -> str:
@@ -631,8 +653,8 @@ def _in_order(cases: list[Case]) -> list[Case]:
     return list(done.values())
 
 
-def compare_all(cases: list[Case], before: Tree, after: Tree, jobs: int) -> int:
-    """Run and compare every case; returns how many differ or did not run."""
+def compare_all(cases: list[Case], before: Tree, after: Tree | None, jobs: int) -> int:
+    """Run and compare every case, or only run it; returns how many differ or did not run."""
     bad = 0
     with ThreadPoolExecutor(jobs) as pool:
         running: dict[str, Future[tuple[list[str], float]]] = {}
@@ -647,11 +669,14 @@ def compare_all(cases: list[Case], before: Tree, after: Tree, jobs: int) -> int:
     return bad
 
 
-def _one(one: Case, before: Tree, after: Tree, needed: list[Future[Any]]) -> tuple[list[str], float]:
+def _one(one: Case, before: Tree, after: Tree | None, needed: list[Future[Any]]) -> tuple[list[str], float]:
     for future in needed:  # submitted earlier, so these never wait for this one
         future.result()
     start = time.monotonic()
-    wrong = [f"before: {line}" for line in before.run(one)] + [f"after: {line}" for line in after.run(one)]
+    wrong = [f"before: {line}" for line in before.run(one)]
+    if after is None:
+        return wrong, time.monotonic() - start
+    wrong += [f"after: {line}" for line in after.run(one)]
     return wrong + differences(one, before.folder, after.folder), time.monotonic() - start
 
 
@@ -659,17 +684,19 @@ def main() -> int:
     """Compare two trees."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="the old tree's src")
-    parser.add_argument("--after", type=Path, required=True, help="the new tree's src")
+    parser.add_argument("--after", type=Path, help="the new tree's src; without it the old one's results are kept")
     parser.add_argument("--only", nargs="+", default=[], help="these cases, and what they need")
     parser.add_argument("--keep", type=Path, help="folder where the results of the old tree stay")
     parser.add_argument("--jobs", type=int, default=1, help="cases at once")
     parser.add_argument("--studies", action="store_true", help="also the studies and the demo, which take minutes")
     options = parser.parse_args()
+    if options.after is None and options.keep is None:
+        parser.error("give --after, or --keep to keep the results of the old tree alone")
     cases = chosen(options.only, studies=options.studies)
     with tempfile.TemporaryDirectory(prefix="same-bytes-") as scratch:
         kept = options.keep.absolute() if options.keep else Path(scratch) / "kept"
         before = open_tree(options.before, kept / "before", keep=True)
-        after = open_tree(options.after, Path(scratch) / "after", keep=False)
+        after = open_tree(options.after, Path(scratch) / "after", keep=False) if options.after else None
         bad = compare_all(cases, before, after, options.jobs)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     sys.stdout.write(f"{bad} of {len(cases)} cases differ; {used.ru_utime + used.ru_stime:.0f} s of processor time\n")
