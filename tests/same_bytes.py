@@ -205,7 +205,7 @@ def model_cases() -> Iterator[Case]:
     yield case(
         "synthesis-folder",
         f"{write} --model unigram --count 12 -o {{name}}/out {found}",
-        "verify {name}/out",
+        "4! verify {name}/out",
         needs="generate",
     )
     gpt = f"{write} --model gpt {TINY} --heads 2 --window 32 --count 6 --longest 40"
