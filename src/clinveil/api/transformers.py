@@ -12,9 +12,11 @@ from warnings import warn
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, arrow, given
+from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import ChannelSettings, VectorSettings, load_settings
+from clinveil.core.settings import load_settings
+from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
