@@ -222,7 +222,7 @@ def obfuscated(
     key = Key.generate()
     settings = ChannelSettings(n=options.n, memo=options.memo)
     channel, _ = build_channel(vectors, settings, key=key, threads=1, counts=counted)
-    obfuscate = Obfuscator(channel, key, memo=options.memo, layout="plain", numbers="drop")
+    obfuscate = Obfuscator(channel.under(memo=options.memo, layout="plain", numbers="drop"), key)
     released = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist() if text]
     out = [np.array([channel.ids[w] for w in text.split()], dtype=np.int64) for text in released]
     put_in = [np.array([channel.ids.get(w, -1) for w in words(text)], dtype=np.int64) for text in texts]

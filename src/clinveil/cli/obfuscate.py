@@ -177,7 +177,7 @@ def _write(run: _Run, channel: Channel, part: Path, out: Path) -> Tally:
         part.mkdir(mode=0o700)
         path = part / f"notes{suffix}"
     tallies = [Tally()]
-    obfuscator = Obfuscator(channel, run.key, memo=how.memo, layout=how.layout, numbers=how.numbers)
+    obfuscator = Obfuscator(channel, run.key)
     results = obfuscate_batches(run.corpus.batches(), obfuscator, threads(how.workers))
     metadata = {"clinveil": TEST_SEED} if run.key.test_seed is not None else None
     write_corpus(_tallied(results, tallies), path, run.corpus.columns, suffix, metadata=metadata)

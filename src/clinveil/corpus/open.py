@@ -113,11 +113,23 @@ def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
     if path.name.lower().endswith(".zst") and path.is_file() and has_unchecked_frame(path):
         warnings.warn(f"{path.name}: {UNCHECKED}", InputWarning, stacklevel=2)
     source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
-    found = resolve(source.names, settings, path.name, unsteady=source.unsteady)
+    return corpus_of(source, settings, name=path.name, suffix=suffix)
+
+
+def corpus_of(source: Source, settings: NotesSettings = _GUESS, *, name: str, suffix: str) -> NotesCorpus:
+    """The corpus of a source of rows, a file's or a table's: its columns get their roles.
+
+    Args:
+        name: what messages call it. suffix: the format that it is written in.
+
+    Raises:
+        InputError: columns that do not fit.
+    """
+    found = resolve(source.names, settings, name, unsteady=source.unsteady)
     return NotesCorpus(
         found.columns,
         suffix,
-        path.name,
+        name,
         found.guessed,
         found.preset.name if found.preset else None,
         _source=source,

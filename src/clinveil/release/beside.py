@@ -137,7 +137,7 @@ def demo_beside(settings: ReleaseSettings) -> list[AlignedNote]:
         vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
     kept_none = settings.model_copy(update={"keep_words": None, "min_patients": min(settings.min_patients, 10)})
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
-    obfuscator = Obfuscator(channel, key, memo=settings.memo, layout=settings.layout, align=True)
+    obfuscator = Obfuscator(channel, key, align=True)
     deidentifier = Deidentifier(key, mode=settings.mode) if settings.phi else None
     note = next(_rows(corpus.batches()))
     return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.build import build_channel
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, Policy
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
 from clinveil.core.files import remove
@@ -55,8 +55,7 @@ class Job:
 
     def obfuscator(self, channel: Channel) -> Obfuscator:
         """What draws the released words."""
-        how = self.settings
-        return Obfuscator(channel, self.key, memo=how.memo, layout=how.layout, numbers=how.numbers, align=True)
+        return Obfuscator(channel, self.key, align=True)
 
 
 @dataclass
@@ -109,7 +108,8 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel,
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
-    return load_channel(place), load_neighbours(tables)
+    how = job.settings
+    return load_channel(place, Policy(how.memo, how.layout, how.numbers)), load_neighbours(tables)
 
 
 def kept_digests(folder: RunFolder) -> dict[str, str]:

@@ -16,7 +16,7 @@ from clinveil.study.jamia_2020.prepare import COLUMNS, NOTES, Prepare
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clinveil.channel.channel import Channel
+    from clinveil.channel.channel import Channel, Memo
     from clinveil.corpus.corpus import Corpus
     from clinveil.vectors.table import Neighbours, Vectors
 
@@ -170,8 +170,8 @@ class Treat:
         if channel is not None:
             from clinveil.channel.apply import Obfuscator
 
-            memo = "patient" if self.setting.kind == "product" else "occurrence"
-            obfuscator = Obfuscator(channel, key, memo=memo)  # type: ignore[arg-type]
+            memo: Memo = "patient" if self.setting.kind == "product" else "occurrence"
+            obfuscator = Obfuscator(channel.under(memo=memo), key)
             return (_bare(obfuscator(batch).batch) for batch in corpus.batches())
         if self.setting.kind == "original":
             return (_bare(batch) for batch in corpus.batches())
