@@ -29,7 +29,7 @@ def fitted(corpus):
 
 
 def test_a_frame_is_obfuscated_as_the_room_below_does_it(fitted, corpus, frame):
-    engine = Engine(fitted.channel_, fitted.key_, memo="patient")
+    engine = Engine(fitted.channel_, fitted.key_)
     expected = [text for batch in corpus.batches() for text in engine(batch).batch.column("text").to_pylist()]
     assert fitted.transform(frame)["text"].tolist() == expected
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,32 +63,46 @@ def given(notes: Notes, **columns: Any) -> Given:
     Args:
         notes: one of `KINDS`. A list or series has notes of a patient each; rows that are not written come back as
             None. Of a frame the columns named in `keep` come back, all others but id, patient and text are dropped.
-        columns: `text`, `id`, `patient`, `label`, `keep`, …: fields of `NotesSettings`.
+        columns: `label`, `keep`, and the fields of `NotesSettings`: `text`, `id`, `patient`, ….
 
     Raises:
         InputError: no such column, or values that do not fit. UsageError: another kind of notes, or unknown options.
     """
-    settings = notes_settings(columns)
+    how = Columns.of(columns)
     if isinstance(notes, str | Path):
-        return Given(open_corpus(Path(notes), settings), None)
+        return Given(open_corpus(Path(notes), how.reading, label=how.label, keep=how.keep), None)
     if hasattr(notes, "batches"):
         return Given(notes, None)
     if nw.dependencies.is_into_series(notes):
         series = nw.from_native(notes, series_only=True)
         texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
-        return Given(_of_texts(texts, settings), lambda done: _series(series, _in_place(done, len(texts))))
+        return Given(_of_texts(texts, how), lambda done: _series(series, _in_place(done, len(texts))))
     if nw.dependencies.is_into_dataframe(notes):
-        corpus = corpus_of(TableSource(arrow(notes)), settings, name="the frame", suffix=".parquet")
+        corpus = how.of_table(arrow(notes), "the frame")
         return Given(corpus, lambda done: _frame(notes, corpus, done))
     if isinstance(notes, Sequence) and all(text is None or isinstance(text, str) for text in notes):
-        return Given(_of_texts(notes, settings), lambda done: _in_place(done, len(notes)))
+        return Given(_of_texts(notes, how), lambda done: _in_place(done, len(notes)))
     raise UsageError(f"notes of type {type(notes).__name__} are none that can be read", remedy=f"give {KINDS}")
 
 
-def notes_settings(columns: dict[str, Any]) -> NotesSettings:
-    """Settings of reading from keyword arguments; one name or several of `label` and `keep`."""
-    several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in columns.items() if k in ("label", "keep")}
-    return load_settings(NotesSettings, {**columns, **several})
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are what: how notes are read, and what goes along."""
+
+    reading: NotesSettings
+    label: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Columns:
+        """From keyword arguments; one name or several of `label` and `keep`. Raises UsageError for unknown ones."""
+        several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
+        return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
+
+    def of_table(self, table: pa.Table, name: str) -> Corpus:
+        """The corpus of a table. Raises InputError for columns that do not fit."""
+        source = TableSource(table)
+        return corpus_of(source, self.reading, label=self.label, keep=self.keep, name=name, suffix=".parquet")
 
 
 def arrow(frame: Any) -> pa.Table:
@@ -106,13 +120,13 @@ def arrow(frame: Any) -> pa.Table:
         raise InputError(what, where="the frame", remedy="give it one type, or leave it out") from None
 
 
-def _of_texts(texts: Sequence[str | None], settings: NotesSettings) -> Corpus:
+def _of_texts(texts: Sequence[str | None], how: Columns) -> Corpus:
     if not len(texts):
         raise InputError("it holds no notes", where="the list", remedy="give one text at least")
     ids = pa.array([str(number) for number in range(len(texts))])
     table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
-    told = settings.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
-    return corpus_of(TableSource(table), told, name="the list", suffix=".parquet")
+    told = how.reading.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
+    return Columns(told, how.label, how.keep).of_table(table, "the list")
 
 
 def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:

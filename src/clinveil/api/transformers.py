@@ -12,9 +12,11 @@ from warnings import warn
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, arrow, given
+from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import ChannelSettings, VectorSettings, load_settings
+from clinveil.core.settings import load_settings
+from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,8 +148,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         if not hasattr(self, "channel_"):
             raise UsageError("this Obfuscator has no channel yet", remedy="call fit(notes) first")
         corpus, back = _opened(notes, self.columns)
-        how = self._channel_settings()
-        engine = Engine(self.channel_, self.key_, memo=how.memo, layout=how.layout, numbers=how.numbers)
+        engine = Engine(self.channel_, self.key_)
         done = [engine(batch) for batch in corpus.batches()]
         _say_skipped(one.tally.skipped for one in done)
         return back([one.batch for one in done])

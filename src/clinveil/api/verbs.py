@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from clinveil.api.frames import Notes, given
 from clinveil.api.transformers import Deidentifier, Obfuscator, scratch
-from clinveil.core.settings import NotesSettings, VectorSettings, load_settings
+from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
     from clinveil.vectors.table import Vectors
 
-_OF_NOTES = frozenset(NotesSettings.model_fields)
+_OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
 def deidentify(

@@ -141,7 +141,7 @@ def _audits(
     if recipe is not None and public is not None:
         place = AuditData(encode(public.texts, data.vocabulary), data.vocabulary, ()).save(store.root)
         start = replace(recipe, plan="rows", schedule="fixed")
-        weights["pretrained"] = Pretrained(place, start, seed, settings.device)
+        weights["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
     if recipe is not None and settings.init_vectors is not None:
         hashed = hash_of(settings.init_vectors)
         weights["word vectors"] = Embedded(folder, recipe, seed, settings.init_vectors, hashed)

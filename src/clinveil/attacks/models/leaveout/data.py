@@ -201,7 +201,7 @@ def prepare(
     aside = hold_out(notes, units, rng) if annealed and validation is None else []
     if vocabulary is None:
         always = [word for one in planted if one for word in one.name]
-        vocabulary = make_vocabulary(_together(notes, public), settings, always=always)
+        vocabulary = make_vocabulary(_together(notes, public), settings.lm, always=always)
     kept = sorted(set(range(len(notes))) - set(aside))
     place = {row: new for new, row in enumerate(kept)}
     return AuditData(

@@ -73,17 +73,17 @@ def audit_of(
     """
     recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
     if recipe is None:
-        counted = CountModel(data=folder, kind=settings.model, mode=settings.mode, seed=seed, write=words)
+        counted = CountModel(data=folder, kind=settings.lm.model, mode=settings.mode, seed=seed, write=words)
         return Audit(folder, counted, None, (), tuple(replace(counted, left_out=unit) for unit in units), name)
     bare = NetworkModel(
         data=folder,
-        kind=settings.model,
+        kind=settings.lm.model,
         mode=settings.mode,
         seed=seed,
         write=words,
         recipe=recipe,
         initial=initial,
-        device=settings.device,
+        device=settings.lm.device,
     )
     full, more = replace(bare, keep=keep, shares=True), settings.seeds - 1
     reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i, shares=i < more) for i in range(settings.reseeds))
