@@ -110,7 +110,7 @@ class NeuralTask:
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
         identity = self.identity
         with seeded(self.seed, threads=self.threads):
-            training = self._training()
+            training = self.training()
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
                 say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
@@ -126,7 +126,8 @@ class NeuralTask:
         went = {"losses": training.progress.losses, "perplexities": training.progress.perplexities}
         return NeuralModel(self.vocabulary, network), went
 
-    def _training(self) -> Any:
+    def training(self, plan: Plan | None = None) -> Training:
+        """The training at its first step; call it inside `seeded`. `plan`: instead of that of all notes."""
         from clinveil.core.neural import device_named
         from clinveil.lm.model import fit_of
         from clinveil.lm.network import Network
@@ -140,7 +141,7 @@ class NeuralTask:
         return Training(
             self.vocabulary.size,
             self.recipe,
-            plan_of(self.encoded, self.recipe, self.seed),
+            plan if plan is not None else plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
             initial=self.initial,
