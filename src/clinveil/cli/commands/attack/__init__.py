@@ -1,0 +1,9 @@
+"""`clinveil attack`: Attack what is to be released: word vectors, language models, synthetic notes."""
+
+from __future__ import annotations
+
+from clinveil.cli.groups import Group, members_of
+
+ORDER = ("names", "association", "scenario", "copies", "leaveout", "membership", "canaries")
+HELP = "Attack what is to be released, with the truth at hand; prints findings beside chance and a control."
+Group("attack", HELP, members_of("attack", *ORDER))

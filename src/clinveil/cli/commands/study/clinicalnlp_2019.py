@@ -1,0 +1,30 @@
+"""`clinveil study clinicalnlp-2019`: Paper C: synthetic notes by dropout, their privacy with its floors, utility."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.commands.study._print import show
+from clinveil.cli.options import Out
+from clinveil.study.clinicalnlp_2019.run import run_study
+from clinveil.study.clinicalnlp_2019.settings import StudySettings
+from clinveil.study.clinicalnlp_2019.tables import tables
+from clinveil.study.plain import markdown
+
+
+@command("study clinicalnlp-2019", StudySettings, findings=True)
+def clinicalnlp_2019(
+    run: Run[StudySettings],
+    notes: Annotated[Path, typer.Argument(help="Real notes: a file or a folder.")],
+    out: Out,
+) -> None:
+    """Train models by dropout, write synthetic notes, and measure privacy with its floors, audits and utility.
+
+    The same command goes on where an earlier run stopped. All of DIR is secret.
+    """
+    results = run_study(notes, out, run.settings, run.say)
+    show(run, results.findings, out, lambda: markdown(tables(results)), seed=run.settings.seed)
