@@ -19,7 +19,7 @@ from clinveil.attacks.models.leaveout.pdtp import leave_out, unigram_pdtp
 from clinveil.attacks.models.leaveout.prepare import prepare
 from clinveil.attacks.models.leaveout.run import audit_of, measure, perform_audits
 from clinveil.core.errors import InputError, UsageError
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import serial
 from clinveil.scale.tasks import Store, perform

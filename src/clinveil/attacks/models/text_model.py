@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clinveil.corpus.medtext import dictionary
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.vocabulary import Vocabulary, WordVocabulary
 

@@ -10,10 +10,9 @@ from clinveil.attacks.models.leaveout.data import AuditData
 from clinveil.core.files import save_array
 from clinveil.core.keys import Key
 from clinveil.lm.model import LanguageModel, Logs
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing, lanes_for, write_notes
+from clinveil.lm.sampling import SamplingConfig, batch_size_for, generate
 from clinveil.lm.vocabulary import END, Vocabulary
 
 
@@ -22,17 +21,17 @@ def logs_from_text(model: LanguageModel, data: AuditData, words: int, seed: int,
     from clinveil.attacks.models.leaveout.members import units_logs
 
     lengths = data.encoded.lengths
-    notes = written(model, words, seed, Drawing(lanes_for(len(lengths)), int(lengths.max())))
+    notes = written(model, words, seed, SamplingConfig(batch_size_for(len(lengths)), int(lengths.max())))
     save_array(folder / "text-ids.npy", notes.ids)
     return units_logs(Ngram(notes, data.vocabulary), data)
 
 
-def written(model: LanguageModel, tokens: int, seed: int, drawing: Drawing, *, threads: int = 1) -> EncodedNotes:
+def written(model: LanguageModel, tokens: int, seed: int, drawing: SamplingConfig, *, threads: int = 1) -> EncodedNotes:
     """Synthetic notes of so many tokens, under the key of a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     rows, made = [], 0
-    with ready(model, threads=threads):
-        for note in write_notes(model, Key.from_seed(seed), drawing):
+    with model.ready(threads=threads):
+        for note in generate(model, Key.from_seed(seed), drawing):
             rows.append(np.concatenate([note.ids, end]))
             made += rows[-1].size  # with its end: notes without a word come to an end too
             if made >= tokens:

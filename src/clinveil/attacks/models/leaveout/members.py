@@ -13,11 +13,10 @@ from clinveil.attacks.models.leaveout.data import AuditData, load_data
 from clinveil.core.errors import InputError
 from clinveil.core.files import save_array
 from clinveil.lm.model import LanguageModel, Logs
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.ready import ready
 from clinveil.lm.recipe import Recipe
-from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store, name_of
 
 FORKS = "forks"
@@ -71,7 +70,7 @@ class Member:
         """Train, score the units, and write what was asked for."""
         data = load_data(self.data)
         model, went = self._train(data, folder, store)
-        with ready(model):
+        with model.ready():
             save_logs(folder / "logs.npy", units_logs(model, data))
         if self.keep:
             from clinveil.lm.checkpoint import save_model
@@ -80,7 +79,7 @@ class Member:
         if self.write:
             from clinveil.attacks.models.leaveout.from_text import logs_from_text
 
-            with ready(model):
+            with model.ready():
                 found = logs_from_text(model, data, self.write, self.seed, folder)
             save_logs(folder / "text-logs.npy", found)
         return went

@@ -9,8 +9,7 @@ from clinveil.attacks.models.leaveout.data import AuditData
 from clinveil.core.files import private_folder
 from clinveil.core.neural import device_named, seeded
 from clinveil.lm.model import fit_of
-from clinveil.lm.network import Network
-from clinveil.lm.neural_model import NeuralModel
+from clinveil.lm.network import Network, NeuralModel
 from clinveil.lm.plan import Columns, Plan, Rows, columns_plan, rows_plan
 from clinveil.lm.states import load_training, read_tensors, save_training
 from clinveil.lm.train import identity_of
@@ -36,9 +35,9 @@ def train_member(member: Member, data: AuditData, folder: Path, store: Store) ->
                 load_training(training, fork, identity)
         if member.shares and isinstance(training.plan, Rows):
             _leave_forks(training, data, folder, identity)
-        training.advance()
+        training.fit()
         model = NeuralModel(data.vocabulary, training.finish())
-    return model, {"losses": training.progress.losses, "perplexities": training.progress.perplexities}
+    return model, {"losses": training.progress.losses, "perplexities": training.progress.looks}
 
 
 def _first_step(member: Member, data: AuditData, plan: Rows) -> int:
@@ -55,7 +54,7 @@ def _leave_forks(training: Training, data: AuditData, folder: Path, identity: st
         return
     private_folder(folder / "forks")
     for step in steps:
-        training.advance(step)
+        training.fit(step)
         save_training(training, folder / "forks" / f"{step}.safetensors", identity)
 
 
