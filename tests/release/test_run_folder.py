@@ -7,8 +7,8 @@ import stat
 import pytest
 
 from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.core.settings import ReleaseSettings
 from clinveil.release.folder import fingerprint, run_folder
+from clinveil.release.settings import ReleaseSettings
 
 PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
 
@@ -171,6 +171,6 @@ def test_a_file_of_somebody_else_in_an_unfinished_run_is_not_lost_either(tmp_pat
     out = tmp_path / "out"
     interrupted(out, notes)
     (out / "vault" / "mine").write_text("mine")
-    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE.model_copy(update={"dim": 7})):
+    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE.but(dim=7)):
         pass
     assert (out / "vault" / "mine").read_text() == "mine"

@@ -18,7 +18,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import locked, private_folder, private_text, refuse_nameless, remove, sha256
 from clinveil.core.keys import Key
 from clinveil.core.outputs import files_in, refuse_more
-from clinveil.core.settings import ReleaseSettings
+from clinveil.release.settings import ReleaseSettings
 
 STATE = "state.json"
 ASIDE = ".replaced"
@@ -167,9 +167,10 @@ def _put_back(folder: RunFolder) -> None:
 
 def _digest(notes: Path, settings: ReleaseSettings) -> str:
     """What the run is a function of: the notes' bytes and the settings that change the outcome."""
-    record = {k: v for k, v in settings.model_dump(mode="json").items() if k not in _FREE}
+    record = {k: v for k, v in settings.flat().items() if k not in _FREE}
     beside = [
-        fingerprint(path) if path and path.exists() else None for path in (settings.patients, settings.keep_words)
+        fingerprint(path) if path and path.exists() else None
+        for path in (settings.identifiers.patients, settings.channel.keep_words)
     ]
     whole = json.dumps([fingerprint(notes), beside, record], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()

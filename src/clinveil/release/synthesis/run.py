@@ -85,9 +85,9 @@ class Synthesis:
             read_patients(self.settings.patients)
         if self.source is not None:
             return load_trained(self.source, self.notes, self.settings, before=True)
-        if self.settings.neural and self.settings.device != "cpu":
-            device_named(self.settings.device)
-        if not self.settings.word_vocabulary:
+        if self.settings.lm.neural and self.settings.lm.device != "cpu":
+            device_named(self.settings.lm.device)
+        if not self.settings.lm.word_vocabulary:
             need_byte_pairs()
         kept_aside(len(set(self.notes.patients)), self.settings.held_out)
         return None
@@ -113,7 +113,7 @@ class Synthesis:
     def _asked(self) -> str:
         """A hash of the notes and of all settings that change what comes out."""
         free = {"workers", "quiet", "force", "batch", "device", "patients"}
-        hashed = sha256(self.settings.model_dump_json(exclude=free).encode())
+        hashed = sha256(json.dumps(self.settings.flat(free), sort_keys=True).encode())
         if self.settings.patients is not None:  # a gate that failed with the names must not be passed by without them
             hashed.update(file_sha256(self.settings.patients).encode())
         if self.source is not None:
