@@ -22,7 +22,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary
 
 MOST_BITS = np.log2(1_001)
@@ -31,7 +31,7 @@ MOST_BITS = np.log2(1_001)
 def written_by(model, n=120):
     """Synthetic notes of a model."""
     texts = []
-    for note in write_notes(model, Key.from_seed(4), Drawing(longest=300)):
+    for note in generate(model, Key.from_seed(4), SamplingConfig(max_new_tokens=300)):
         texts.append(model.vocabulary.decode(note.ids.tolist()))
         if len(texts) == n:
             break

@@ -18,11 +18,10 @@ from clinveil.core.keys import Key
 from clinveil.core.neural import device_named
 from clinveil.corpus.formats.registry import suffix_of
 from clinveil.corpus.people import read_patients
-from clinveil.lm.byte_pairs import need_byte_pairs
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing, lanes_for
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
+from clinveil.lm.vocabulary import need_byte_pairs
 from clinveil.release.manifest import released_files, write_companions
 from clinveil.release.synthesis.card import render_card
 from clinveil.release.synthesis.floor import Floor
@@ -135,16 +134,18 @@ class Synthesis:
         from clinveil.utility.perplexity import perplexity_findings
 
         model = trained.model
-        with ready(model, threads=self.settings.workers):
+        with model.ready(threads=self.settings.workers):
             fit = fit_of(model, encode(trained.sides.held_out.texts, model.vocabulary))
         return perplexity_findings(model, fit, trained.sides.held_out, "held out")
 
     def _write(self, trained: Trained, key: Key, floor: Floor, part: Path) -> tuple[Counts, PlainNotes]:
         how, counts, training = self.settings, Counts(), trained.sides.training
-        drawing = Drawing(lanes_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p)
+        drawing = SamplingConfig(
+            batch_size_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p
+        )
         wanted = Wanted(how.count, training.words)
         batches = draw_notes(trained.model, key, drawing, floor, wanted, counts, self.say)
-        with ready(trained.model, double=how.exact, threads=how.workers):
+        with trained.model.ready(double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if public_seeds(key, trained) else None)
         return counts, read_back(path)
 

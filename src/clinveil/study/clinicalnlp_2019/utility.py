@@ -16,8 +16,8 @@ from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.lm.model import fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.corpora import Written
 from clinveil.study.clinicalnlp_2019.parts import Parts, part_of, vocabulary_of_parts
