@@ -55,6 +55,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
+from clinveil.core.types import Say
 from clinveil.core.words import MeasureText
 
 if TYPE_CHECKING:
@@ -78,8 +79,9 @@ class Context:
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: word vectors that are to be released, by a label that findings carry; one alone may have "" for it.
         names: full names, first name first. codes: code -> words of its description.
-        model: a language model. training, held_out: notes that it learnt from, and did not.
+        model: a language model. training, held_out: notes that it learnt from, and did not; reference: of others.
         keep: columns of the release that stand as they were. workers: threads; no finding depends on it.
+        say: takes a line for people.
     """
 
     channel: Channel | None = None
@@ -97,8 +99,10 @@ class Context:
     model: LanguageModel | None = None
     training: Any = None
     held_out: Any = None
+    reference: Any = None
     keep: tuple[str, ...] = ()
     workers: int = 2
+    say: Say = lambda line: None
 
     def has(self, needs: frozenset[str]) -> bool:
         """Whether all that an attack needs is at hand. Raises ValueError for a need that no context knows."""
