@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import NeighbourRange, ReleaseSettings, load_settings
+from clinveil.core.settings import load_settings
+from clinveil.release.settings import ReleaseSettings
 
 
 def test_defaults_are_the_documented_ones():
     settings = ReleaseSettings()
-    assert (settings.n.low, settings.n.high) == (3, 14)
-    assert (settings.memo, settings.layout, settings.numbers, settings.min_patients) == ("patient", "plain", "drop", 5)
+    channel = settings.channel
+    assert (channel.n.low, channel.n.high) == (3, 14)
+    assert (channel.memo, channel.layout, channel.numbers, channel.min_patients) == ("patient", "plain", "drop", 5)
     assert settings.seed is None
 
 
@@ -19,12 +22,12 @@ def test_flags_win_over_the_file(tmp_path):
     path = tmp_path / "c.toml"
     path.write_text('n = "5"\nmemo = "note"\nlabel = ["a", "b"]\n')
     settings = load_settings(ReleaseSettings, {"n": "7", "memo": None}, path)
-    assert (str(settings.n), settings.memo, settings.label) == ("7", "note", ("a", "b"))
+    assert (str(settings.channel.n), settings.channel.memo, settings.label) == ("7", "note", ("a", "b"))
 
 
 def test_the_record_reads_back():
     settings = ReleaseSettings(n="5-9", label=("x",))
-    assert ReleaseSettings.model_validate(settings.model_dump(mode="json")) == settings
+    assert ReleaseSettings.model_validate(settings.flat()) == settings
 
 
 @pytest.mark.parametrize("text", ["0", "x", "9-3", "3-", "-3", "3-9-12", "1"])
@@ -54,12 +57,12 @@ def test_a_range_prints_as_it_is_written():
 
 
 def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
-    strict = load_settings(ReleaseSettings, {"profile": "strict"})
+    strict = load_settings(ReleaseSettings, {"profile": "strict"}).channel
     assert (str(strict.n), strict.min_patients, strict.unknown) == ("9-30", 10, "drop")
-    assert load_settings(ReleaseSettings, {"profile": "paper"}).memo == "occurrence"
+    assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.memo == "occurrence"
     path = tmp_path / "c.toml"
     path.write_text('profile = "strict"\nn = "5"\n')
-    mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path)
+    mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path).channel
     assert (str(mixed.n), mixed.min_patients, mixed.unknown) == ("5", 7, "drop")
     with pytest.raises(UsageError, match="--profile"):
         load_settings(ReleaseSettings, {"profile": "lax"})

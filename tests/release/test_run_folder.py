@@ -10,15 +10,15 @@ import pytest
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.runfolder import fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
-from clinveil.core.settings import ReleaseSettings
 from clinveil.release.folder import KIND, Places
+from clinveil.release.settings import ReleaseSettings
 
 PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
 
 
 @contextmanager
 def run_folder(out, notes, settings):
-    asked = run_hash(settings, notes, settings.patients, settings.keep_words)
+    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
     with open_folder(out, KIND, asked, force=settings.force) as run:
         yield Places(run)
 
@@ -181,6 +181,6 @@ def test_a_file_of_somebody_else_in_an_unfinished_run_is_not_lost_either(tmp_pat
     out = tmp_path / "out"
     interrupted(out, notes)
     (out / "vault" / "mine").write_text("mine")
-    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE.model_copy(update={"dim": 7})):
+    with pytest.raises(UsageError, match="did not write"), run_folder(out, notes, FORCE.but(dim=7)):
         pass
     assert (out / "vault" / "mine").read_text() == "mine"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,15 +15,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from clinveil.core.settings import NotesSettings
+    from clinveil.core.types import Say
     from clinveil.vectors.table import Vectors
-
-
-class _Settings(Protocol):
-    @property
-    def seed(self) -> int | None: ...
-
-    @property
-    def quiet(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -56,20 +48,17 @@ class Attacked:
         return [replace(finding, detail={**finding.detail, "model": self.label}) for finding in findings]
 
 
-def attacked(paths: Sequence[Path], notes: Path | None, settings: NotesSettings) -> list[Attacked]:
+def attacked(paths: Sequence[Path], notes: Path | None, reading: NotesSettings, seed: int, say: Say) -> list[Attacked]:
     """Load the vectors of an attack; counts are made of the notes only where some vectors carry none.
 
     Raises InputError for vectors or notes that cannot be read.
     """
     from clinveil.vectors.files import load_vectors
 
-    run: _Settings = settings  # type: ignore[assignment]
-    seed = secrets.randbelow(2**32) if run.seed is None else run.seed
-    if not run.quiet:
-        typer.echo(f"seed {seed} (public: --seed {seed} gives the same numbers again)", err=True)
+    say(f"seed {seed} (public: --seed {seed} gives the same numbers again)")
     loaded = [load_vectors(path) for path in paths]
     wanting = any(vectors.counts is None for vectors in loaded)
-    counts = _counts(notes, settings) if wanting and notes is not None else None
+    counts = _counts(notes, reading) if wanting and notes is not None else None
     if wanting and notes is None:
         typer.echo("clinveil: vectors without word counts: name frequency is not kept (give --notes)", err=True)
     return [

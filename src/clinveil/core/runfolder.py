@@ -18,12 +18,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import locked, private_folder, private_text, refuse_nameless, remove, sha256
 from clinveil.core.keys import Key
 from clinveil.core.outputs import files_in, refuse_more
+from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
@@ -49,14 +48,14 @@ def code_version() -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def run_hash(settings: BaseModel, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
+def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
     """What a run is a function of, in 64 hex digits: the code, the settings that change what comes out, the inputs.
 
     Args:
         inputs: files and folders, of which the bytes count, or hashes that were made before.
         free: settings that change nothing, or that stand among the inputs.
     """
-    told = settings.model_dump(mode="json", exclude=set(free))
+    told = settings.flat(free)
     hashed = [fingerprint(given) if isinstance(given, Path) else given for given in inputs]
     return hashlib.sha256(json.dumps([code_version(), told, hashed], sort_keys=True).encode()).hexdigest()
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clinveil.core.settings import ReleaseSettings
 from clinveil.core.tokens import Kind, words
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus
 from clinveil.corpus.estimate import Estimate, estimate
@@ -18,7 +17,7 @@ from clinveil.corpus.kinds import N_KINDS, count_kinds
 from clinveil.corpus.open import NotesCorpus
 from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes
 
-RARE_BELOW: int = ReleaseSettings.model_fields["min_patients"].default
+RARE_BELOW = 5  # as a release has it
 
 
 @dataclass(frozen=True)
@@ -123,12 +122,11 @@ class _Tally:
             self.by_label[name].add(key[labelled], tags[labelled])
 
 
-def inspect(corpus: Corpus, settings: ReleaseSettings | None = None) -> Inspection:
+def inspect(corpus: Corpus) -> Inspection:
     """Read all notes once and count.
 
     Args:
         corpus: the notes.
-        settings: of the release whose cost is estimated; the defaults if None.
 
     Raises:
         InputError: what the corpus raises while it is read.
@@ -140,10 +138,10 @@ def inspect(corpus: Corpus, settings: ReleaseSettings | None = None) -> Inspecti
         tally = _Tally(columns.labels, _Types(RARE_BELOW), patients, texts, same, by_label)
         for batch in corpus.batches():
             tally.add(batch)
-        return _result(corpus, tally, settings or ReleaseSettings())
+        return _result(corpus, tally)
 
 
-def _result(corpus: Corpus, tally: _Tally, settings: ReleaseSettings) -> Inspection:
+def _result(corpus: Corpus, tally: _Tally) -> Inspection:
     types, rare = tally.types.counts()
     opened = corpus if isinstance(corpus, NotesCorpus) else None
     return Inspection(
@@ -162,5 +160,5 @@ def _result(corpus: Corpus, tally: _Tally, settings: ReleaseSettings) -> Inspect
         columns=corpus.columns,
         guessed=opened.guessed if opened else (),
         preset=opened.preset if opened else None,
-        estimate=estimate(int(tally.kinds[Kind.WORD]), types, settings),
+        estimate=estimate(int(tally.kinds[Kind.WORD]), types),
     )

@@ -21,9 +21,9 @@ from clinveil.attacks.text.layout import layout
 from clinveil.attacks.text.overlap import overlap
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import ControlKind, Finding
-from clinveil.core.settings import ReleaseSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.people import Patient
+from clinveil.release.settings import ReleaseSettings
 from clinveil.utility.classification import classification
 from clinveil.vectors.count import WordCounts
 
@@ -81,7 +81,7 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: inversion(material.channel, known, unknown),
         lambda: _names_back(material, known),
         lambda: _counted(material, known, settings, rng),
-        lambda: repeated(material.channel, known, unknown, memo=settings.memo, rng=rng, draws=_draws(settings)),
+        lambda: repeated(material.channel, known, unknown, memo=settings.channel.memo, rng=rng, draws=_draws(settings)),
         lambda: repeats_in_notes(material.original, rng),
         lambda: _names(material, rng),
         lambda: _what_names_become(material, known),
@@ -101,7 +101,7 @@ def _names_back(material: Material, counts: NDArray[np.int64]) -> list[Finding]:
 
 
 def _counted(material: Material, counts: NDArray[np.int64], settings: ReleaseSettings, rng: Generator) -> list[Finding]:
-    if settings.memo != "patient":
+    if settings.channel.memo != "patient":
         return []
     unknown = unknown_words(material.channel, material.counts)
     return inversion_counts(material.channel, counts, material.entered, unknown, rng=rng)
@@ -109,7 +109,7 @@ def _counted(material: Material, counts: NDArray[np.int64], settings: ReleaseSet
 
 def _draws(settings: ReleaseSettings) -> int:
     # The candidates of an output grow with N, and so does the time to weigh them.
-    return max(500, DRAWS * 14 // max(14, settings.n.high))
+    return max(500, DRAWS * 14 // max(14, settings.channel.n.high))
 
 
 def _names(material: Material, rng: Generator) -> list[Finding]:

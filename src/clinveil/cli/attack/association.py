@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 
 app = typer.Typer(add_completion=False)
 VectorFiles = Annotated[list[Path], typer.Argument(help="Vectors: folders of clinveil embed, .vec, .txt or .bin.")]
@@ -17,8 +17,13 @@ Codes = Annotated[Path, typer.Option("--codes", help="codes.csv: code, descripti
 Notes = Annotated[Path | None, typer.Option("--notes", help="The training notes, for vectors without word counts.")]
 
 
-class AssociationSettings(RunSettings, NotesSettings):
+class AssociationSettings(Settings):
     """Everything that `clinveil attack association` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     metric: tuple[str, ...] = flag(
         ("cityblock", "cosine", "euclidean"),
@@ -29,7 +34,7 @@ class AssociationSettings(RunSettings, NotesSettings):
     paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, whose error rate is printed.")
 
 
-@settings_command(app, AssociationSettings, name="association", without=frozenset({"label", "keep", "force"}))
+@settings_command(app, AssociationSettings, name="association")
 def association(
     settings: AssociationSettings,
     vectors: VectorFiles,
@@ -39,16 +44,20 @@ def association(
     json: JsonOut = None,
 ) -> None:
     """Compare names' distances to their bearers' diagnoses with those to others' (paper B, experiment 2)."""
+    import secrets
+
     from clinveil.attacks.vectors.association import AssociationPlan, association, over_models
     from clinveil.cli.attacked import attacked
     from clinveil.cli.findings import file_names, say_findings
+    from clinveil.cli.progress import say_unless
     from clinveil.corpus.people import read_codes, read_patients
 
     plan = AssociationPlan(
         settings.metric, settings.draws, settings.permutations, settings.paper_p, threads=settings.workers
     )
     known, meanings = list(read_patients(patients).values()), read_codes(codes)
-    models = attacked(vectors, notes, settings)
+    seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
+    models = attacked(vectors, notes, settings.notes, seed, say_unless(settings.quiet))
     findings = [
         finding
         for model in models

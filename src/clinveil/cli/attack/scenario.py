@@ -10,7 +10,7 @@ import typer
 
 from clinveil.cli.attack.association import Codes, Notes, Patients, VectorFiles
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 
 if TYPE_CHECKING:
     from clinveil.attacks.vectors.scenario import ScenarioPlan
@@ -24,8 +24,13 @@ Targets = Annotated[
 ]
 
 
-class ScenarioSettings(RunSettings, NotesSettings):
+class ScenarioSettings(Settings):
     """Everything that `clinveil attack scenario` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
     permutations: int = flag(999, "Permutations of names, for chance and P.", ge=19)
@@ -36,7 +41,7 @@ class ScenarioSettings(RunSettings, NotesSettings):
     k: int | None = flag(None, "Names that the attacker puts together for the chain (default: the true pairs).", ge=1)
 
 
-@settings_command(app, ScenarioSettings, name="scenario", without=frozenset({"label", "keep", "force"}))
+@settings_command(app, ScenarioSettings, name="scenario")
 def scenario(
     settings: ScenarioSettings,
     vectors: VectorFiles,
@@ -47,15 +52,19 @@ def scenario(
     json: JsonOut = None,
 ) -> None:
     """Name target diagnoses for each name, farthest and nearest, beside chance (paper B, experiment 3)."""
+    import secrets
+
     from clinveil.attacks.vectors.association import over_models
     from clinveil.attacks.vectors.scenario import scenario
     from clinveil.cli.attacked import attacked
     from clinveil.cli.findings import file_names, say_findings
+    from clinveil.cli.progress import say_unless
     from clinveil.corpus.people import read_codes, read_patients
 
     known, meanings = list(read_patients(patients).values()), read_codes(codes)
     plan = _plan(settings, targets)
-    models = attacked(vectors, notes, settings)
+    seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
+    models = attacked(vectors, notes, settings.notes, seed, say_unless(settings.quiet))
     findings: list[Finding] = []
     for model in models:
         found = scenario(model.vectors, known, meanings, model.rng, plan, counts=model.counts)

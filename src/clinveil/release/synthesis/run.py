@@ -85,9 +85,9 @@ class Synthesis:
             read_patients(self.settings.patients)
         if self.source is not None:
             return load_trained(self.source, self.notes, self.settings, before=True)
-        if self.settings.neural and self.settings.device != "cpu":
-            device_named(self.settings.device)
-        if not self.settings.word_vocabulary:
+        if self.settings.lm.neural and self.settings.lm.device != "cpu":
+            device_named(self.settings.lm.device)
+        if not self.settings.lm.word_vocabulary:
             need_byte_pairs()
         kept_aside(len(set(self.notes.patients)), self.settings.held_out)
         return None

@@ -89,7 +89,7 @@ class Canaries:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Exposure and extraction."""
         how = self.settings.leave_out(self.dropout, "exact")
-        run = CanaryRun(how, self.settings.seed, each=self.settings.scale.canaries)
+        run = CanaryRun(how.lm, self.settings.seed, each=self.settings.scale.canaries)
         return told(run(part_of(store, self.parts, "train")), corpus=self.label)
 
 

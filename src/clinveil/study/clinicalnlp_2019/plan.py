@@ -75,7 +75,7 @@ class Study:
             if how.compat:
                 self.compat[dropout] = self._audit(how.leave_out(dropout, "compat"))
         self.planted = self._audit(how.leave_out(how.dropout[0], "exact", names=True), PLANTED)
-        counted = how.leave_out(how.dropout[0], "exact").model_copy(update={"model": "unigram"})
+        counted = how.leave_out(how.dropout[0], "exact").but(model="unigram")
         self.unigram = audit_of(self.audits[how.dropout[0]].data, counted, seed=how.seed, name=UNIGRAM)
 
     def _audit(self, settings: LeaveOutSettings, name: str = "") -> Audit:

@@ -51,9 +51,9 @@ class Embedding:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train and write them."""
         from clinveil.core.files import remove
-        from clinveil.core.settings import VectorSettings
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.sentences import token_lines
+        from clinveil.vectors.settings import VectorSettings
         from clinveil.vectors.train import train
 
         how = VectorSettings(algorithm="skipgram", dim=self.dim, window=5, negative=10, min_count=5, epochs=10)

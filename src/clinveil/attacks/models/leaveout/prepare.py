@@ -41,7 +41,7 @@ def prepare(
     aside = keep_aside(notes, units, rng) if annealed and validation is None else []
     if vocabulary is None:
         every = [word for one in planted if one for word in one.name]
-        vocabulary = make_vocabulary(_joined(notes, also), settings, always=every)
+        vocabulary = make_vocabulary(_joined(notes, also), settings.lm, always=every)
     kept = sorted(set(range(len(notes))) - set(aside))
     place = {row: new for new, row in enumerate(kept)}
     return AuditData(

@@ -76,7 +76,9 @@ def audit_of(
         keep: keep the model of all units, as a checkpoint.
     """
     recipe, mode = settings.audit_recipe(), settings.mode
-    bare = Member(folder, settings.model, recipe, mode, seed, write=words, initial=initial, device=settings.device)
+    bare = Member(
+        folder, settings.lm.model, recipe, mode, seed, write=words, initial=initial, device=settings.lm.device
+    )
     full = replace(bare, keep=keep, shares=True)
     units = range(len(load_data(folder).units))
     if recipe is None:
@@ -100,7 +102,7 @@ def arms_of(
     recipe = settings.audit_recipe()
     if recipe is not None and public is not None:
         start = replace(recipe, plan="rows", schedule="fixed")
-        arms.append((Pretrained(public, start, seed, settings.device), "pretrained"))
+        arms.append((Pretrained(public, start, seed, settings.lm.device), "pretrained"))
     if recipe is not None and settings.init_vectors is not None:
         arms.append((Embedded(folder, recipe, seed, settings.init_vectors, vectors_sha256), "word vectors"))
     return arms

@@ -10,7 +10,7 @@ import pytest
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import private_folder
 from clinveil.core.runfolder import Kind, code_version, fingerprint, run_folder, run_hash
-from clinveil.core.settings import RunSettings
+from clinveil.release.settings import ReleaseSettings as Settings
 
 ONE = Kind("run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",))
 GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda root: (root / "README.txt").is_file())
@@ -127,19 +127,19 @@ def test_a_folder_that_grows_keeps_its_key_and_its_files(tmp_path):
 def test_what_a_run_is_a_function_of(tmp_path):
     notes = tmp_path / "notes.csv"
     notes.write_text("a")
-    made = {run_hash(RunSettings(), notes), run_hash(RunSettings(workers=9, quiet=True, force=True), notes)}
+    made = {run_hash(Settings(), notes), run_hash(Settings(workers=9, quiet=True, force=True), notes)}
     assert len(made) == 1
-    made |= {run_hash(RunSettings(seed=1), notes), run_hash(RunSettings(), notes, None), run_hash(RunSettings(), "x")}
+    made |= {run_hash(Settings(seed=1), notes), run_hash(Settings(), notes, None), run_hash(Settings(), "x")}
     notes.write_text("b")
-    made |= {run_hash(RunSettings(), notes)}
+    made |= {run_hash(Settings(), notes)}
     assert len(made) == 5 and all(len(one) == 64 for one in made)
 
 
 def test_another_version_is_another_run(monkeypatch):
-    before = run_hash(RunSettings())
+    before = run_hash(Settings())
     assert len(code_version()) == 64
     monkeypatch.setattr("clinveil.core.runfolder.code_version", lambda: "later")
-    assert run_hash(RunSettings()) != before
+    assert run_hash(Settings()) != before
 
 
 def test_nothing_has_no_fingerprint():
