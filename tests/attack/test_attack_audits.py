@@ -13,9 +13,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
+from clinveil.attacks.models._from_text import model_of_text, words_of
 from clinveil.attacks.models.canary_run import CanaryRun, as_corpus, families, score_of
 from clinveil.attacks.models.membership_run import infer_membership
-from clinveil.attacks.models.text_model import model_of_text, words_of
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError

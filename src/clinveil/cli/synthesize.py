@@ -30,7 +30,7 @@ def synthesize(
     A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
     """
     from clinveil.cli.findings import say_findings
-    from clinveil.core.files import default_vault, locked, refuse_existing, refuse_nested
+    from clinveil.core.files import default_vault, refuse_existing, refuse_nested
     from clinveil.corpus.open import open_corpus
     from clinveil.lm.notes import read_notes
     from clinveil.release.synthesis.run import Synthesis
@@ -46,9 +46,8 @@ def synthesize(
         need_torch()
     os.umask(0o077)
     read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
-    with locked(safe.with_name(f".{safe.name}.lock"), of=safe):
-        synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
-        found = synthesis.run()
+    synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
+    found = synthesis.run()
     say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")
     if synthesis.mark:
         say(synthesis.mark)

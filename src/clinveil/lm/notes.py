@@ -94,6 +94,10 @@ def encode(texts: Iterable[str], vocabulary: Vocabulary) -> EncodedNotes:
     notes = [vocabulary.encode(text) for text in texts]
     if not notes:
         raise InputError("there is no note to encode")
+    return joined(notes, np.array([len(text) + 1 for text in texts], dtype=np.int64))
+
+
+def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
+    """Notes from the tokens of each, ends included, and its number of characters."""
     offsets = np.concatenate([[0], np.cumsum([note.size for note in notes])]).astype(np.int64)
-    characters = np.array([len(text) + 1 for text in texts], dtype=np.int64)
     return EncodedNotes(np.concatenate(notes), offsets, characters)

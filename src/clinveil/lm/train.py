@@ -107,7 +107,7 @@ class NeuralTask:
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
         identity = self.identity
         with seeded(self.seed, threads=self.threads):
-            training = self._training()
+            training = self.training()
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
                 say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
@@ -122,14 +122,15 @@ class NeuralTask:
             network = training.finish()
         return NeuralModel(self.vocabulary, network), training.history
 
-    def _training(self) -> Training:
+    def training(self, plan: Plan | None = None) -> Training:
+        """The training at its first step; call it inside `seeded`. `plan`: instead of that of all notes."""
         from clinveil.core.neural import device_named
         from clinveil.lm.training import Training
 
         return Training(
             self.vocabulary.size,
             self.recipe,
-            plan_of(self.encoded, self.recipe, self.seed),
+            plan if plan is not None else plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
             initial=self.initial,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.attacks.models._from_text import model_of_text, written
 from clinveil.attacks.models.canaries import (
     Canary,
     Family,
@@ -21,8 +22,6 @@ from clinveil.attacks.models.canaries import (
     phrase_family,
     planted,
 )
-from clinveil.attacks.models.leaveout.from_text import written
-from clinveil.attacks.models.text_model import model_of_text
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.lm.model import LanguageModel

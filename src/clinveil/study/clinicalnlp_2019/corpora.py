@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._from_text import written
 from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.attacks.models.leaveout.from_text import written
-from clinveil.attacks.models.leaveout.members import Member
+from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
@@ -33,7 +33,7 @@ class Written:
 
     label: str
     parts: Parts
-    member: Member | None = None
+    member: AuditModel | None = None
 
     @property
     def title(self) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._from_text import model_of_text
 from clinveil.attacks.models.canary_run import as_corpus
-from clinveil.attacks.models.leaveout.members import Member
-from clinveil.attacks.models.text_model import model_of_text
+from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.lm.model import fit_of
@@ -180,7 +180,7 @@ class Predicted:
     """Perplexity of the real validation and test notes under a model, or under n-grams of a corpus."""
 
     corpus: Written
-    member: Member | None = None
+    member: AuditModel | None = None
 
     @property
     def title(self) -> str:
