@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from numpy.random import Generator
 
+from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.attacks.text.crosswalk import source_id
-from clinveil.attacks.vectors.full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.corpus.corpus import PATIENT_ID, TEXT

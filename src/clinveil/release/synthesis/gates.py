@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.models.canary_run import as_corpus
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.copies import copies
 from clinveil.attacks.text.own_copies import ALPHA, fisher_from
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
