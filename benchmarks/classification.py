@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.core.settings import ClassifierSettings, NotesSettings
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.utility.classifiers import MODELS, NEURAL
 from clinveil.utility.classifiers.linear import fit_linear
 from clinveil.utility.classifiers.predict import predict
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 
 CORES, VOCABULARY, SIGNAL = 2, 50_000, 200
@@ -50,7 +51,7 @@ def peers(labelled: Labelled, parts: Parts) -> NDArray[Any]:
 def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None:
     """A row for each model: documents (training passes and test together) for each second of processor time."""
     rng = np.random.default_rng(1)
-    batches = open_corpus(path, NotesSettings(label=(label,), preset="none")).batches()
+    batches = open_corpus(path, NotesSettings(preset="none"), label=(label,)).batches()
     labelled = read_labelled(batches, label, rng, limit=documents)
     parts = parts_of(labelled, rng)
     truth = labelled.targets[parts.test]

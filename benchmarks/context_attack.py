@@ -27,11 +27,13 @@ from clinveil import Key, open_corpus
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.core.settings import ChannelSettings, NotesSettings, VectorSettings
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.stats import share_by_patient
 from clinveil.vectors.count import count_words
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
 Ids = NDArray[np.int64]
@@ -222,7 +224,7 @@ def obfuscated(
     key = Key.generate()
     settings = ChannelSettings(n=options.n, memo=options.memo)
     channel, _ = build_channel(vectors, settings, key=key, threads=1, counts=counted)
-    obfuscate = Obfuscator(channel, key, memo=options.memo, layout="plain", numbers="drop")
+    obfuscate = Obfuscator(channel.under(memo=options.memo, layout="plain", numbers="drop"), key)
     released = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist() if text]
     out = [np.array([channel.ids[w] for w in text.split()], dtype=np.int64) for text in released]
     put_in = [np.array([channel.ids.get(w, -1) for w in words(text)], dtype=np.int64) for text in texts]

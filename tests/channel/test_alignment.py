@@ -14,7 +14,7 @@ KEY = Key.from_seed(1)
 
 
 def aligned(text: str, pool: int = 6, **how: str) -> tuple[str, list[tuple[int, int]]]:
-    result = Obfuscator(circle(pool=pool), KEY, align=True, **how)(batch_of(("n", "p", text)))
+    result = Obfuscator(circle(pool=pool).under(**how), KEY, align=True)(batch_of(("n", "p", text)))
     assert result.alignment.schema == ALIGNMENT
     rows = result.alignment.to_pydict()
     return texts_of(result.batch)[0], list(zip(rows["start"][0], rows["end"][0], strict=True))
@@ -43,7 +43,7 @@ def test_places_are_the_word_tokens_in_order(text, layout, numbers):
 def test_places_join_source_and_release_word_by_word():
     channel = circle(low=1, high=1)  # each word becomes the next
     text = "The patient, José: has (pain) in CHEST."
-    result = Obfuscator(channel, KEY, layout="keep", align=True)(batch_of(("n", "p", text)))
+    result = Obfuscator(channel.under(layout="keep"), KEY, align=True)(batch_of(("n", "p", text)))
     rows = result.alignment.to_pydict()
     for start, end, released in zip(rows["start"][0], rows["end"][0], words(texts_of(result.batch)[0]), strict=True):
         assert released == WORDS[WORDS.index(lookup_form(text[start:end])) + 1]

@@ -10,8 +10,7 @@ from channel_cases import WORDS, circle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
+from clinveil.channel.channel import Channel, Policy
 
 
 def small(**changes: object) -> Channel:
@@ -29,6 +28,48 @@ def small(**changes: object) -> Channel:
 def test_the_matrix():
     assert small().matrix().toarray().tolist() == [[0, 0.25, 0.75], [0, 0, 1], [1, 0, 0], [0, 0, 0]]
     assert (small().unknown, small().ids, small().maps_to_itself) == (3, {"a": 0, "b": 1, "c": 2}, False)
+
+
+def test_figures_by_hand():
+    """a -> b .25, c .75; b -> c; c -> a; by tokens 4, 2, 2 they come out as a 2, b 1, c 5."""
+    channel = small()
+    tokens = np.array([4, 2, 2, 9])  # unknown words are dropped
+    assert channel.outputs(tokens).tolist() == channel.outputs(tokens[:3]).tolist() == [2, 1, 5]
+    assert channel.speaks.tolist() == [True, True, True, False]
+    assert (channel.rows.tolist(), channel.in_degree.tolist()) == ([0, 0, 1, 2], [1, 1, 2])
+    assert channel.unchanged.tolist() == [0, 0, 0]
+    assert channel.keeping(["b"]).unchanged.tolist() == [0, 1, 0]
+    posterior = channel.posterior(tokens)
+    assert [column.tolist() for column in posterior.best] == [[2, 0, 0], [2, 1, 3]]
+    assert (posterior.vulnerability, posterior.candidates.tolist()) == (6, [1, 1, 2])
+    without_a = channel.posterior(np.array([0, 2, 2, 0]))
+    assert [column.tolist() for column in without_a.best] == [[2, -1, 1], [2, 0, 2]]
+    assert without_a.candidates.tolist() == [1, 0, 1]
+
+
+@given(st.lists(st.integers(1, 50), min_size=len(WORDS) + 1, max_size=len(WORDS) + 1))
+@settings(deadline=None, max_examples=50)
+def test_figures_are_those_of_the_whole_joint_distribution(tokens):
+    channel, prior = circle(), np.array(tokens)
+    joint = (channel.matrix().toarray().T * prior).T
+    assert channel.outputs(prior) == pytest.approx(joint.sum(axis=0))
+    assert channel.posterior(prior).vulnerability == pytest.approx(joint.max(axis=0).sum())
+    assert channel.in_degree.tolist() == (joint > 0).sum(axis=0).tolist()
+    share = joint / joint.sum()
+    posterior = np.divide(share, share.sum(axis=0), out=np.ones_like(share), where=share > 0)
+    assert channel.bits_left(prior) == pytest.approx(-(share * np.log2(posterior)).sum())
+
+
+def test_unknown_words_of_several_types_leave_more_candidates():
+    channel, prior = circle(), np.ones(len(WORDS) + 1)
+    types = np.append(prior[:-1], [0.5, 0.5])
+    assert channel.bits_left(prior, types) == pytest.approx(channel.bits_left(prior) + 1 / prior.size)
+
+
+def test_the_policy_stands_with_the_channel():
+    channel = circle().under(memo="note").under(layout="keep")
+    assert channel.policy == Policy("note", "keep", "drop")
+    assert channel.keeping(["pain"]).policy == channel.policy
 
 
 @pytest.mark.parametrize("name", ["indptr", "indices", "probabilities", "eligible"])
@@ -73,7 +114,7 @@ def test_the_matrix_cannot_change_the_channel():
     ],
 )
 def test_what_is_refused(changes, said):
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(ValueError, match=said):
         small(**changes)
 
 
@@ -119,7 +160,7 @@ def test_a_kept_word_may_lie_below_the_floor():
     eligible = channel.eligible.copy()
     unused = WORDS.index("smith")
     reached = np.isin(channel.indices, [unused])
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         replace(channel, eligible=np.where(np.arange(len(WORDS)) == unused, False, eligible))
     assert reached.any()
     kept = channel.keeping(["smith"])

@@ -79,7 +79,7 @@ def test_the_ends_of_the_bits_are_drawn_too():
 
 def drawn(channel: Channel, word: str, n: int = DRAWS, **how: str) -> dict[str, int]:
     """How often each output is drawn for a word that one note repeats."""
-    obfuscator = Obfuscator(channel, Key.from_seed(7), **how)
+    obfuscator = Obfuscator(channel.under(**how), Key.from_seed(7))
     released = texts_of(obfuscator(batch_of(("n", "p", " ".join([word] * n)))).batch)[0].split()
     assert len(released) == n
     names, counts = np.unique(released, return_counts=True)

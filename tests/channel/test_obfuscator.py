@@ -28,7 +28,7 @@ WAYS = [
     for layout in ("plain", "keep")
     for numbers in ("drop", "mask")
 ]
-OBFUSCATORS = [Obfuscator(CHANNEL, KEY, **way) for way in WAYS]
+OBFUSCATORS = [Obfuscator(CHANNEL.under(**way), KEY) for way in WAYS]
 
 # Pieces that meet one another at every kind of border.
 PIECES = st.sampled_from(
@@ -43,7 +43,7 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=6
 
 
 def reference(text: str, scope: str, way: dict[str, str]) -> str:
-    return obfuscate_text_reference(text, scope, CHANNEL, draws(CHANNEL), KEY, **way)
+    return obfuscate_text_reference(text, scope, CHANNEL.under(**way), draws(CHANNEL), KEY)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(range(len(WAYS))))
@@ -87,7 +87,7 @@ CORPUS = [
 @pytest.mark.parametrize("rows", [1, 7, 60])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
-    obfuscator = Obfuscator(CHANNEL, KEY, **way)
+    obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
     results = list(obfuscate_batches(batches, obfuscator, threads(workers)))
     scope = 1 if way["memo"] == "patient" else 0
@@ -96,14 +96,14 @@ def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
 
 @pytest.mark.parametrize("way", WAYS[::3], ids=str)
 def test_order_of_notes_changes_nothing(way):
-    obfuscator = Obfuscator(CHANNEL, KEY, **way)
+    obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     forth, back = obfuscator(batch_of(*CORPUS)).batch, obfuscator(batch_of(*CORPUS[::-1])).batch
     assert texts_of(forth) == texts_of(back)[::-1]
 
 
 @pytest.mark.parametrize("memo", ["occurrence", "note", "patient"])
 def test_another_key_gives_another_output(memo):
-    one, other = (Obfuscator(CHANNEL, Key.from_seed(s), memo=memo)(batch_of(*CORPUS)).batch for s in (1, 2))
+    one, other = (Obfuscator(CHANNEL.under(memo=memo), Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
     same = [a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5]
     assert not any(same)
 
@@ -121,7 +121,7 @@ def test_memo_occurrence_draws_anew():
 
 def test_memo_note_repeats_within_a_note_only():
     notes = [(f"n{i}", "p", "pain Pain PAIN fever pain") for i in range(40)]
-    released = [t.split() for t in texts_of(Obfuscator(CHANNEL, KEY, memo="note")(batch_of(*notes)).batch)]
+    released = [t.split() for t in texts_of(Obfuscator(CHANNEL.under(memo="note"), KEY)(batch_of(*notes)).batch)]
     assert all(len({r[0], r[1], r[2], r[4]}) == 1 for r in released)
     assert len({r[0] for r in released}) == 5
 
@@ -129,7 +129,7 @@ def test_memo_note_repeats_within_a_note_only():
 @pytest.mark.parametrize("word", ["smith", "José", "unseenword", "НИКОЛАЙ", "b" * 40])
 def test_memo_patient_repeats_in_all_notes_of_a_patient(word):
     notes = [(f"n{i}", f"p{i % 20}", f"fever {'x ' * (i % 9)} {word}.") for i in range(80)]
-    released = [t.split()[-1] for t in texts_of(Obfuscator(CHANNEL, KEY, memo="patient")(batch_of(*notes)).batch)]
+    released = [t.split()[-1] for t in texts_of(Obfuscator(CHANNEL.under(memo="patient"), KEY)(batch_of(*notes)).batch)]
     by_patient = [set(released[i::20]) for i in range(20)]
     assert all(len(found) == 1 for found in by_patient)
     assert len(set.union(*by_patient)) >= 3
@@ -139,14 +139,14 @@ def test_composed_and_decomposed_names_are_one_word():
     nfc, nfd = (unicodedata.normalize(form, "José García-Ñandú") for form in ("NFC", "NFD"))
     hidden = "Jo\u200bse\u0301 GARCI\u00ad\u0301A-N\u0303andu\u0301"
     notes = [(f"n{i}", "p", text) for i, text in enumerate([nfc, nfd, hidden])]
-    released = texts_of(Obfuscator(CHANNEL, KEY, memo="patient", layout="keep")(batch_of(*notes)).batch)
+    released = texts_of(Obfuscator(CHANNEL.under(memo="patient", layout="keep"), KEY)(batch_of(*notes)).batch)
     assert len(set(released)) == 1
 
 
 def test_without_a_patient_the_note_is_the_scope():
     rows = [("n1", None, "pain " * 5), ("n2", None, "pain " * 5)]
-    released = texts_of(Obfuscator(CHANNEL, Key.from_seed(4), memo="patient")(batch_of(*rows)).batch)
-    alone = [texts_of(Obfuscator(CHANNEL, Key.from_seed(4), memo="patient")(batch_of(r)).batch)[0] for r in rows]
+    released = texts_of(Obfuscator(CHANNEL.under(memo="patient"), Key.from_seed(4))(batch_of(*rows)).batch)
+    alone = [texts_of(Obfuscator(CHANNEL.under(memo="patient"), Key.from_seed(4))(batch_of(r)).batch)[0] for r in rows]
     assert released == alone
     assert all(len(set(t.split())) == 1 for t in released)
 
@@ -170,7 +170,7 @@ def test_without_a_patient_the_note_is_the_scope():
 )
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_no_word_ever_passes(secret, way):
-    obfuscator = Obfuscator(CHANNEL, KEY, **way)
+    obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     notes = [(f"n{i}", f"p{i}", f"({secret}) {secret}, {secret}{i}") for i in range(200)]
     result = obfuscator(batch_of(*notes))
     for text in texts_of(result.batch):
@@ -204,7 +204,7 @@ def test_output_may_be_far_longer_than_the_input():
 def test_a_note_of_many_blocks_and_a_huge_number():
     text = "pain, José 12 " * 2000 + "7" * 100_000 + " end"
     for way in WAYS:
-        (released,) = texts_of(Obfuscator(CHANNEL, KEY, **way)(batch_of(("n", "p", text))).batch)
+        (released,) = texts_of(Obfuscator(CHANNEL.under(**way), KEY)(batch_of(("n", "p", text))).batch)
         assert released == reference(text, "p" if way["memo"] == "patient" else "n", way)
 
 
@@ -240,7 +240,7 @@ def test_layout_by_hand(text, plain, keep):
     channel = circle(["a", "b"], 1, 1, pool=0)  # a becomes b
     text = text.replace("q", "a").replace("h", "a")
     for layout, expected in (("plain", plain), ("keep", keep)):
-        result = Obfuscator(channel, KEY, layout=layout)(batch_of(("n", "p", text)))
+        result = Obfuscator(channel.under(layout=layout), KEY)(batch_of(("n", "p", text)))
         assert texts_of(result.batch) == [expected]
 
 
@@ -258,7 +258,7 @@ def test_layout_by_hand(text, plain, keep):
 def test_number_masks_by_hand(text, plain, keep):
     channel = circle(["a", "b"], 1, 1, pool=0)
     for layout, expected in (("plain", plain), ("keep", keep)):
-        result = Obfuscator(channel, KEY, layout=layout, numbers="mask")(batch_of(("n", "p", text)))
+        result = Obfuscator(channel.under(layout=layout, numbers="mask"), KEY)(batch_of(("n", "p", text)))
         assert texts_of(result.batch) == [expected]
 
 

@@ -23,7 +23,7 @@ MIXED = "Smith's pain: 12.5 mg — José, zebra\x00 in 2024!"
 
 
 def tally_of(text: str | None, channel=CHANNEL, **how: str) -> Tally:
-    return Obfuscator(channel, KEY, **how)(batch_of(("n", "p", text))).tally
+    return Obfuscator(channel.under(**how), KEY)(batch_of(("n", "p", text))).tally
 
 
 def test_every_token_by_hand():

@@ -10,12 +10,12 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.core.settings import ClassifierSettings
 from clinveil.utility import classification as room
 from clinveil.utility.classifiers import LINEAR, MODELS, NEURAL
 from clinveil.utility.classifiers import predict as module
 from clinveil.utility.classifiers.linear import grams
 from clinveil.utility.classifiers.predict import predict
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.labelled import Labelled, parts_of
 from clinveil.utility.scores import accuracy, micro_f1
 from clinveil.vectors.table import Vectors

@@ -52,6 +52,7 @@ from inspect import getdoc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
@@ -113,15 +114,24 @@ class Context:
         """Whether all that an attack needs is at hand. Raises ValueError for a need that no context knows."""
         if unknown := needs - {field.name for field in fields(self)}:
             raise ValueError(f"no context holds {', '.join(sorted(unknown))}")
-        held = (getattr(self, need) for need in needs)
-        return all(
-            value is not None and not (isinstance(value, Mapping | tuple | list) and not value) for value in held
-        )
+        return all(_is_there(getattr(self, need)) for need in needs)
 
 
 def _is_there(value: object) -> bool:
     """Neither None nor an empty table or list."""
     return value is not None and not (isinstance(value, Mapping | tuple | list) and not value)
+
+
+def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
+    """The source id of a released note or patient; the same id without a crosswalk.
+
+    Raises InputError if the crosswalk does not know it.
+    """
+    if crosswalk is None:
+        return released
+    if released not in crosswalk:
+        raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+    return crosswalk[released]
 
 
 class Attack(Settings):
@@ -133,7 +143,8 @@ class Attack(Settings):
         needs: fields of the `Context` without which it cannot be tried.
         words: what the report says of each of its measures, by dotted name.
         on_release: whether every release is measured by it, with its settings at their defaults.
-        order: its place among those of a release: they run one after the other, with one generator.
+        order: its place among those of a release: they run one after the other, with one generator (inversion 100,
+            repetition 400, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

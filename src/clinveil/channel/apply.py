@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from clinveil.channel.block import ALIGNED, WRITTEN, Released
 from clinveil.channel.channel import Channel
 from clinveil.channel.draws import draws
 from clinveil.channel.foreign import foreign_words
-from clinveil.channel.kernel import Notes, Policy, Tables, run
+from clinveil.channel.kernel import Notes, Options, Tables, run
 from clinveil.channel.scan import alphabet
 from clinveil.channel.siphash import key_words, siphash_strings
 from clinveil.channel.tally import Tally, tally_of
@@ -31,9 +30,6 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.scale import Map, serial
 from clinveil.vectors.floor import usable
 
-Memo = Literal["occurrence", "note", "patient"]
-Layout = Literal["plain", "keep"]
-Numbers = Literal["drop", "mask"]
 NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
 ALIGNMENT = pa.schema([(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))])
 
@@ -58,45 +54,33 @@ class Obfuscator:
     """Replaces every word of a batch of notes by a draw from a channel; safe to call from several threads.
 
     Args:
-        channel: the mechanism, compiled.
+        channel: the mechanism, compiled, with its policy.
         key: the secret key that all draws come from.
-        memo: repeat the draw of a word within its note or patient; "occurrence": never (paper A).
-        layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
-            white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
-            two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
-        numbers: "drop", or "mask": one `#` a digit.
         align: also return the alignment.
 
     Raises:
         InputError: the channel's output holds something that is no single word in lookup form.
     """
 
-    def __init__(
-        self,
-        channel: Channel,
-        key: Key,
-        *,
-        memo: Memo = "occurrence",
-        layout: Layout = "plain",
-        numbers: Numbers = "drop",
-        align: bool = False,
-    ) -> None:
+    def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
         _check_outputs(channel)
-        self.channel, self.memo = channel, memo
+        self.channel, memo = channel, channel.policy.memo
         self._scope_keys = [key_words(key.subkey(f"channel {memo} {half}", 16)) for half in ("left", "right")]
         form_key = key_words(key.subkey("channel word", 16))
         table = draws(channel)
         self._tables = Tables(alphabet(), vocabulary(channel, table, form_key), table)
-        self._policy = Policy(layout == "keep", numbers == "mask", memo != "occurrence", align, form_key)
+        self._options = Options(
+            channel.policy.layout == "keep", channel.policy.numbers == "mask", memo != "occurrence", align, form_key
+        )
 
     def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
         batch, skipped = _readable(batch)
         texts = _strings(batch, TEXT)
-        foreign = foreign_words(texts, self.channel.ids, self._policy.form_key)
+        foreign = foreign_words(texts, self.channel.ids, self._options.form_key)
         notes = Notes(*string_buffers(texts), self._scopes(batch))
-        out, state = run(notes, foreign, self._tables, self._policy)
-        alignment = _alignment(batch.column(NOTE_ID), out, state[ALIGNED]) if self._policy.align else None
+        out, state = run(notes, foreign, self._tables, self._options)
+        alignment = _alignment(batch.column(NOTE_ID), out, state[ALIGNED]) if self._options.align else None
         text = _string_array(out.data[: state[WRITTEN]], out.offsets)
         released = batch.set_column(batch.schema.get_field_index(TEXT), _text_field(batch), text)
         return Obfuscated(released, tally_of(state.tolist(), batch.num_rows, skipped), alignment)
@@ -106,7 +90,7 @@ class Obfuscator:
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id")
-        if self.memo == "patient":
+        if self.channel.policy.memo == "patient":
             ids = pc.coalesce(_strings(batch, PATIENT_ID), ids)
         return np.column_stack([siphash_strings(key, *string_buffers(ids)) for key in self._scope_keys])
 

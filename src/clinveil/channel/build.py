@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.channel.calibrate import calibrate, cast_rays
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, Policy
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
 from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, common_pool
 from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import ChannelSettings
 from clinveil.core.tokens import words
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor
@@ -51,6 +51,7 @@ def build_channel(
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     mechanism = mechanism_of(settings, key, vectors, eligible, threads)
     channel = mechanism.compile(vectors, table, pool)
+    channel = replace(channel, policy=Policy(settings.memo, settings.layout, settings.numbers))
     return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
 
 

@@ -5,16 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from clinveil.core.errors import InputError
-from clinveil.vectors.readonly import hold_read_only
+from clinveil.channel.posterior import Posterior, entropy
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.vectors.readonly import hold_read_only, read_only_view
 
 SUM_TOLERANCE = 1e-9
+Memo = Literal["occurrence", "note", "patient"]
+Layout = Literal["plain", "keep"]
+Numbers = Literal["drop", "mask"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How notes are written with a channel; with the channel, it decides what an attacker sees.
+
+    Attributes:
+        memo: repeat the draw of a word within its note or patient; "occurrence": never (paper A).
+        layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
+            white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
+            two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
+        numbers: "drop", or "mask": one `#` a digit.
+    """
+
+    memo: Memo = "occurrence"
+    layout: Layout = "plain"
+    numbers: Numbers = "drop"
 
 
 @dataclass(frozen=True)
@@ -30,39 +51,41 @@ class Channel:
         eligible: (n_words,) bool, words that may come out (the rare-word floor).
         mechanism, parameters: what made it, for the manifest.
         kept: words that the user asked to leave as they are (`--keep-words`).
+        policy: how notes are written with it. It is no part of the saved channel, nor of its digest.
 
     Raises:
-        InputError: a row that does not sum to 1, an output that is not eligible and not a kept word.
+        ValueError: a row that does not sum to 1, an output that is not eligible and not a kept word.
     """
 
     words: Sequence[str] = field(repr=False)
-    indptr: NDArray[np.int64] = field(repr=False)
-    indices: NDArray[np.int32] = field(repr=False)
-    probabilities: NDArray[np.float64] = field(repr=False)
-    eligible: NDArray[np.bool_] = field(repr=False)
+    indptr: Ints = field(repr=False)
+    indices: SmallInts = field(repr=False)
+    probabilities: Doubles = field(repr=False)
+    eligible: Mask = field(repr=False)
     mechanism: str = "neighbours"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
+    policy: Policy = Policy()
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
         if self.indptr.shape != (n_words + 2,) or self.indptr[0] != 0 or (np.diff(self.indptr) < 0).any():
-            raise InputError(f"a channel of {n_words} words needs {n_words + 1} rows")
+            raise ValueError(f"a channel of {n_words} words needs {n_words + 1} rows")
         if not self.indptr[-1] == self.indices.size == self.probabilities.size:
-            raise InputError("a channel needs one probability for each output")
+            raise ValueError("a channel needs one probability for each output")
         if self.probabilities.size and not (self.probabilities > 0).all():
-            raise InputError("a channel holds a probability that is not positive")
+            raise ValueError("a channel holds a probability that is not positive")
         filled = np.diff(self.indptr) > 0
         # Summed row by row: differences of one long running sum lose the digits that the tolerance asks for.
         sums = np.add.reduceat(self.probabilities, self.indptr[:-1][filled]) if filled.any() else np.ones(0)
         if not np.allclose(sums, 1.0, atol=SUM_TOLERANCE, rtol=0):
-            raise InputError("a channel row does not sum to 1")
+            raise ValueError("a channel row does not sum to 1")
         if self.indices.size and not 0 <= self.indices.min() <= self.indices.max() < n_words:
-            raise InputError("an output of the channel is no word of it")
+            raise ValueError("an output of the channel is no word of it")
         outputs = np.zeros(n_words, dtype=np.bool_)
         outputs[self.indices] = True
         if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible).tolist()):
-            raise InputError("a word below the rare-word floor is an output of the channel")
+            raise ValueError("a word below the rare-word floor is an output of the channel")
         hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
 
     @cached_property
@@ -75,14 +98,65 @@ class Channel:
         """The row of words that the channel does not know."""
         return len(self.words)
 
+    @cached_property
+    def rows(self) -> Ints:
+        """The row of each entry, (n_entries,)."""
+        return read_only_view(np.repeat(np.arange(len(self.words) + 1), np.diff(self.indptr)))
+
+    @cached_property
+    def speaks(self) -> Mask:
+        """(n_words + 1,) which rows have an output at all."""
+        return read_only_view(np.diff(self.indptr) > 0)
+
+    @cached_property
+    def unchanged(self) -> Doubles:
+        """(n_words,) the probability of each word that it comes out as it went in."""
+        same = self.rows == self.indices
+        summed = np.bincount(self.rows[same], self.probabilities[same], len(self.words) + 1)
+        return read_only_view(np.asarray(summed[: len(self.words)], dtype=np.float64))
+
+    @cached_property
+    def in_degree(self) -> Ints:
+        """(n_words,) how many rows each output can come from; |R(y)| of the whole channel."""
+        return read_only_view(np.bincount(self.indices, minlength=len(self.words)).astype(np.int64))
+
     @property
     def maps_to_itself(self) -> bool:
         """Whether some word that was not asked to be kept can come out unchanged."""
-        rows = np.repeat(np.arange(len(self.words) + 1), np.diff(self.indptr))
-        selves = np.unique(self.indices[rows == self.indices])
-        return any(self.words[i] not in self.kept for i in selves)
+        return any(self.words[i] not in self.kept for i in np.flatnonzero(self.unchanged).tolist())
 
-    def row(self, word: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def outputs(self, prior: NDArray[Any]) -> Doubles:
+        """How often each output comes, (n_words,): the prior (n_words,) or (n_words + 1,) through the channel.
+
+        In the units of the prior: tokens of a count, shares of a distribution.
+        """
+        return np.asarray(self.matrix().T @ self._over_rows(prior), dtype=np.float64)
+
+    def _over_rows(self, prior: NDArray[Any]) -> Doubles:
+        return np.pad(prior.astype(np.float64), (0, len(self.words) + 1 - len(prior)))
+
+    def posterior(self, prior: NDArray[Any]) -> Posterior:
+        """What an attacker who holds the channel infers from one output, by a prior (n_words,) or (n_words + 1,)."""
+        return Posterior(self.matrix(), self._over_rows(prior))
+
+    def noise_bits(self, prior: NDArray[Any]) -> float:
+        """H(output | input) in bits, by a prior (n_words,) or (n_words + 1,)."""
+        bits = -self.probabilities * np.log2(self.probabilities)
+        return float((bits * self._over_rows(prior)[self.rows]).sum() / prior.sum())
+
+    def bits_left(self, prior: NDArray[Any], types: NDArray[Any] | None = None) -> float:
+        """H(input | output) in bits = H(X) + H(Y|X) - H(Y); 2 to this power are the effective candidates.
+
+        Args:
+            prior: (n_words,) or (n_words + 1,).
+            types: the same tokens by word type, where the last row stands for several; None: by row.
+
+        Source: Shannon 1948.
+        """
+        before = entropy(prior if types is None else types)
+        return max(0.0, before + self.noise_bits(prior) - entropy(self.outputs(prior)))
+
+    def row(self, word: int) -> tuple[SmallInts, Doubles]:
         """Outputs and probabilities of one row."""
         place = slice(self.indptr[word], self.indptr[word + 1])
         return self.indices[place], self.probabilities[place]
@@ -103,6 +177,13 @@ class Channel:
         for part in parts:
             part.setflags(write=False)
         return parts
+
+    def under(
+        self, *, memo: Memo | None = None, layout: Layout | None = None, numbers: Numbers | None = None
+    ) -> Channel:
+        """The same channel with another policy; what is not given stays as it is."""
+        now = self.policy
+        return replace(self, policy=Policy(memo or now.memo, layout or now.layout, numbers or now.numbers))
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """The same channel, but for these words (lookup forms), which it leaves as they are."""

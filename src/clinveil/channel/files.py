@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, Policy
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array, whole
 
@@ -30,14 +30,15 @@ def save_channel(channel: Channel, path: Path) -> None:
         (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
 
 
-def load_channel(path: Path) -> Channel:
-    """Read a channel back. Raises InputError if the folder does not hold one."""
+def load_channel(path: Path, policy: Policy | None = None) -> Channel:
+    """Read a channel back, with a policy, which no file holds. Raises InputError if the folder does not hold one."""
     try:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
         words = feather.read_table(path / "words.arrow")["word"].to_pylist()
         arrays = {name: np.load(path / f"{name}.npy", allow_pickle=False) for name in ARRAYS}
         kept = frozenset(meta["kept"])
-        return Channel(words, mechanism=meta["mechanism"], parameters=meta["parameters"], kept=kept, **arrays)
+        how = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
+        return Channel(words, **arrays, **how, kept=kept)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise InputError("does not hold a channel", where=path.name, remedy="make it again") from None
 

@@ -50,7 +50,7 @@ class Tables(NamedTuple):
     draws: Draws
 
 
-class Policy(NamedTuple):
+class Options(NamedTuple):
     """What to do: keep the layout, mask numbers, draw by word instead of position, align; and the form key."""
 
     keep_layout: bool
@@ -60,14 +60,14 @@ class Policy(NamedTuple):
     form_key: tuple[np.uint64, np.uint64]
 
 
-def run(notes: Notes, foreign: Foreign, tables: Tables, policy: Policy) -> tuple[Released, State]:
+def run(notes: Notes, foreign: Foreign, tables: Tables, options: Options) -> tuple[Released, State]:
     """Obfuscate a batch of valid UTF-8, with more room whenever the loop asks for it; what was written, and counts."""
     n_notes, n_bytes = notes.scopes.shape[0], int(notes.offsets[-1] - notes.offsets[0])
-    out = _room(n_notes, n_bytes, align=policy.align)
+    out = _room(n_notes, n_bytes, align=options.align)
     state, before = np.zeros(STATE, dtype=np.int64), np.zeros(STATE, dtype=np.int64)
     block, done = np.zeros((FIELDS, TOKENS), dtype=np.int64), 0
     while done < n_notes:
-        done = _obfuscate(notes, foreign, tables, policy, out, block, state, before, done)
+        done = _obfuscate(notes, foreign, tables, options, out, block, state, before, done)
         if done < n_notes:
             out = out._replace(data=np.concatenate([out.data, np.empty(out.data.size, dtype=np.uint8)]))
     return out, state
@@ -91,7 +91,7 @@ def _obfuscate(
     notes: Notes,
     foreign: Foreign,
     tables: Tables,
-    policy: Policy,
+    options: Options,
     out: Released,
     block: Block,
     state: State,
@@ -103,7 +103,7 @@ def _obfuscate(
     It stops early, with the state of the last whole note, when `out.data` is full.
     """
     letters, words, draws = tables
-    keep, mask, by_word, align, form_key = policy
+    keep, mask, by_word, align, form_key = options
     data = notes.data
     for note in range(first, notes.offsets.size - 1):
         for s in range(STATE):

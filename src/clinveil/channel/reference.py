@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from clinveil.channel.apply import Layout, Memo, Numbers
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, Layout
 from clinveil.channel.draws import Draws
 from clinveil.channel.siphash import siphash_reference
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
 
 
-def obfuscate_text_reference(
-    text: str,
-    scope: str,
-    channel: Channel,
-    table: Draws,
-    key: Key,
-    *,
-    memo: Memo = "occurrence",
-    layout: Layout = "plain",
-    numbers: Numbers = "drop",
-) -> str:
+def obfuscate_text_reference(text: str, scope: str, channel: Channel, table: Draws, key: Key) -> str:
     """One note as `Obfuscator` releases it.
 
     Args:
         text: the note.
-        scope: its note id, or for `memo="patient"` its patient id.
+        scope: its note id, or for memo "patient" its patient id.
         channel, table: the channel and `draws(channel)`.
-        key, memo, layout, numbers: as for `Obfuscator`.
+        key: as for `Obfuscator`.
     """
+    memo, layout, numbers = channel.policy.memo, channel.policy.layout, channel.policy.numbers
     halves = (key.subkey(f"channel {memo} {half}", 16) for half in ("left", "right"))
     secret = b"".join(siphash_reference(half, scope.encode()).to_bytes(8, "little") for half in halves)
     form_key = key.subkey("channel word", 16)

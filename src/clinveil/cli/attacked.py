@@ -1,11 +1,10 @@
-"""The models that an attack command is given: vectors, word counts, and a printed seed."""
+"""The models that an attack command is given: vectors, and word counts."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,33 +14,21 @@ if TYPE_CHECKING:
     from clinveil.vectors.table import Vectors
 
 
-class _Settings(Protocol):
-    @property
-    def seed(self) -> int | None: ...
-
-    @property
-    def quiet(self) -> bool: ...
-
-
 def attacked(
-    paths: Sequence[Path], notes: Path | None, settings: NotesSettings
-) -> tuple[list[Vectors], WordCounts | None, int]:
-    """The vectors of an attack, counts of the notes where some vectors carry none, and the public seed.
+    paths: Sequence[Path], notes: Path | None, reading: NotesSettings
+) -> tuple[list[Vectors], WordCounts | None]:
+    """The vectors of an attack, and the words of the notes where some vectors carry no counts.
 
     Raises InputError for vectors or notes that cannot be read.
     """
     from clinveil.vectors.files import load_vectors
 
-    run: _Settings = settings  # type: ignore[assignment]
-    seed = secrets.randbelow(2**32) if run.seed is None else run.seed
-    if not run.quiet:
-        typer.echo(f"seed {seed} (public: --seed {seed} gives the same numbers again)", err=True)
     loaded = [load_vectors(path) for path in paths]
     wanting = any(vectors.counts is None for vectors in loaded)
-    counts = _counts(notes, settings) if wanting and notes is not None else None
+    counts = _counts(notes, reading) if wanting and notes is not None else None
     if wanting and notes is None:
         typer.echo("clinveil: vectors without word counts: name frequency is not kept (give --notes)", err=True)
-    return loaded, counts, seed
+    return loaded, counts
 
 
 def _counts(notes: Path, settings: NotesSettings) -> WordCounts:

@@ -15,9 +15,9 @@ from numpy.random import Generator
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.utility.classifiers.predict import Predictions, predict
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.folds import Folded
 from clinveil.utility.labelled import NOTES, Labelled, Parts, paired, parts_of, read_labelled, texts_of
 from clinveil.utility.scores import SOURCE, Scores, majority_of

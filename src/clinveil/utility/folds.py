@@ -15,9 +15,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
-from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers import NEURAL
 from clinveil.utility.classifiers.predict import predict
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.labelled import Labelled, Parts, folds_of
 from clinveil.utility.scores import METRICS, Scores, majority_of
 

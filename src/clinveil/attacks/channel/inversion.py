@@ -40,7 +40,7 @@ class Inversion(Attack):
     needs = frozenset({"channel", "counts"})
     words = words_beside(__file__)
     on_release = True
-    order = 10
+    order = 100
     rare: int = flag(RARE, "Words of fewer occurrences are rare.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

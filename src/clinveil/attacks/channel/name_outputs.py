@@ -39,7 +39,7 @@ class NameOutputs(Attack):
     needs = frozenset({"channel", "counts", "known"})
     words = words_beside(__file__)
     on_release = True
-    order = 40
+    order = 700
     bands: bool = flag(False, "Also by how often the names occur.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

@@ -54,7 +54,7 @@ class Repetition(Attack):
     needs = frozenset({"channel", "counts"})
     words = words_beside(__file__)
     on_release = True
-    order = 20
+    order = 400
     draws: int | None = flag(None, "Simulated words for each number of repeats (default: 5,000, fewer for N > 14).")
     rare: int = flag(RARE, "Words of fewer occurrences are rare.", ge=2)
 

@@ -10,15 +10,16 @@ import typer
 
 from clinveil.attacks.vectors.names import Names
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import flag
+from clinveil.core.settings import Settings, flag, group
 from clinveil.core.types import Say
 
 app = typer.Typer(add_completion=False)
 
 
-class NamesAttackSettings(Names):
+class NamesAttackSettings(Settings):
     """Everything that `clinveil attack names` can be told."""
 
+    attack: Names = group(Names)
     workers: int = flag(2, "Threads; the result is the same for any number.", ge=1, le=1024)
     seed: int | None = flag(None, "Public seed of re-pairings and bootstrap (default: one is drawn and printed).", ge=0)
     quiet: bool = flag(False, "No messages on stderr.", short="-q")
@@ -43,6 +44,6 @@ def names(
     say: Say = (lambda line: None) if settings.quiet else (lambda line: typer.echo(line, err=True))
     say(f"seed {seed}")
     models, people = [load_vectors(path) for path in vectors], read_full_names(names)
-    found = settings(Context(vectors=models, names=people, workers=settings.workers, say=say), default_rng(seed))
+    found = settings.attack(Context(vectors=models, names=people, workers=settings.workers, say=say), default_rng(seed))
     title = f"names in {file_names(vectors)} (seed {seed}; lower is safer)"
     say_findings("attack names", found, seed=seed, json_out=json_out, title=title)

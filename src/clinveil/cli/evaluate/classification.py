@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import ClassifierSettings, NotesSettings, RunSettings, flag
+from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.utility.classifiers.settings import ClassifierSettings
 
 if TYPE_CHECKING:
     from clinveil.core.finding import Finding
@@ -21,8 +22,14 @@ Protected = Annotated[Path | None, typer.Option("--released-vectors", help="Netw
 ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, where ids were replaced.")]
 
 
-class ClassificationSettings(RunSettings, NotesSettings, ClassifierSettings):
+class ClassificationSettings(Settings):
     """Everything that `clinveil evaluate classification` can be told."""
+
+    training: ClassifierSettings = group(ClassifierSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     model: tuple[str, ...] = flag(("lr",), "lr, svm, cnn, cnn-attention, lstm or lstm-attention; repeatable.")
     setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
@@ -32,7 +39,7 @@ class ClassificationSettings(RunSettings, NotesSettings, ClassifierSettings):
     control: bool = flag(True, "Also train on shuffled labels.")
 
 
-@settings_command(app, ClassificationSettings, name="classification", without=frozenset({"keep", "force", "workers"}))
+@settings_command(app, ClassificationSettings, name="classification")
 def classification(
     settings: ClassificationSettings,
     original: Original,
@@ -56,7 +63,7 @@ def classification(
     if not settings.label:
         raise UsageError("no label to classify by", remedy="--label COLUMN")
     if set(settings.model) & set(NEURAL):
-        device_named(settings.device)
+        device_named(settings.training.device)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     findings = [
         finding
@@ -83,16 +90,14 @@ def _by_label(
     from clinveil.utility.classification import compared, evaluate
     from clinveil.vectors.files import load_vectors
 
-    notes = NotesSettings.model_validate({n: getattr(settings, n) for n in NotesSettings.model_fields})
-    bare = notes.model_copy(update={"label": (), "keep": ()})
-    other = open_corpus(released, bare.model_copy(update={"preset": "none"})) if released else None
+    other = open_corpus(released, settings.notes.but(preset="none")) if released else None
     rng = np.random.default_rng(seed)
     task = evaluate(
-        open_corpus(original, notes).batches(),
+        open_corpus(original, settings.notes, label=settings.label).batches(),
         other.batches() if other else None,
         label,
         rng,
-        settings,
+        settings.training,
         crosswalk=_crosswalk(vault),
     )
     start, other_start = (load_vectors(path) if path else None for path in (vectors, released_vectors))
@@ -104,7 +109,7 @@ def _by_label(
             task,
             model,
             rng,
-            settings,
+            settings.training,
             setting=settings.setting,
             vectors=start,
             released_vectors=other_start,

@@ -12,13 +12,13 @@ from numpy.random import Generator
 from clinveil.attacks.models.canary_run import as_corpus
 from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.copies import copies
-from clinveil.attacks.text.own_copies import ALPHA, fisher_from
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.sides import Sides
 from clinveil.report.record import Gate
+from clinveil.stats.fisher import ALPHA, fisher_from
 
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._from_text import model_of_text
 from clinveil.attacks.models.canary_run import CanaryRun, as_corpus
 from clinveil.attacks.models.leaveout.closed_form import closed_form
-from clinveil.attacks.models.leaveout.members import Member
+from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.attacks.models.membership_run import infer_membership
-from clinveil.attacks.models.text_model import model_of_text
 from clinveil.attacks.text.copies import copies
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Result, Store, name_of
@@ -29,7 +29,7 @@ class Looked:
     """Copy scan, membership from the text (and from the model), and section 4.2's counts of one corpus."""
 
     corpus: Written
-    member: Member | None
+    member: AuditModel | None
     seed: int
 
     @property
@@ -89,7 +89,7 @@ class Canaries:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Exposure and extraction."""
         how = self.settings.leave_out(self.dropout, "exact")
-        run = CanaryRun(how, self.settings.seed, each=self.settings.scale.canaries)
+        run = CanaryRun(how.lm, self.settings.seed, each=self.settings.scale.canaries)
         return told(run(part_of(store, self.parts, "train")), corpus=self.label)
 
 

@@ -62,8 +62,8 @@ class Classify:
         from time import monotonic
 
         from clinveil.core.files import save_array
-        from clinveil.core.settings import ClassifierSettings
         from clinveil.utility.classifiers.predict import predict
+        from clinveil.utility.classifiers.settings import ClassifierSettings
 
         began, task = monotonic(), task_of(self.prepare, store)
         texts = texts_of_treat(self.treat, store, task.labelled.note_ids)

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from clinveil.core.settings import NeighbourRange, NotesSettings, RunSettings, flag
+from clinveil.channel.settings import NeighbourRange
+from clinveil.core.settings import FORCE, LABEL, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.utility.classifiers import MODELS
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
@@ -33,9 +34,14 @@ SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
-class StudySettings(RunSettings, NotesSettings):
+class StudySettings(Settings):
     """Everything that `clinveil study jamia-2020` can be told."""
 
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    workers: int = WORKERS
+    quiet: bool = QUIET
+    force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
     n: tuple[str, ...] = flag(PAPER_N, "Settings of N; 0 is the original; repeatable (default: the paper's).")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors whose neighbours are drawn: cbow, skipgram; repeatable.")

@@ -16,7 +16,7 @@ from clinveil.study.jamia_2020.prepare import COLUMNS, NOTES, Prepare
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clinveil.channel.channel import Channel
+    from clinveil.channel.channel import Channel, Memo
     from clinveil.corpus.corpus import Corpus
     from clinveil.vectors.table import Neighbours, Vectors
 
@@ -86,11 +86,11 @@ class Neighbourhood:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write vectors and table."""
         from clinveil.core.files import remove
-        from clinveil.core.settings import VectorSettings
         from clinveil.corpus.open import open_corpus
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.floor import output_floor
         from clinveil.vectors.neighbours import neighbours, save_neighbours
+        from clinveil.vectors.settings import VectorSettings
         from clinveil.vectors.train import train
 
         corpus = open_corpus(store.folder(self.prepare) / NOTES)
@@ -170,8 +170,8 @@ class Treat:
         if channel is not None:
             from clinveil.channel.apply import Obfuscator
 
-            memo = "patient" if self.setting.kind == "product" else "occurrence"
-            obfuscator = Obfuscator(channel, key, memo=memo)  # type: ignore[arg-type]
+            memo: Memo = "patient" if self.setting.kind == "product" else "occurrence"
+            obfuscator = Obfuscator(channel.under(memo=memo), key)
             return (_bare(obfuscator(batch).batch) for batch in corpus.batches())
         if self.setting.kind == "original":
             return (_bare(batch) for batch in corpus.batches())

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import ClassifierSettings
 from clinveil.core.tokens import words
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.classifiers.thresholds import THRESHOLDS, best_threshold, valid_score
 from clinveil.utility.labelled import Parts
 

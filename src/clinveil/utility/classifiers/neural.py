@@ -15,9 +15,9 @@ from torch.nn import functional
 
 from clinveil.core.errors import InputError
 from clinveil.core.neural import device_named, seeded
-from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers.encode import Encoder, batches, padded
 from clinveil.utility.classifiers.networks import Network, network
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.classifiers.thresholds import THRESHOLDS, best_threshold, valid_score
 from clinveil.utility.labelled import Parts
 from clinveil.vectors.table import Vectors

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import UsageError
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import ClassifierSettings
 from clinveil.utility.classifiers import LINEAR, MODELS
+from clinveil.utility.classifiers.settings import ClassifierSettings
 from clinveil.utility.labelled import Labelled, Parts
 from clinveil.vectors.table import Vectors
 
