@@ -108,10 +108,14 @@ def command(
         findings: whether it has findings to show, and so `--json`.
     """
 
-    def register(function: Callable[..., None]) -> Command[S]:
-        made = Command(name, function, settings, findings=findings)
-        group, _, own = name.rpartition(" ")
-        (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
-        return made
+    def make(function: Callable[..., None]) -> Command[S]:
+        return register(Command(name, function, settings, findings=findings))
 
-    return register
+    return make
+
+
+def register(made: Command[S]) -> Command[S]:
+    """Make a command known by its name; the folder of its group holds the file that calls this."""
+    group, _, own = made.name.rpartition(" ")
+    (groups.GROUPS[group] if group else groups.COMMANDS).register(own)(made)
+    return made

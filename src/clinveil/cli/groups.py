@@ -18,12 +18,13 @@ TOP += " release verify report"
 
 
 class Parsed(Protocol):
-    """A command or a group: what it does, in one line, and the parser of its command line."""
+    """A command or a group; `help` says in one line what it does."""
 
-    @property
-    def help(self) -> str: ...
+    help: str
 
-    def parser(self) -> Any: ...
+    def parser(self) -> Any:
+        """The parser of its command line."""
+        ...
 
 
 COMMANDS: Registry[Parsed] = Registry("command", PACKAGE, first=tuple(TOP.split()))

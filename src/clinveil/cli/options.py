@@ -41,7 +41,7 @@ Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the 
 
 def option(name: str, field: FieldInfo) -> Any:
     """The flag of a field."""
-    kind, dashed = _kind(field), name.replace("_", "-")
+    kind, dashed, registry = _kind(field), name.replace("_", "-"), registry_of(field)
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     flags = [
         f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}",
@@ -49,16 +49,18 @@ def option(name: str, field: FieldInfo) -> Any:
     ]
     default = field.default
     shown: str | bool = "on" if default is True else False if default in (None, (), False) else str(default)
-    return Annotated[kind | None, typer.Option(*flags, help=field.description, show_default=shown)]
+    help = field.description or ""
+    if registry is not None and get_origin(field.annotation) is tuple:
+        help += f" One or several of {', '.join(registry.names())}."
+    return Annotated[kind | None, typer.Option(*flags, help=help, show_default=shown)]
 
 
 def _kind(field: FieldInfo) -> Any:
     """The type that the command line takes for a field; of a choice the names that there are."""
     registry = registry_of(field)
-    if registry is None:
+    if registry is None or get_origin(field.annotation) is tuple:
         return _flag_type(field.annotation)
-    names = Literal[registry.names()]  # type: ignore[valid-type]
-    return list[names] if get_origin(field.annotation) is tuple else names  # type: ignore[valid-type]
+    return Literal[registry.names()]
 
 
 def _flag_type(annotation: Any) -> Any:

@@ -16,13 +16,14 @@ from clinveil.channel.channel import Channel
 from clinveil.core.files import refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
+from clinveil.core.runfolder import fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
-from clinveil.release.folder import fingerprint, run_folder
+from clinveil.release.folder import KIND, Places
 from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.release.measure import Material, id_maps, measure, without_kept
 from clinveil.release.plan import Preflight, plan, preflight, require_patients
@@ -41,7 +42,7 @@ from clinveil.release.stages import (
     write_notes,
 )
 from clinveil.report.record import StageRow
-from clinveil.utility.classifiers import NEURAL
+from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
@@ -79,7 +80,7 @@ def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if settings.channel.keep_words:
         read_words(settings.channel.keep_words)
-    if set(settings.model) & set(NEURAL):
+    if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     found = preflight(corpus)
@@ -121,8 +122,9 @@ def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) 
     ready = _ready(notes, settings)
     for line in _plan_lines(ready.corpus, ready.found, settings):
         say(line)
-    with run_folder(out, notes, settings) as folder:
-        key = folder.key(settings.seed)
+    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    with run_folder(out, KIND, asked, force=settings.force) as run:
+        folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say("TEST SEED: not for release")
         if settings.order == "source":

@@ -20,13 +20,14 @@ from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
+from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.release.folder import RunFolder, fingerprint
+from clinveil.release.folder import Places
 from clinveil.release.identity import Renamer
 from clinveil.release.order import by_new_id, by_place, reordered
 from clinveil.release.settings import ReleaseSettings
@@ -43,7 +44,7 @@ class Job:
     """What every stage works with."""
 
     corpus: Corpus
-    folder: RunFolder
+    folder: Places
     key: Key
     settings: ReleaseSettings
     known: dict[str, Patient]
@@ -117,7 +118,7 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel,
     )
 
 
-def kept_digests(folder: RunFolder) -> dict[str, str]:
+def kept_digests(folder: Places) -> dict[str, str]:
     """What names vectors, neighbour table and channel in the manifest: the hashes of these folders of the vault."""
     return {name: fingerprint(folder.vault / name) for name in ("vectors", "neighbours", "channel")}
 
@@ -173,7 +174,7 @@ class _Ledger:
             (self._vault / f"{name}.parquet").chmod(0o600)
 
 
-def ledger_batches(folder: RunFolder, name: str) -> Iterator[pa.RecordBatch]:
+def ledger_batches(folder: Places, name: str) -> Iterator[pa.RecordBatch]:
     """The rows of `crosswalk` or `alignment`, in source order; none where no note was written."""
     path = folder.vault / f"{name}.parquet"
     if path.exists():
@@ -181,7 +182,7 @@ def ledger_batches(folder: RunFolder, name: str) -> Iterator[pa.RecordBatch]:
             yield from file.iter_batches()
 
 
-def crosswalk_batches(folder: RunFolder) -> Iterator[pa.RecordBatch]:
+def crosswalk_batches(folder: Places) -> Iterator[pa.RecordBatch]:
     """Source and released ids of every written note, in source order."""
     return ledger_batches(folder, "crosswalk")
 

@@ -36,8 +36,14 @@ def embed(run: Run[EmbedSettings], notes: Notes, out: Out) -> None:
     if corpus.columns.patient_id is None:
         run.say("no patient column: each note counts as a patient of its own")
     with workplace(out) as scratch, run.say.count("passes", how.vectors.epochs) as show:
-        more = {"seed": run.seed, "workers": how.workers, "scratch": scratch}
-        vectors = train(corpus, how.vectors, on_epoch=lambda done, _: show(done), **more)
+        vectors = train(
+            corpus,
+            how.vectors,
+            seed=run.seed,
+            workers=how.workers,
+            scratch=scratch,
+            on_epoch=lambda done, _: show(done),
+        )
     save_vectors(vectors, out, force=how.force, maker=MAKER)
     run.say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
     if out.suffix in (".vec", ".txt", ".bin"):

@@ -10,7 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out, Vault
 from clinveil.cli.progress import say
-from clinveil.core.files import default_vault, locked, refuse_places
+from clinveil.core.files import default_vault, refuse_places
 from clinveil.core.neural import need_torch
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
@@ -39,9 +39,8 @@ def synthesize(
     if how.lm.neural and source is None:
         need_torch()
     read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)
-    with locked(safe.with_name(f".{safe.name}.lock"), of=safe):
-        synthesis = Synthesis(how, read, out, safe, source, run.say)
-        found = synthesis.run()
+    synthesis = Synthesis(how, read, out, safe, source, run.say)
+    found = synthesis.run()
     run.show(found, f"synthetic notes in {out.name}", seed=how.seed or 0)
     if synthesis.mark:
         say(synthesis.mark)

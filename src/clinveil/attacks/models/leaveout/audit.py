@@ -65,9 +65,9 @@ def seconds_of_one(data: AuditData, recipe: Recipe, device: str) -> float:
     with seeded(0):
         place = device_named(device)
         training = Training(data.vocabulary.size, recipe, plan, seed=0, device=place, validate=lambda network: 1.0)
-        training.advance(2)
+        training.fit(2)
         began, before = time.monotonic(), training.progress.step
-        training.advance(before + TIMED_STEPS)
+        training.fit(before + TIMED_STEPS)
         made = max(1, training.progress.step - before)
         return (time.monotonic() - began) / made * plan.steps
 

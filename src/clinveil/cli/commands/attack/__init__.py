@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from clinveil.cli.groups import Group, members_of
+from clinveil.cli.attack_command import AttackCommands
+from clinveil.cli.groups import PACKAGE, Group
 
 ORDER = ("names", "association", "scenario", "copies", "leaveout", "membership", "canaries")
 HELP = "Attack what is to be released, with the truth at hand; prints findings beside chance and a control."
-Group("attack", HELP, members_of("attack", *ORDER))
+Group("attack", HELP, AttackCommands("attack command", f"{PACKAGE}.attack", first=ORDER))

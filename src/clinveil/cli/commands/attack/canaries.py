@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from numpy.random import default_rng
 
-from clinveil.attacks.models.canary_run import CanaryRun
+from clinveil.attacks.attack import Context
+from clinveil.attacks.models.canaries import Canaries
 from clinveil.cli.command import Run, command
 from clinveil.core.errors import UsageError
 from clinveil.core.neural import need_torch
@@ -42,5 +44,6 @@ def canaries(
     if how.lm.neural:
         need_torch()
     read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)
-    found = CanaryRun(how.lm, run.seed, how.each, how.repeats, how.workers)(read, run.say)
+    attack = Canaries(lm=how.lm, seed=run.seed, each=how.each, repeats=how.repeats)
+    found = attack(Context(training=read, workers=how.workers, say=run.say), default_rng([run.seed, 0xCA]))
     run.show(found, f"canaries in {notes.name}, {how.lm.model} {how.lm.size} (seed {run.seed}; bits)")

@@ -9,7 +9,7 @@ import typer
 from numpy.random import default_rng
 
 from clinveil.attacks.models._from_text import model_of_text
-from clinveil.attacks.models.membership_run import infer_membership
+from clinveil.attacks.models.membership import infer_membership
 from clinveil.cli.command import Run, command
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding

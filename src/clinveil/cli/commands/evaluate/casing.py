@@ -35,9 +35,9 @@ def casing(run: Run[EvaluateCasingSettings], train: Train, dev: Dev = None, test
     from clinveil.utility.casing import measure
     from clinveil.utility.casing.lines import read_lines, split_lines
 
-    first, *others = (read_lines(path, run.settings.notes) if path else None for path in (train, dev, test))
-    assert first is not None
-    parts = split_lines(first, *others, rng)
+    reading = run.settings.notes
+    others = (read_lines(path, reading) if path else None for path in (dev, test))
+    parts = split_lines(read_lines(train, reading), next(others), next(others), rng)
 
     def looked(step: int, epochs: float, loss: float) -> None:
         run.say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats a character")

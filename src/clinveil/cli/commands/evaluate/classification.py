@@ -11,12 +11,11 @@ from clinveil.cli.command import Run, command
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named
-from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, choice, flag, group
 from clinveil.corpus.open import open_corpus
 from clinveil.release.crosswalk import source_notes
-from clinveil.utility.classification import compared, evaluate
-from clinveil.utility.classifiers import MODELS, NEURAL
-from clinveil.utility.classifiers.settings import ClassifierSettings
+from clinveil.utility.classification import Comparison, compared, evaluate
+from clinveil.utility.classifiers import ClassifierSettings, any_neural, classifiers
 from clinveil.vectors.files import load_vectors
 
 Original = Annotated[Path, typer.Argument(help="The original notes, with the label: a file or a folder.")]
@@ -34,7 +33,7 @@ class ClassificationSettings(Settings):
     label: tuple[str, ...] = LABEL
     seed: int | None = SEED
     quiet: bool = QUIET
-    model: tuple[str, ...] = flag(("lr",), "lr, svm, cnn, cnn-attention, lstm or lstm-attention; repeatable.")
+    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
     setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
         "protected", "Train and test on protected text, or one of the paper's transfers (networks)."
     )
@@ -53,11 +52,9 @@ def classification(
 ) -> None:
     """Train classifiers on both sides with one split by patient: F1, accuracy, what was lost, chance and control."""
     how = run.settings
-    if unknown := set(how.model) - set(MODELS):
-        raise UsageError(f"there is no model {min(unknown)}", remedy="one of " + ", ".join(MODELS))
     if not how.label:
         raise UsageError("no label to classify by", remedy="--label COLUMN")
-    if set(how.model) & set(NEURAL):
+    if any_neural(how.model):
         device_named(how.training.device)
     found: list[Finding] = []
     for label in how.label:
@@ -86,18 +83,9 @@ def _by_label(
         crosswalk=source_notes(vault) if vault else None,
     )
     start, other_start = (load_vectors(path) if path else None for path in vectors)
+    comparison = Comparison(how.setting, start, other_start, how.seeds, how.control)
     found: list[Finding] = []
     for model in how.model:
         run.say(f"{label}: {model} on {len(task.labelled)} notes")
-        found += compared(
-            task,
-            model,
-            rng,
-            how.training,
-            setting=how.setting,
-            vectors=start,
-            released_vectors=other_start,
-            seeds=how.seeds,
-            control=how.control,
-        )
+        found += compared(task, model, rng, how.training, comparison)
     return found

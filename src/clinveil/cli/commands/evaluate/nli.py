@@ -40,7 +40,9 @@ def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: D
     from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
     from clinveil.vectors.files import load_vectors
 
-    first, *others = (read_sentence_pairs(p, encoding=run.settings.encoding) if p else None for p in (train, dev, test))
-    assert first is not None
-    findings = measure.nli(load_vectors(vectors), nli_parts(first, *others, rng), rng, how)
+    encoding = run.settings.encoding
+    pairs = read_sentence_pairs(train, encoding=encoding)
+    others = (read_sentence_pairs(path, encoding=encoding) if path else None for path in (dev, test))
+    parts = nli_parts(pairs, next(others), next(others), rng)
+    findings = measure.nli(load_vectors(vectors), parts, rng, how)
     run.show(findings, f"{vectors.name}, features {how.features}, {how.seeds} seeds (seed {run.seed})")
