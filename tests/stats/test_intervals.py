@@ -134,7 +134,7 @@ def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
     assert share_by_patient(none) == clopper_pearson(0, 2)
     assert share_by_patient(all_hits) == clopper_pearson(2, 2)
     some = np.array([[1, 2], [0, 3]])
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         share_by_patient(np.zeros((2, 2)))
     assert share_method(some, "notes") == "Korn-Graubard by notes, 95 %"
     for values in (none, all_hits):
