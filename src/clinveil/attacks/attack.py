@@ -80,7 +80,7 @@ class Context:
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: models of word vectors that are to be released. names: full names, first name first.
         codes: code -> words of its description.
-        model: a language model. training, held_out: notes that it learnt from, and did not.
+        model: a language model. training, held_out: notes that it learnt from, and did not; reference: of others.
         keep: columns of the release that stand as they were. workers: threads; no finding depends on it.
         say: takes a line for people.
     """
@@ -100,6 +100,7 @@ class Context:
     model: LanguageModel | None = None
     training: Any = None
     held_out: Any = None
+    reference: Any = None
     keep: tuple[str, ...] = ()
     workers: int = 2
     say: Say = lambda line: None
