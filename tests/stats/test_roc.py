@@ -13,13 +13,13 @@ from statsmodels.stats.nonparametric import rank_compare_2indep
 
 from clinveil.core.errors import InputError
 from clinveil.stats import clopper_pearson
-from clinveil.stats.roc import Separation, difference_of_areas
+from clinveil.stats.roc import RocScores, difference_of_areas
 
 scores = st.lists(st.integers(-3, 3), min_size=1, max_size=12)
 
 
 def separation(members, others):
-    return Separation(np.array(members, dtype=float), np.array(others, dtype=float))
+    return RocScores(np.array(members, dtype=float), np.array(others, dtype=float))
 
 
 @given(scores, scores)
@@ -86,7 +86,7 @@ def test_rates_need_five_expected_false_alarms():
     found = separation(np.arange(50), np.arange(499))
     assert not found.measurable(0.01)
     with pytest.raises(InputError, match=r"60 non-members cannot measure .* 500 can"):
-        separation(np.arange(50), np.arange(60)).hits_at(0.01)
+        separation(np.arange(50), np.arange(60)).tpr_at_fpr(0.01)
     assert separation([1], np.arange(500)).measurable(0.01)
     assert not separation([1], np.arange(4_999)).measurable(0.001)
     assert separation([1], np.arange(5_000)).measurable(0.001)
@@ -96,18 +96,18 @@ def test_rates_need_five_expected_false_alarms():
     ("members", "others", "rate", "truth"),
     [(1000, 1000, 0.01, 0.204), (1000, 1000, 0.01, 0.01), (107, 60, 0.1, 0.5), (107, 60, 0.1, 0.1)],
 )
-def test_hits_at_a_rate_hold_their_level_with_and_without_signal(members, others, rate, truth):
+def test_tpr_at_fpr_hold_their_level_with_and_without_signal(members, others, rate, truth):
     """Clopper-Pearson at the observed threshold: .52 with signal, for the threshold is estimated too."""
     rng, moved, held = np.random.default_rng(2), ndtri(truth) - ndtri(rate), 0
     for _ in range(300):
-        _, (low, high) = separation(rng.normal(moved, 1, members), rng.normal(size=others)).hits_at(rate)
+        _, (low, high) = separation(rng.normal(moved, 1, members), rng.normal(size=others)).tpr_at_fpr(rate)
         held += low <= truth <= high
     assert held / 300 >= 0.93
 
 
 def test_the_interval_of_hits_holds_the_share_and_is_that_of_the_members_where_the_threshold_is_sure():
     far = separation([10.0] * 30 + [-10.0] * 70, np.linspace(-1, 1, 1000))
-    share, interval = far.hits_at(0.01)
+    share, interval = far.tpr_at_fpr(0.01)
     assert share == 0.3
     assert interval == pytest.approx(clopper_pearson(30, 100))
 
@@ -142,14 +142,14 @@ def test_the_paired_difference_holds_its_level():
 
 def test_hits_by_hand():
     # Of 1,000 non-members 0..999 ten may pass: the threshold is 989, ties at it do not pass.
-    share, (low, high) = separation([989, 990, 2000, 5], np.arange(1000)).hits_at(0.01)
+    share, (low, high) = separation([989, 990, 2000, 5], np.arange(1000)).tpr_at_fpr(0.01)
     assert share == 0.5
     assert low < 0.5 < high
 
 
 def test_hits_never_pass_more_than_the_rate_with_ties():
     others = np.array([0] * 500 + [1] * 500)
-    share, _ = separation([1] * 10, others).hits_at(0.01)
+    share, _ = separation([1] * 10, others).tpr_at_fpr(0.01)
     assert share == 0  # level with half of the non-members: no threshold lets them pass and only ten of those
 
 

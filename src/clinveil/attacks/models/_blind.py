@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import rankdata
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.stats.roc import Scores
+from clinveil.core.types import Doubles, Ints, Mask
 
 FOLDS = 5
 PERMUTATIONS = 499
@@ -28,9 +27,7 @@ RIDGE = 0.1  # of notes whose word counts have length 1
 SOURCE = "blind baseline: Meeus et al. 2024; Das et al. 2024"
 
 
-def blind_membership(
-    texts: Sequence[str], patients: Sequence[str], members: NDArray[np.bool_], rng: Generator
-) -> Finding:
+def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mask, rng: Generator) -> Finding:
     """AUC of a bag-of-words attacker who has labelled notes of both sides and no model; its interval should cover 0.5.
 
     Each patient is scored by what was fitted to the notes of other patients (folds by patient: with a patient's notes
@@ -80,7 +77,7 @@ def blind_membership(
     )
 
 
-def _scores(texts: Sequence[str], patient: NDArray[np.int64], sides: NDArray[np.bool_], rng: Generator) -> Scores:
+def _scores(texts: Sequence[str], patient: Ints, sides: Mask, rng: Generator) -> Doubles:
     """(n_notes, n_draws) ranks within the fold, in (0, 1)."""
     from sklearn.feature_extraction.text import HashingVectorizer
     from threadpoolctl import threadpool_limits
@@ -100,17 +97,17 @@ def _scores(texts: Sequence[str], patient: NDArray[np.int64], sides: NDArray[np.
     return scores
 
 
-def _folds(patient: NDArray[np.int64], rng: Generator) -> Iterator[NDArray[np.bool_]]:
+def _folds(patient: Ints, rng: Generator) -> Iterator[Mask]:
     """Notes of a fifth of the patients, at random and whatever their side."""
     fold = rng.permutation(np.arange(patient.max() + 1) % FOLDS)[patient]
     return (fold == one for one in range(FOLDS))
 
 
-def _areas(scores: Scores, patient: NDArray[np.int64], sides: NDArray[np.bool_]) -> Scores:
+def _areas(scores: Doubles, patient: Ints, sides: Mask) -> Doubles:
     """(n_draws,) areas under the curve of patients' mean scores."""
     total = np.zeros(sides.shape)
     np.add.at(total, patient, scores)
     ranks = rankdata(total / np.bincount(patient)[:, None], axis=0)
     n = sides.sum(axis=0)
-    found: Scores = ((ranks * sides).sum(axis=0) - n * (n + 1) / 2) / (n * (len(sides) - n))
+    found: Doubles = ((ranks * sides).sum(axis=0) - n * (n + 1) / 2) / (n * (len(sides) - n))
     return found
