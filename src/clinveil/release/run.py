@@ -42,7 +42,7 @@ from clinveil.release.stages import (
     write_notes,
 )
 from clinveil.report.record import StageRow
-from clinveil.utility.classifiers import NEURAL
+from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
@@ -80,7 +80,7 @@ def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if settings.channel.keep_words:
         read_words(settings.channel.keep_words)
-    if set(settings.model) & set(NEURAL):
+    if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     found = preflight(corpus)

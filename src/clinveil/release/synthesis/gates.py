@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.copies import copies
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes

@@ -9,24 +9,17 @@ Source: JMIR 2020;22(7):e18055, Experiment 3, Table 4.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.vectors.groups import Groups, distances
-from clinveil.attacks.vectors.nulls import permuted, strata
+from clinveil.attacks.vectors._groups import Groups, distance_matrix
 from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats import permutation_p, wilson
+from clinveil.stats.strata import permuted, strata
 
-if TYPE_CHECKING:
-    from clinveil.attacks.vectors.scenario import ScenarioPlan
-
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3, Table 4"
 TOPS = (1, 5)
 REPLICATES = 39
@@ -34,27 +27,29 @@ UNIT = "draws of targets"
 
 
 def drawn_targets(
-    found: Groups, metric: str, plan: ScenarioPlan, detail: dict[str, Any], rng: Generator
+    found: Groups, draws: int, drawn: int, detail: dict[str, Any], rng: Generator, *, min_patients: int
 ) -> Iterator[Finding]:
-    """The share of draws in which farthest, and nearest, beat the majority, for A@1 and A@5."""
-    eligible = np.flatnonzero(found.prevalence >= plan.min_patients)
-    detail = {**detail, "eligible": len(eligible), "targets_drawn": plan.drawn}
-    if len(eligible) <= plan.drawn or plan.drawn <= max(TOPS):
-        why = (
-            f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients; draws of {plan.drawn} "
-        )
+    """The share of draws in which farthest, and nearest, beat the majority, for A@1 and A@5.
+
+    Args:
+        draws, drawn, min_patients: as for `scenario`. detail: of all findings; its `metric` is used.
+    """
+    eligible = np.flatnonzero(found.prevalence >= min_patients)
+    detail = {**detail, "eligible": len(eligible), "targets_drawn": drawn}
+    if len(eligible) <= drawn or drawn <= max(TOPS):
+        why = f"{len(eligible)} diagnoses occur in {min_patients} or more of these patients; draws of {drawn} "
         why += f"need more, and more than {max(TOPS)} targets"
         detail = {**detail, "why": why}
         yield Finding("attack.scenario_draws", None, 0, "lower", source=SOURCE, detail=detail, unit=UNIT)
         return
-    far = distances(found.names, found.diagnoses[eligible], metric)
+    distances = distance_matrix(found.names, found.diagnoses[eligible], detail["metric"])
     has = found.has[:, eligible]
     parts = strata(found.sizes, found.frequency)
-    orders = [np.arange(len(far))] + [permuted(parts, rng) for _ in range(REPLICATES)]
-    sets = [rng.permutation(len(eligible))[: plan.drawn] for _ in range(plan.draws)]
+    orders = [np.arange(len(distances))] + [permuted(parts, rng) for _ in range(REPLICATES)]
+    sets = [rng.permutation(len(eligible))[:drawn] for _ in range(draws)]
     for series, sign in (("farthest (the paper's)", -1.0), ("nearest", 1.0)):
-        scores = np.array([_scores(sign * far[:, columns], has[:, columns], orders) for columns in sets])
-        for top, place in zip(TOPS, range(len(TOPS)), strict=True):
+        scores = np.array([_scores(sign * distances[:, columns], has[:, columns], orders) for columns in sets])
+        for place, top in enumerate(TOPS):
             yield _finding(scores[:, place], {**detail, "series": series, "label": f"A@{top}", "top": top})
 
 
@@ -66,25 +61,14 @@ def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
     counts = has.sum(axis=0)
     frequent = np.argsort(-counts, kind="stable")[: max(TOPS)]
     out = np.empty((2, len(orders) + 1))
+    own, patients = has[rows], np.arange(len(rows))
     for place, order in enumerate(orders):
-        out[:, place] = _accuracies(has, rows, order[rows], first, best)
+        names = order[rows]
+        out[0, place] = own[patients, first[names]].mean()
+        out[1, place] = own[patients[:, None], best[names]].any(axis=1).mean()
     out[0, -1] = has[rows, frequent[0]].mean()
     out[1, -1] = has[np.ix_(rows, frequent)].any(axis=1).mean()
     return out
-
-
-@njit(nogil=True)
-def _accuracies(has: Mask, rows: Ints, names: Ints, first: Ints, best: Ints) -> tuple[float, float]:
-    """A@1 and A@5 of these patients under these names."""
-    one = five = 0
-    for at in range(len(rows)):
-        own, name = has[rows[at]], names[at]
-        one += own[first[name]]
-        for guess in best[name]:
-            if own[guess]:
-                five += 1
-                break
-    return one / len(rows), five / len(rows)
 
 
 def _finding(scores: Doubles, detail: dict[str, Any]) -> Finding:

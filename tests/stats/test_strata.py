@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.vectors.draws import Matching, matched_p, uniform_counts
-from clinveil.attacks.vectors.groups import differences
-from clinveil.attacks.vectors.nulls import SMALLEST, name_ranks, permute_names, permuted, strata
-from clinveil.stats.signed_rank import wilcoxon_p
+from clinveil.stats import wilcoxon_p
+from clinveil.stats.group_draws import Matching, matched_p, uniform_counts
+from clinveil.stats.strata import SMALLEST, differences, name_ranks, permute_names, permuted, strata
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.vectors.draws import Matching, inclusion_steps, matched_p, uniform_counts
+from clinveil.stats.group_draws import Matching, inclusion_steps, matched_p, uniform_counts
 
 DRAWS = 40_000
 

@@ -26,16 +26,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel.inversion import BLIND, RARE, SHUFFLED, Inputs, Stratum
-from clinveil.attacks.channel.repetition import drawn_outputs, patient_texts
+from clinveil.attacks.channel._inputs import BLIND, RARE, SHUFFLED, Band, Inputs, frequencies
+from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.sample import KeySample
 from clinveil.stats import ratio, share_by_patient, share_method
 
-Ints = NDArray[np.int64]
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
 PULLS = (1.0, 5.0, 25.0, np.inf)  # tokens of equally frequent words that weigh as the word's own; inf: no counting
@@ -67,7 +65,7 @@ class Uses:
     def _keys(self) -> Ints:
         return self.patient * self.n_words + self.word
 
-    def of(self, kept: NDArray[np.bool_]) -> Uses:
+    def of(self, kept: Mask) -> Uses:
         """Only the words of a mask, (n_words,)."""
         part = kept[self.word]
         return Uses(self.patient[part], self.word[part], self.times[part], self.n_words)
@@ -78,39 +76,39 @@ class Habits:
     """How often words stand in a patient's notes, learnt from all patients but the one in question.
 
     Attributes:
-        uses: of all patients. band: (n_words,) words of like frequency have one number.
+        uses: of all patients. octave: (n_words,) words of similar frequency have one number.
     """
 
     uses: Uses
-    band: Ints
+    octave: Ints
 
-    def _table(self, rows: Ints, n_rows: int) -> NDArray[np.float64]:
+    def _table(self, rows: Ints, n_rows: int) -> Doubles:
         """(n_rows, n_classes) tokens by the class of their count."""
         places = rows * CLASSES.size + class_of(self.uses.times)
         flat = np.bincount(places, self.uses.times, n_rows * CLASSES.size)
         return np.asarray(flat, dtype=np.float64).reshape(n_rows, CLASSES.size)
 
     @cached_property
-    def _words(self) -> NDArray[np.float64]:
+    def _words(self) -> Doubles:
         return self._table(self.uses.word, self.uses.n_words)
 
     @cached_property
-    def _totals(self) -> NDArray[np.float64]:
+    def _totals(self) -> Doubles:
         return np.asarray(self._words.sum(axis=1))
 
     @cached_property
-    def _usual(self) -> NDArray[np.float64]:
-        """(n_patients, n_bands, n_classes) shares of the classes in a band, by all patients but each."""
-        uses, n_bands, n_patients = self.uses, int(self.band.max()) + 1, int(self.uses.patient.max()) + 1
-        own = self._table(uses.patient * n_bands + self.band[uses.word], n_patients * n_bands)
-        own = own.reshape(n_patients, n_bands, CLASSES.size)
+    def _usual(self) -> Doubles:
+        """(n_patients, n_octaves, n_classes) shares of the classes in an octave, by all patients but each."""
+        uses, n_octaves, n_patients = self.uses, int(self.octave.max()) + 1, int(self.uses.patient.max()) + 1
+        own = self._table(uses.patient * n_octaves + self.octave[uses.word], n_patients * n_octaves)
+        own = own.reshape(n_patients, n_octaves, CLASSES.size)
         others = own.sum(axis=0) - own + 1.0
         return np.asarray(others / others.sum(axis=2, keepdims=True))
 
-    def log_shares(self, patient: Ints, word: Ints, times: Ints) -> NDArray[np.float64]:
+    def log_shares(self, patient: Ints, word: Ints, times: Ints) -> Doubles:
         """log P(class of `times` | word) by the other patients, (n_pulls, n); 0 where counts are not used."""
         kind = class_of(times)
-        usual = self._usual[patient, self.band[word], kind]
+        usual = self._usual[patient, self.octave[word], kind]
         own, _ = self.uses.times_of(patient, word)
         seen = self._words[word, kind] - np.where(class_of(np.maximum(own, 1)) == kind, own, 0)
         others = self._totals[word] - own
@@ -125,15 +123,15 @@ def class_of(times: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class _Game:
-    """The words of a stratum as the memo shows them: an output for each patient and word.
+    """The words of a band as the memo shows them: an output for each patient and word.
 
     Attributes:
-        uses: the patients' words of the stratum. drawn: (n_pairs,) the output of each.
-        top: the most frequent of the stratum's words that the channel does not know, as a word of `uses`.
+        uses: the patients' words of the band. drawn: (n_pairs,) the output of each.
+        top: the most frequent of the band's words that the channel does not know, as a word of `uses`.
     """
 
     inputs: Inputs
-    part: Stratum
+    band: Band
     uses: Uses
     drawn: Ints
     top: int
@@ -151,7 +149,7 @@ class _Game:
 
     def guesses(self, habits: Habits) -> Ints:
         """(n_pulls, n_shown) the word that is named at each shown output."""
-        joint = self.inputs.joint(self.part)
+        joint = self.inputs.joint(self.band)
         patient, output, times = self.shown
         lengths = np.diff(joint.indptr)[output].astype(np.int64)
         ends = np.cumsum(lengths)
@@ -186,18 +184,18 @@ class _Game:
         return table[table[:, 1] > 0]
 
     def shuffled(self, named: Ints) -> float:
-        """The share that the same guesses hit when they are dealt out anew among the tokens."""
+        """The share that the same guesses hit when they are permuted among the tokens."""
         n = self.uses.n_words
-        said, true = np.bincount(named, self.shown[2], n), np.bincount(self.uses.word, self.uses.times, n)
-        return float((said * true).sum() / said.sum() / true.sum())
+        guessed, true = np.bincount(named, self.shown[2], n), np.bincount(self.uses.word, self.uses.times, n)
+        return float((guessed * true).sum() / guessed.sum() / true.sum())
 
-    def unseeing(self) -> float:
+    def prior_vulnerability(self) -> float:
         """The share that is right when always the most frequent word is named."""
-        usual = self._words(np.asarray(np.argmax(self.part.won)))
+        usual = self._words(np.asarray(np.argmax(self.band.won)))
         return float(self.uses.times[self.uses.word == usual].sum() / self.uses.times.sum())
 
 
-def _first_of_most(score: NDArray[np.float64], lengths: Ints) -> Ints:
+def _first_of_most(score: Doubles, lengths: Ints) -> Ints:
     """The place of the largest score in each run of these lengths; the first of equal ones."""
     starts = np.cumsum(lengths) - lengths
     most = np.flatnonzero(score == np.repeat(np.maximum.reduceat(score, starts), lengths))
@@ -223,38 +221,39 @@ def inversion_counts(
     Args:
         counts: (n_words,) occurrences of the channel's words in the owner's notes.
         corpus: the notes as they enter the channel. unknown: occurrences of the words that the channel does not know.
-    Raises: InputError as `inversion` does.
+
+    Raises: as `inversion`.
     """
     outside = dict(sorted(unknown.items(), key=lambda item: -item[1]))
-    inputs = Inputs(channel, counts, np.fromiter(outside.values(), dtype=np.int64, count=len(outside)))
-    sample = _sampled(corpus, rng, patients)
+    inputs = Inputs(channel, counts, frequencies(outside))
+    sample = sampled_words(corpus, patients, rng)
     uses = _uses(list(sample.values.values()), [*channel.words, *outside])
     often = np.concatenate([counts, inputs.unknown])
     speaks = np.append(inputs.speaks[:-1], np.full(len(outside), inputs.speaks[-1]))
     habits = Habits(uses, np.log2(np.maximum(often, 1)).astype(np.int64))
-    strata = {"all": (inputs.all, speaks), f"below {rare}": (inputs.below(rare), speaks & (often < rare))}
+    bands = {"all": (inputs.all, speaks), f"below {rare}": (inputs.below(rare), speaks & (often < rare))}
     found = []
-    for name, (part, kept) in strata.items():
+    for name, (band, kept) in bands.items():
         detail: dict[str, Any] = {"stratum": name, "memo": "patient", "sampled": sample.left_out}
         top = len(counts) + int(np.argmax(kept[len(counts) :])) if outside else len(counts)
-        found.append(_finding(inputs, part, uses.of(kept), top, habits, rng, detail))
+        found.append(_finding(inputs, band, uses.of(kept), top, habits, rng, detail))
     return found
 
 
 def _finding(
-    inputs: Inputs, part: Stratum, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]
+    inputs: Inputs, band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]
 ) -> Finding:
     if not uses.times.size:
         why: Detail = {**detail, "why": "no such word in the notes"}
         return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail=why, unit="tokens")
     rows = np.minimum(uses.word, len(inputs.channel.words))
-    game = _Game(inputs, part, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0], top)
+    game = _Game(inputs, band, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0], top)
     every = game.guesses(habits)
     named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))
     low, high = share_by_patient(by_patient)
     one_draw = ratio(game.by_patient(game.hits(every[-1])))
-    told: Detail = {**detail, "one_draw": one_draw, "patients": len(by_patient)}
+    full: Detail = {**detail, "one_draw": one_draw, "patients": len(by_patient)}
     return Finding(
         MEASURE,
         ratio(by_patient),
@@ -262,10 +261,10 @@ def _finding(
         "lower",
         low,
         high,
-        game.unseeing(),
+        game.prior_vulnerability(),
         game.shuffled(named),
         SOURCE,
-        told,
+        full,
         unit="tokens",
         count=int(by_patient[:, 0].sum()),
         method=share_method(by_patient, "patients"),
@@ -275,19 +274,10 @@ def _finding(
     )
 
 
-def _sampled(corpus: Corpus, rng: Generator, patients: int) -> KeySample[Counter[str]]:
-    sample: KeySample[Counter[str]] = KeySample(patients, rng)
-    for patient, text in patient_texts(corpus):
-        heard = sample.offer(patient, Counter)
-        if heard is not None:
-            heard.update(words(text))
-    return sample
-
-
-def _uses(heard: Sequence[Counter[str]], vocabulary: Sequence[str]) -> Uses:
+def _uses(counters: Sequence[Counter[str]], vocabulary: Sequence[str]) -> Uses:
     """The pairs of patient and word; words that stand in no list of the owner's are left out."""
     ids = {word: row for row, word in enumerate(vocabulary)}
-    rows = [sorted((ids[word], n) for word, n in one.items() if word in ids) for one in heard]
+    rows = [sorted((ids[word], n) for word, n in counter.items() if word in ids) for counter in counters]
     pairs = np.array([pair for row in rows for pair in row], dtype=np.int64).reshape(-1, 2)
     patient = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     return Uses(patient, pairs[:, 0], pairs[:, 1], len(vocabulary))

@@ -1,12 +1,13 @@
 """Random groups of diagnoses in place of a patient's own: how often they lie as far off as the own ones do.
 
-Draws are streamed, none is kept. Every patient has his own stream of random numbers, so the counts depend on no thread
-and no order.
+Draws are streamed, none is kept. Every patient has a stream of random numbers of their own, so the counts depend on no
+thread and no order. `distances` are those of names (rows) to diagnoses (columns), `has` says who has which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,8 @@ from numba import njit
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.scale.local import threads as in_threads
+from clinveil.core.types import Doubles, Ints, Mask
 
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 ENOUGH = 200
 _BLOCK = 16  # patients a task
 _FEW_REPEATS = 0.3
@@ -26,30 +24,26 @@ _TIE = 1e-10  # relative: sums of the same distances in another order are equal
 _GOLDEN, _MIX1, _MIX2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def uniform_counts(far: Doubles, has: Mask, draws: int, rng: Generator, *, threads: int = 2) -> Ints:
-    """How many of `draws` groups of a patient's own size, all diagnoses alike likely, deviate as much as his own.
+def uniform_counts(distances: Doubles, has: Mask, draws: int, rng: Generator, *, threads: int = 2) -> Ints:
+    """(n_patients,) how many of `draws` groups of a patient's own size deviate as much as their own diagnoses do.
 
-    Two-sided: a group deviates by |in - out|, which is nought on average over all groups of one size.
+    All groups of one size are equally likely. Two-sided: a group deviates by |in - out|, which is 0 on average.
 
-    Args:
-        far: (n_patients, n_codes) distances.
-        has: (n_patients, n_codes) bool.
-    Returns: (n_patients,) counts.
     Source: JMIR 2020;22(7):e18055, Experiment 2b.
     """
-    seeds = rng.integers(2**64, size=len(far), dtype=np.uint64)
-    out = np.zeros(len(far), dtype=np.int64)
+    seeds = rng.integers(2**64, size=len(distances), dtype=np.uint64)
+    out = np.zeros(len(distances), dtype=np.int64)
 
     def block(rows: slice) -> None:
-        _uniform(far[rows], has[rows], draws, seeds[rows], out[rows])
+        _uniform(distances[rows], has[rows], draws, seeds[rows], out[rows])
 
-    _run(block, len(far), threads)
+    _run(block, len(distances), threads)
     return out
 
 
 @dataclass(frozen=True)
 class Matching:
-    """How diagnoses are drawn that are like a patient's own: as many of each class, each in proportion to its odds.
+    """How diagnoses similar to a patient's own are drawn: as many of each class, each in proportion to its odds.
 
     Attributes:
         members: (n_codes,) codes by class, the likeliest first within each.
@@ -76,13 +70,20 @@ class Matching:
 
 
 def matched_p(
-    far: Doubles, has: Mask, matching: Matching, draws: int, rng: Generator, *, threads: int = 2, enough: int = ENOUGH
+    distances: Doubles,
+    has: Mask,
+    matching: Matching,
+    draws: int,
+    rng: Generator,
+    *,
+    threads: int = 2,
+    enough: int = ENOUGH,
 ) -> Doubles:
-    """P that a group like a patient's own deviates as much as his own from what such groups do on average.
+    """P that a group similar to a patient's own deviates as much as theirs from what such groups do on average.
 
     A group has as many diagnoses of each class as the patient's, and within a class a set comes up in proportion to the
     product of its odds (conditional Bernoulli sampling): exactly, by rejection of repeats where these are rare and else
-    item by item. A patient's drawing ends where `enough` groups deviated as much, for his P is not small then.
+    item by item. A patient's drawing ends where `enough` groups deviated as much, for that P is not small.
 
     Returns: (n_patients,) P: enough / (draws so far) where it ended early, else (count + 1) / (draws + 1).
     Sources: Chen & Liu 1997, Statistica Sinica 7:875 (item by item); Besag & Clifford 1991, Biometrika 78:301 (end).
@@ -95,14 +96,14 @@ def matched_p(
     # At least this share of draws with replacement has no repeat: 1 - (pairs) * sum of squared shares.
     squares = np.array([np.sum(share**2) for share in shares])
     quick = 1 - taken * (taken - 1) / 2 * squares >= _FEW_REPEATS
-    seeds = rng.integers(2**64, size=len(far), dtype=np.uint64)
-    out = np.empty(len(far))
+    seeds = rng.integers(2**64, size=len(distances), dtype=np.uint64)
+    out = np.empty(len(distances))
 
     def block(rows: slice) -> None:
         plan = (matching.members, matching.starts, chances, ends)
-        _matched(far[rows], has[rows], taken[rows], quick[rows], *plan, draws, enough, seeds[rows], out[rows])
+        _matched(distances[rows], has[rows], taken[rows], quick[rows], *plan, draws, enough, seeds[rows], out[rows])
 
-    _run(block, len(far), threads)
+    _run(block, len(distances), threads)
     return out
 
 
@@ -122,16 +123,12 @@ def inclusion_steps(odds: Doubles, most: int) -> Doubles:
             here[1:] = np.logaddexp(later[1:], taking)
             steps[i, 1:] = np.exp(taking - here[1:])
             later = here
-    return np.nan_to_num(steps, nan=1.0)  # where so many cannot be had, which is never reached
+    return np.nan_to_num(steps, nan=1.0)  # where there are too few items, which is never reached
 
 
 def _run(block: Callable[[slice], None], n: int, threads: int) -> None:
-    for _ in in_threads(threads)(block, _slices(n)):
-        pass
-
-
-def _slices(n: int) -> Iterator[slice]:
-    return (slice(at, min(at + _BLOCK, n)) for at in range(0, n, _BLOCK))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(block, (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))))
 
 
 @njit(nogil=True, inline="always")
@@ -143,17 +140,17 @@ def _mixed(state: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True)
-def _uniform(far: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64], out: Ints) -> None:
-    n_codes = far.shape[1]
+def _uniform(distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64], out: Ints) -> None:
+    n_codes = distances.shape[1]
     order = np.arange(n_codes)
-    for p in range(len(far)):
-        row, own, total, size = far[p], 0.0, 0.0, 0
+    for p in range(len(distances)):
+        row, own, total, size = distances[p], 0.0, 0.0, 0
         for code in range(n_codes):
             total += row[code]
             if has[p, code]:
                 own += row[code]
                 size += 1
-        # in - out is a rising function of the in-group's sum, and nought at its mean over all groups of this size.
+        # in - out is a rising function of the in-group's sum, and 0 at its mean over all groups of this size.
         centre = total * size / n_codes
         bar = abs(own - centre) - _TIE * (abs(own) + abs(centre))
         few = min(size, n_codes - size)  # drawing the out-group instead deviates as much
@@ -221,7 +218,7 @@ def _drawn_in_turn(first: int, chances: Doubles, state: np.uint64, drawn: Ints) 
 
 @njit(nogil=True)
 def _matched(
-    far: Doubles,
+    distances: Doubles,
     has: Mask,
     taken: Ints,
     quick: Mask,
@@ -234,9 +231,9 @@ def _matched(
     seeds: NDArray[np.uint64],
     out: Doubles,
 ) -> None:
-    items = np.empty(far.shape[1], np.int64)
-    for p in range(len(far)):
-        row = far[p]
+    items = np.empty(distances.shape[1], np.int64)
+    for p in range(len(distances)):
+        row = distances[p]
         own = np.sum(row[has[p]])
         centre = _centre(row, taken[p], members, starts, chances)
         bar = abs(own - centre) - _TIE * (abs(own) + abs(centre))

@@ -1,8 +1,10 @@
-"""Nulls that keep what is no link: names permuted over patients who are alike in it.
+"""Permutations within strata: nulls that keep what is no link between a name and a diagnosis.
 
 A name that occurs often has another kind of vector than a rare one, and who is ill more often is written about more
-often. Names are therefore permuted only among patients of like name frequency and as many diagnoses; permuting them
+often. Names are therefore permuted only among patients of similar name frequency and as many diagnoses; permuting them
 freely rejects far too often where frequency tracks the burden of disease.
+
+`distances` are those of names (rows) to diagnoses (columns); `has` says which patient (row) has which diagnosis.
 """
 
 from __future__ import annotations
@@ -12,28 +14,46 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.vectors.groups import crossed
+from clinveil.core.types import Doubles, Ints, Mask
 
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 SMALLEST = 20  # patients of a stratum
 _BLOCK = 256
 
 
+def differences(distances: Doubles, has: Mask) -> Doubles:
+    """In-group mean less out-group mean of each patient, shape (n_patients,).
+
+    Args:
+        distances: (n_patients, n_codes). has: the same shape; every patient has some of the diagnoses and not all.
+    """
+    sizes = has.sum(axis=1)
+    inside = np.einsum("ij,ij->i", distances, has)
+    return np.asarray(inside / sizes - (distances.sum(axis=1) - inside) / (has.shape[1] - sizes))
+
+
+def pairwise_differences(distances: Doubles, has: Mask) -> Doubles:
+    """`differences` of every patient's diagnoses (rows) under every name (columns), (n_patients, n_names).
+
+    Args:
+        distances: (n_names, n_codes). has: (n_patients, n_codes).
+    """
+    sizes = has.sum(axis=1)[:, None]
+    inside = has.astype(np.float64) @ distances.T
+    return np.asarray(inside / sizes - (distances.sum(axis=1)[None, :] - inside) / (has.shape[1] - sizes))
+
+
 def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> list[Ints]:
-    """Patients alike in number of diagnoses and name frequency; every patient in one stratum.
+    """Patients alike in number of diagnoses and name frequency: arrays of rows, every patient in one.
 
     Neighbouring numbers of diagnoses are joined until there are `smallest` patients, and each such group is cut by
-    frequency into parts of at least so many. Without frequencies the groups are not cut.
+    frequency into parts of at least as many. Without frequencies the groups are not cut.
 
-    Args: sizes: (n,) diagnoses of each patient; frequency: (n,) or None.
-    Returns: arrays of rows.
+    Args:
+        sizes: (n,) diagnoses of each patient. frequency: (n,) or None.
     """
     parts: list[Ints] = []
-    for group in _of_like_size(sizes, smallest):
+    for group in _of_similar_size(sizes, smallest):
         if frequency is None:
             parts.append(group)
             continue
@@ -42,7 +62,7 @@ def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> 
     return parts
 
 
-def _of_like_size(sizes: Ints, smallest: int) -> list[Ints]:
+def _of_similar_size(sizes: Ints, smallest: int) -> list[Ints]:
     groups: list[Ints] = []
     waiting = np.empty(0, dtype=np.int64)
     for size in np.unique(sizes):
@@ -67,11 +87,11 @@ def permuted(parts: Sequence[Ints], rng: Generator) -> Ints:
 
 @dataclass(frozen=True)
 class NamePermutations:
-    """in - out under permutations of names within strata.
+    """`differences` under permutations of names within strata.
 
     Attributes:
-        expected: (n_patients,) each patient's exact mean over all permutations; expected_absolute: that of |in - out|.
-        means: (draws,) mean over patients of in - out; absolute: (draws,) of |in - out|.
+        expected: (n_patients,) each patient's exact mean over all permutations; expected_absolute: of its absolute.
+        means: (draws,) mean over patients; absolute: (draws,) mean of the absolute values.
     """
 
     expected: Doubles
@@ -80,41 +100,35 @@ class NamePermutations:
     absolute: Doubles
 
 
-def permute_names(far: Doubles, has: Mask, parts: Sequence[Ints], draws: int, rng: Generator) -> NamePermutations:
-    """in - out with names permuted within strata, `draws` times.
-
-    Args: far, has: (n_patients, n_codes); parts: strata of the patients.
-    """
-    n = len(far)
+def permute_names(distances: Doubles, has: Mask, parts: Sequence[Ints], draws: int, rng: Generator) -> NamePermutations:
+    """`differences` with names permuted within strata, `draws` times."""
+    n = len(distances)
     expected, expected_absolute = np.empty(n), np.empty(n)
     means, absolute = np.zeros(draws), np.zeros(draws)
     for rows in parts:
-        table = crossed(far[rows], has[rows])
+        table = pairwise_differences(distances[rows], has[rows])
         expected[rows], expected_absolute[rows] = table.mean(axis=1), np.abs(table).mean(axis=1)
-        for at in range(0, draws, _BLOCK):
-            block = slice(at, min(at + _BLOCK, draws))
-            orders = np.tile(np.arange(len(rows)), (block.stop - at, 1))
+        for start in range(0, draws, _BLOCK):
+            block = slice(start, min(start + _BLOCK, draws))
+            orders = np.tile(np.arange(len(rows)), (block.stop - start, 1))
             drawn = table[np.arange(len(rows)), rng.permuted(orders, axis=1)]
             means[block] += drawn.sum(axis=1)
             absolute[block] += np.abs(drawn).sum(axis=1)
     return NamePermutations(expected, expected_absolute, means / n, absolute / n)
 
 
-def name_ranks(far: Doubles, has: Mask, frequency: Doubles | None, smallest: int = SMALLEST) -> Doubles:
-    """For each patient the share of all names that lie as oddly to his diagnoses as his own does: a P-value.
+def name_ranks(distances: Doubles, has: Mask, frequency: Doubles | None, smallest: int = SMALLEST) -> Doubles:
+    """(n_patients,) P-values: the share of all names that lie as oddly to a patient's diagnoses as their own does.
 
-    A name's oddness is how far its in - out lies from the mean of names of like frequency, in their standard
+    A name's oddness is how far its difference lies from the mean of names of similar frequency, in their standard
     deviations. The smallest P is 1 / n_patients.
-
-    Args: far, has: (n_patients, n_codes).
-    Returns: (n_patients,).
     """
-    n = len(far)
+    n = len(distances)
     parts = strata(np.zeros(n, dtype=np.int64), frequency, smallest)
     p = np.empty(n)
-    for at in range(0, n, _BLOCK):
-        rows = slice(at, min(at + _BLOCK, n))
-        odd = np.abs(_standardised(crossed(far, has[rows]), parts))
+    for start in range(0, n, _BLOCK):
+        rows = slice(start, min(start + _BLOCK, n))
+        odd = np.abs(_standardised(pairwise_differences(distances, has[rows]), parts))
         own = odd[np.arange(len(odd)), np.arange(rows.start, rows.stop)]
         p[rows] = (odd >= own[:, None] * (1 - 1e-9)).mean(axis=1)
     return p

@@ -1,4 +1,4 @@
-"""Names and diagnoses as vectors, who has which diagnosis, and how far each name lies from each diagnosis.
+"""Names and diagnoses as vectors, who has which diagnosis, how far they lie apart, and which diagnoses are targets.
 
 A name is the mean of its words' vectors, a diagnosis the mean of its description's. Words without a vector are left out
 of the mean, and so are single letters of names (initials, which are letters of every text); a name or a diagnosis of
@@ -11,23 +11,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.attacks.vectors.distances import METRICS
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+PAPER_TARGETS = (
+    "constipation",
+    "diarrhea",
+    "vaginitis",
+    "sexual dysfunction",
+    "urinary infection",
+    "herpes genitalis",
+    "dementia",
+    "anorexia",
+    "alcoholism",
+    "threatened abortion",
+    "AIDS",
+)
 
 
 @dataclass(frozen=True)
@@ -74,16 +85,12 @@ class Groups:
 
     def only(self, rows: Mask) -> Groups:
         """The same for some of the patients; diagnoses stay all."""
-        frequency = None if self.frequency is None else self.frequency[rows]
-        return Groups(
-            self.patients[rows],
-            self.names[rows],
-            self.codes,
-            self.diagnoses,
-            self.has[rows],
-            self.lengths,
-            frequency,
-            self.left_out,
+        return replace(
+            self,
+            patients=self.patients[rows],
+            names=self.names[rows],
+            has=self.has[rows],
+            frequency=None if self.frequency is None else self.frequency[rows],
         )
 
 
@@ -218,7 +225,7 @@ def _membership(
     return has
 
 
-def distances(names: Doubles, diagnoses: Doubles, metric: str) -> Doubles:
+def distance_matrix(names: Doubles, diagnoses: Doubles, metric: str) -> Doubles:
     """How far each name lies from each diagnosis, shape (n_names, n_diagnoses) float64.
 
     A zero vector has cosine distance 1 to all. Raises UsageError for an unknown metric.
@@ -237,23 +244,54 @@ def _unit(points: Doubles) -> Doubles:
     return np.asarray(np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0))
 
 
-def differences(far: Doubles, has: Mask) -> Doubles:
-    """In-group mean less out-group mean of each patient, shape (n_patients,).
+@dataclass(frozen=True)
+class Targets:
+    """Columns of the target diagnoses, and how many targets there are not.
+
+    Attributes:
+        columns: places in the codes that have a vector, ascending.
+        wanted: how many targets were named. unknown: how many no code stands for. without_vector: how many codes that
+            stand for one have no vector.
+    """
+
+    columns: tuple[int, ...]
+    wanted: int
+    unknown: int
+    without_vector: int
+
+    @property
+    def detail(self) -> dict[str, int]:
+        """For a finding."""
+        return {
+            "targets_wanted": self.wanted,
+            "targets_unknown": self.unknown,
+            "targets_without_vector": self.without_vector,
+        }
+
+
+def target_columns(wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]) -> Targets:
+    """The codes that are targets: whose code, or the words of whose description, are a target's.
 
     Args:
-        far: (n_patients, n_codes) distances.
-        has: (n_patients, n_codes); every patient has some of the diagnoses and not all.
+        wanted: descriptions or codes. known: codes that have a vector. codes: code -> description.
     """
-    sizes = has.sum(axis=1)
-    inside = np.einsum("ij,ij->i", far, has)
-    return np.asarray(inside / sizes - (far.sum(axis=1) - inside) / (has.shape[1] - sizes))
+    forms = {tuple(words(target)) for target in wanted if words(target)}
+    exact = {target.strip() for target in wanted}
+    meant = [code for code, said in codes.items() if code in exact or tuple(words(said)) in forms]
+    said = {tuple(words(codes[code])) for code in meant}
+    unknown = sum(t.strip() not in meant and tuple(words(t)) not in said for t in dict.fromkeys(wanted))
+    place = {code: column for column, code in enumerate(known)}
+    columns = sorted(place[code] for code in meant if code in place)
+    return Targets(tuple(columns), len(set(wanted)), unknown, len(meant) - len(columns))
 
 
-def crossed(far: Doubles, has: Mask) -> Doubles:
-    """The same for every name with every patient's diagnoses: row the patient, column the name; (n_patients, n_names).
-
-    Args: far: (n_names, n_codes); has: (n_patients, n_codes), as for `differences`.
-    """
-    sizes = has.sum(axis=1)[:, None]
-    inside = has.astype(np.float64) @ far.T
-    return np.asarray(inside / sizes - (far.sum(axis=1)[None, :] - inside) / (has.shape[1] - sizes))
+def read_targets(path: Path) -> list[str]:
+    """Target diagnoses or codes, one a line, of a text file. Raises InputError if it is empty or not UTF-8."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError("it cannot be read as UTF-8 text", where=path.name, remedy="one diagnosis a line") from None
+    wanted = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if not wanted:
+        raise InputError("it holds no diagnoses", where=path.name, remedy="one diagnosis a line")
+    return wanted
