@@ -27,11 +27,13 @@ from clinveil import Key, open_corpus
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.core.settings import ChannelSettings, NotesSettings, VectorSettings
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.stats import share_by_patient
 from clinveil.vectors.count import count_words
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
 Ids = NDArray[np.int64]

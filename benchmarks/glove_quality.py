@@ -18,10 +18,10 @@ import numpy as np
 from glove import read
 from scipy.stats import spearmanr
 
-from clinveil.core.settings import GloveSettings, VectorSettings
 from clinveil.core.tokens import words
 from clinveil.vectors.count import count_words
 from clinveil.vectors.glove import train_glove
+from clinveil.vectors.settings import GloveSettings, VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 

@@ -67,8 +67,9 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
 
 def trained(data: Path, folder: Path) -> tuple[list[str], np.ndarray]:
     """CBOW vectors of MTSamples."""
-    from clinveil.core.settings import NotesSettings, VectorSettings
+    from clinveil.core.settings import NotesSettings
     from clinveil.corpus.open import open_corpus
+    from clinveil.vectors.settings import VectorSettings
     from clinveil.vectors.train import train
 
     roles = NotesSettings(id="doc_id", text="transcription")

@@ -6,12 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clinveil.api.frames import to_frame
+    from clinveil.api.transformers import Deidentifier, Obfuscator
+    from clinveil.api.verbs import deidentify, embed, obfuscate
     from clinveil.channel.channel import Channel
-    from clinveil.core.finding import Finding
+    from clinveil.core.finding import Finding, read_findings
     from clinveil.core.keys import Key
     from clinveil.core.spans import Span
     from clinveil.corpus.corpus import Columns, Corpus
+    from clinveil.corpus.demo import demo_corpus
     from clinveil.corpus.open import open_corpus
+    from clinveil.vectors.files import load_vectors, save_vectors
     from clinveil.vectors.table import Neighbours, Vectors
 
 # The shop window: each public name and the file it lives in; nothing heavy is imported before it is asked for.
@@ -19,17 +24,51 @@ _WINDOW = {
     "Channel": "clinveil.channel.channel",
     "Columns": "clinveil.corpus.corpus",
     "Corpus": "clinveil.corpus.corpus",
+    "Deidentifier": "clinveil.api.transformers",
     "Finding": "clinveil.core.finding",
     "Key": "clinveil.core.keys",
     "Neighbours": "clinveil.vectors.table",
+    "Obfuscator": "clinveil.api.transformers",
     "Span": "clinveil.core.spans",
     "Vectors": "clinveil.vectors.table",
+    "deidentify": "clinveil.api.verbs",
+    "demo_corpus": "clinveil.corpus.demo",
+    "embed": "clinveil.api.verbs",
+    "load_vectors": "clinveil.vectors.files",
+    "obfuscate": "clinveil.api.verbs",
     "open_corpus": "clinveil.corpus.open",
+    "read_findings": "clinveil.core.finding",
+    "save_vectors": "clinveil.vectors.files",
+    "to_frame": "clinveil.api.frames",
 }
-__all__ = ["Channel", "Columns", "Corpus", "Finding", "Key", "Neighbours", "Span", "Vectors", "open_corpus"]
+__all__ = [
+    "Channel",
+    "Columns",
+    "Corpus",
+    "Deidentifier",
+    "Finding",
+    "Key",
+    "Neighbours",
+    "Obfuscator",
+    "Span",
+    "Vectors",
+    "deidentify",
+    "demo_corpus",
+    "embed",
+    "load_vectors",
+    "obfuscate",
+    "open_corpus",
+    "read_findings",
+    "save_vectors",
+    "to_frame",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _WINDOW:
         return getattr(import_module(_WINDOW[name]), name)
     raise AttributeError(f"module 'clinveil' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

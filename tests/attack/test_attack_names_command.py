@@ -7,17 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.attacks.vectors.name_ranking import rank_names
-from clinveil.attacks.vectors.name_tokens import NameTokens
-from clinveil.attacks.vectors.names import attack_names
+from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
+from clinveil.attacks.vectors._name_scores import attack_names
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.keys import Key
-from clinveil.core.settings import VectorSettings
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.phi.redrawn_names import redrawn_names
 from clinveil.vectors.files import save_vectors
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 

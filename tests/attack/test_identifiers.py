@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
@@ -39,7 +39,7 @@ PEOPLE = {
 
 def audit(notes, people=PEOPLE, crosswalk=None, **named):
     corpus = memory_corpus([(str(i), patient, text) for i, (patient, text) in enumerate(notes)])
-    found = identifiers(corpus.batches(), people, np.random.default_rng(1), crosswalk=crosswalk, **named)
+    found = identifiers(corpus, people, np.random.default_rng(1), crosswalk=crosswalk, **named)
     return {f.measure.removeprefix("attack."): f for f in found}
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.files import channel_digest
+from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
-from clinveil.core.settings import ChannelSettings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors

@@ -11,11 +11,13 @@ from test_obfuscate_command import SECRETS, notes_table, run
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.files import load_channel
 from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.settings import ChannelSettings
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import ChannelSettings, ReleaseSettings, load_settings
+from clinveil.core.settings import load_settings
 from clinveil.core.tokens import words
+from clinveil.release.settings import ReleaseSettings
 
 
 @pytest.fixture(scope="module")

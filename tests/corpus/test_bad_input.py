@@ -21,10 +21,16 @@ SECRET = "zyzzyvasecret"
 HEADER = "note_id,patient_id,text\n"
 
 
-def refusal(path: Path, settings: NotesSettings | None = None, *, kind: type[ClinveilError] = InputError) -> str:
+def refusal(
+    path: Path,
+    settings: NotesSettings | None = None,
+    *,
+    kind: type[ClinveilError] = InputError,
+    keep: tuple[str, ...] = (),
+) -> str:
     """The message of the error that a whole pass raises: one line, no note text, nothing chained that prints text."""
     with pytest.raises(kind) as caught:
-        for _ in open_corpus(path, settings or NotesSettings()).batches():
+        for _ in open_corpus(path, settings or NotesSettings(), keep=keep).batches():
             pass
     message = str(caught.value)
     assert SECRET not in message
@@ -254,7 +260,7 @@ def test_brackets_in_a_text_are_no_nesting(write: Write) -> None:
 
 def test_what_is_nested_as_deep_as_may_be_is_kept_and_written(write: Write, tmp_path: Path) -> None:
     path = write("a.jsonl", f'{{"note_id": "1", "text": "x", "k": {deep(99)}, "\\ud83d\\ude00": "\\ud800"}}\n')
-    corpus = open_corpus(path, NotesSettings(keep=("k", "😀")))
+    corpus = open_corpus(path, keep=("k", "😀"))
     write_corpus(corpus.batches(), tmp_path / "b.jsonl", corpus.columns, ".jsonl")
     assert json.loads((tmp_path / "b.jsonl").read_text()) == json.loads(path.read_text())
 
@@ -266,8 +272,8 @@ def test_keys_that_not_every_record_has_are_counted_not_listed(write: Write) -> 
     columns = open_corpus(path).columns
     assert (columns.dropped, columns.other_dropped) == (("ward",), 3)
     assert SECRET not in repr(columns)
-    assert "columns: note_id, text, ward and 3 columns of other names" in refusal(path, NotesSettings(keep=("x",)))
-    kept = open_corpus(path, NotesSettings(keep=(f"{SECRET} 1",)))
+    assert "columns: note_id, text, ward and 3 columns of other names" in refusal(path, keep=("x",))
+    kept = open_corpus(path, keep=(f"{SECRET} 1",))
     assert (kept.columns.dropped, kept.columns.other_dropped) == (("ward",), 2)
     assert next(kept.batches()).column(3).to_pylist() == [None, "coughs", None]
 
@@ -454,7 +460,7 @@ def test_row_ends(write: Write, end: str) -> None:
 
 def test_values_that_look_like_numbers_stay_as_they_stand(write: Write) -> None:
     path = write("a.csv", 'note_id,patient_id,text,code,empty\n007,1.0,1e5,007,\n08,0x1,true,1.0,""\n')
-    batch = next(open_corpus(path, NotesSettings(keep=("code", "empty"))).batches())
+    batch = next(open_corpus(path, keep=("code", "empty")).batches())
     assert batch.to_pydict() == {
         "note_id": ["007", "08"],
         "patient_id": ["1.0", "0x1"],
@@ -466,7 +472,7 @@ def test_values_that_look_like_numbers_stay_as_they_stand(write: Write) -> None:
 
 def test_json_ids_may_be_numbers_and_missing_keys_are_null(write: Write) -> None:
     path = write("a.jsonl", '{"note_id": 7, "text": "x", "k": 1}\n{"note_id": "08", "text": null}\n{"note_id": 9}\n')
-    batch = next(open_corpus(path, NotesSettings(keep=("k",))).batches())
+    batch = next(open_corpus(path, keep=("k",)).batches())
     assert batch.column(0).to_pylist() == ["7", "08", "9"]
     assert batch.column(2).to_pylist() == ["x", None, None]
     assert batch.column(3).to_pylist() == [1, None, None]

@@ -25,7 +25,8 @@ NOTE_NLP = ["note_nlp_id", "note_id", "section_concept_id", "snippet", "offset",
 
 
 def columns(names: list[str], **options: object) -> Columns:
-    return resolve(names, NotesSettings.model_validate(options), "f.csv").columns
+    kept = {name: options.pop(name) for name in ("label", "keep") if name in options}
+    return resolve(names, NotesSettings.model_validate(options), "f.csv", **kept).columns
 
 
 def refused(names: list[str], **options: object) -> str:
@@ -182,7 +183,7 @@ def test_no_name_but_a_usual_one_is_shown(names: list[str]) -> None:
 
 def test_names_that_may_be_data_are_counted_not_listed() -> None:
     names = ["id", "text", "ward", "Quorbina", "verdict"]
-    found = resolve(names, NotesSettings(keep=("verdict",)), "f.jsonl", unsteady={"Quorbina", "verdict"}).columns
+    found = resolve(names, NotesSettings(), "f.jsonl", keep=("verdict",), unsteady={"Quorbina", "verdict"}).columns
     assert (found.keep, found.dropped, found.other_dropped) == (("verdict",), ("ward",), 1)
     assert columns(names).other_dropped == 0
 
@@ -235,7 +236,7 @@ def test_mimic3_rows_entered_in_error_are_skipped_and_counted(tmp_path: Path) ->
     rows = [("1", "", "a"), ("2", "1", "wrong"), ("3", "0", "b"), ("4", " 1", "wrong"), ("5", "1", "wrong")]
     body = "".join(f'{i},9,,,,,Nursing,x,,{flag},"{text}"\n' for i, flag, text in rows)
     path.write_text(",".join(f'"{n}"' for n in MIMIC3) + "\n" + body)
-    corpus = open_corpus(path, NotesSettings(keep=("CATEGORY", "ISERROR")))
+    corpus = open_corpus(path, keep=("CATEGORY", "ISERROR"))
     for _ in range(2):  # the count is of one pass, not of all
         batch = next(corpus.batches())
         assert batch.column(2).to_pylist() == ["a", "b"]

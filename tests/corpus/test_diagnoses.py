@@ -13,7 +13,6 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
 from clinveil.corpus.diagnoses import Diagnoses, LabelledNotes
 from clinveil.corpus.icd9 import LEAVES, first_level, leaves
 from clinveil.corpus.open import open_corpus
@@ -139,7 +138,7 @@ def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
 
 def test_what_is_written_is_read_as_several_labels(mimic):
     prepared()
-    corpus = open_corpus(mimic / "out.parquet", NotesSettings(label=("icd9",)))
+    corpus = open_corpus(mimic / "out.parquet", label=("icd9",))
     read = read_labelled(corpus.batches(), "icd9", np.random.default_rng(0), min_class=2, separator=";")
     assert read.multi
     assert read.classes == ("280-289", "390-459")
@@ -177,7 +176,7 @@ def test_passes_over_the_table_do_not_add_up(mimic):
 
 
 def test_labelled_notes_can_be_read_twice(mimic):
-    corpus = open_corpus(mimic / "NOTEEVENTS.csv", NotesSettings(keep=("HADM_ID",)))
+    corpus = open_corpus(mimic / "NOTEEVENTS.csv", keep=("HADM_ID",))
     table = first_level()
     labels = Diagnoses(mimic / "DIAGNOSES_ICD.csv.gz").by_admission(table)
     notes = LabelledNotes(corpus, "HADM_ID", labels, table)

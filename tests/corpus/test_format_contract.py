@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ Note = tuple[str, str, str | None, str | None]  # id, patient, text, kept
 SOURCE = Columns(
     text="TEXT body", note_id="doc_id", patient_id="who", keep=("kept",), order=("kept", "TEXT body", "doc_id", "who")
 )
-OPTIONS = NotesSettings(text="TEXT body", id="doc_id", patient="who", keep=("kept",))
+OPTIONS = NotesSettings(text="TEXT body", id="doc_id", patient="who")
 SCHEMA = pa.schema([*ROLE_FIELDS, pa.field("kept", pa.string())])
 
 AWKWARD = [
@@ -59,8 +60,8 @@ class FormatContract:
         return SOURCE if self.carries_columns else Columns(text="text", note_id="note_id", order=("note_id", "text"))
 
     @property
-    def options(self) -> NotesSettings:
-        return OPTIONS if self.carries_columns else NotesSettings()
+    def options(self) -> dict[str, Any]:
+        return {"settings": OPTIONS, "keep": ("kept",)} if self.carries_columns else {}
 
     def expected(self, notes: Sequence[Note]) -> list[tuple[str | None, ...]]:
         return list(notes) if self.carries_columns else [(n[0], n[0], n[2]) for n in notes]
@@ -75,7 +76,7 @@ class FormatContract:
     def there_and_back(self, notes: Sequence[Note], folder: Path) -> list[tuple[str | None, ...]]:
         path = folder / f"notes{self.suffix}"
         assert write_corpus(self.batches(notes), path, self.columns, self.suffix) == len(notes)
-        corpus = open_corpus(path, self.options)
+        corpus = open_corpus(path, **self.options)
         first = rows_of(corpus.batches())
         assert rows_of(corpus.batches()) == first, "iterating twice gives the same rows"
         assert corpus.suffix == self.suffix
@@ -109,19 +110,19 @@ class FormatContract:
     def test_many_rows_come_in_batches_of_about_2000(self, tmp_path: Path) -> None:
         notes: list[Note] = [(f"{i:05}", f"{i % 9}", f"note {i}", "k") for i in range(2500)]
         assert self.there_and_back(notes, tmp_path) == self.expected(notes)
-        corpus = open_corpus(tmp_path / f"notes{self.suffix}", self.options)
+        corpus = open_corpus(tmp_path / f"notes{self.suffix}", **self.options)
         assert [b.num_rows for b in corpus.batches()] == [BATCH_ROWS, 500]
 
     def test_batches_have_the_roles_and_then_the_kept(self, tmp_path: Path) -> None:
         path = tmp_path / f"notes{self.suffix}"
         write_corpus(self.batches([("1", "p", "t", "k")]), path, self.columns, self.suffix)
-        [batch] = open_corpus(path, self.options).batches()
+        [batch] = open_corpus(path, **self.options).batches()
         assert batch.schema.equals(SCHEMA if self.carries_columns else pa.schema(ROLE_FIELDS))
 
     def test_source_names_and_order_are_restored(self, tmp_path: Path) -> None:
         path = tmp_path / f"notes{self.suffix}"
         write_corpus(self.batches([("1", "p", "t", "k")]), path, self.columns, self.suffix)
-        found = open_corpus(path, self.options).columns
+        found = open_corpus(path, **self.options).columns
         assert found.order == self.columns.order
         assert found == self.columns
 

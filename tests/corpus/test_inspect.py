@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.cli.main import main
-from clinveil.core.settings import NotesSettings, ReleaseSettings
 from clinveil.core.tokens import tokenize, words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.estimate import estimate
@@ -93,7 +92,7 @@ def test_counts_are_those_of_a_plain_loop(data: list[tuple[int, str | None]]) ->
 def test_the_same_text_under_two_labels(tmp_path: Path) -> None:
     rows = ["1,A b.,x,1", "2,a B,y,1", "3,c,x,1", "4,c,x,", "5,d,x,1", "6,d,,2", "7,9,x,1", "8,9,y,2"]
     (tmp_path / "a.csv").write_text("id,text,kind,grade\n" + "\n".join(rows) + "\n")
-    found = inspect(open_corpus(tmp_path / "a.csv", NotesSettings(label=("kind", "grade"))))
+    found = inspect(open_corpus(tmp_path / "a.csv", label=("kind", "grade")))
     assert found.conflicts == {"kind": 1, "grade": 1}  # "a b" under x and y; "d" under 1 and 2
 
 
@@ -106,16 +105,16 @@ def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
 
 
 def test_an_estimate_grows_with_words_types_and_epochs() -> None:
-    small = estimate(10**6, 20_000, ReleaseSettings())
+    small = estimate(10**6, 20_000)
     assert small.seconds == pytest.approx(sum(small.stages.values()))
-    more = estimate(10**9, 20_000, ReleaseSettings())
+    more = estimate(10**9, 20_000)
     assert more.seconds > 500 * (small.seconds - 20)
     assert more.memory == small.memory, "memory does not grow with the notes"
-    assert estimate(10**6, 2_000_000, ReleaseSettings()).memory > small.memory + 1e9
-    longer = estimate(10**6, 20_000, ReleaseSettings(epochs=50))
+    assert estimate(10**6, 2_000_000).memory > small.memory + 1e9
+    longer = estimate(10**6, 20_000, epochs=50)
     assert longer.stages["train vectors"] == pytest.approx(10 * small.stages["train vectors"])
-    assert estimate(10**6, 20_000, ReleaseSettings(phi=False)).stages["replace PHI"] == 0
-    assert estimate(10**6, 20_000, ReleaseSettings(workers=4)).seconds < small.seconds
+    assert estimate(10**6, 20_000, phi=False).stages["replace PHI"] == 0
+    assert estimate(10**6, 20_000, workers=4).seconds < small.seconds
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -173,7 +172,7 @@ def test_the_command_refuses_in_one_line(notes: Path, capsys: pytest.CaptureFixt
 
 
 def test_real_notes(real_data: Callable[[str], Path]) -> None:
-    corpus = open_corpus(real_data("notes/mtsamples.csv.gz"), NotesSettings(label=("doc_type",)))
+    corpus = open_corpus(real_data("notes/mtsamples.csv.gz"), label=("doc_type",))
     found = inspect(corpus)
     texts = [t for batch in corpus.batches() for t in batch.column(2).to_pylist()]
     assert found.rows == found.patients == len(texts) == 1796

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
 from clinveil.corpus.formats.plain import plain_array, plain_type
 from clinveil.corpus.open import open_corpus
@@ -87,7 +86,7 @@ def has_wrappings(kind: pa.DataType) -> bool:
 @pytest.mark.parametrize("kept", NESTED.values(), ids=NESTED.keys())
 def test_no_unused_category_and_no_metadata_comes_out(kept: pa.Array, suffix: str, tmp_path: Path) -> None:
     source = parquet(tmp_path, kept)
-    corpus = open_corpus(source, NotesSettings(keep=("kept",)))
+    corpus = open_corpus(source, keep=("kept",))
     out = tmp_path / f"b{suffix}"
     with Writer(out, corpus.columns, suffix) as writer:
         for batch in corpus.batches():
@@ -151,7 +150,7 @@ def test_extension_types_leave_as_what_they_store(tmp_path: Path) -> None:
     for kept in (ids, pa.StructArray.from_arrays([ids], names=["u"])):
         found = plain_array(kept)
         assert found.type in (pa.binary(16), pa.struct([pa.field("u", pa.binary(16))]))
-    corpus = open_corpus(parquet(tmp_path, ids), NotesSettings(keep=("kept",)))
+    corpus = open_corpus(parquet(tmp_path, ids), keep=("kept",))
     write_corpus(corpus.batches(), tmp_path / "b.parquet", corpus.columns, ".parquet")
     assert pq.read_schema(tmp_path / "b.parquet").field("kept").type == pa.binary(16)
     assert b"ARROW:extension" not in (tmp_path / "b.parquet").read_bytes()
@@ -182,9 +181,9 @@ def test_nested_text_that_is_not_utf8_names_the_row(tmp_path: Path) -> None:
     broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xe9"))
     path = parquet(tmp_path, pa.StructArray.from_arrays([broken], names=["x"]))
     with pytest.raises(InputError, match=r"^a\.parquet, row 2: its bytes are not UTF-8"):
-        list(open_corpus(path, NotesSettings(keep=("kept",))).batches())
+        list(open_corpus(path, keep=("kept",)).batches())
 
 
 def test_the_fields_of_the_roles_hold_no_metadata(tmp_path: Path) -> None:
-    [batch] = open_corpus(parquet(tmp_path, coded()), NotesSettings(keep=("kept",))).batches()
+    [batch] = open_corpus(parquet(tmp_path, coded()), keep=("kept",)).batches()
     assert batch.schema.equals(pa.schema([*ROLE_FIELDS, pa.field("kept", pa.string())]), check_metadata=True)

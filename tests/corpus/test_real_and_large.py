@@ -25,18 +25,18 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
 
 REAL = {
-    "notes/mtsamples.csv.gz": (NotesSettings(text="transcription", id="doc_id", label=("doc_type",)), 1796),
-    "notes/aci_bench.csv.gz": (NotesSettings(text="note", id="id", keep=("patient_firstname", "cc")), 87),
-    "classification/ohsumed_train.csv.gz": (NotesSettings(text="text", id="doc_id", label=("label",)), 3357),
-    "classification/imdb_train.csv.gz": (NotesSettings(text="text", id="doc_id", label=("label",)), 24999),
+    "notes/mtsamples.csv.gz": (NotesSettings(text="transcription", id="doc_id"), {"label": ("doc_type",)}, 1796),
+    "notes/aci_bench.csv.gz": (NotesSettings(text="note", id="id"), {"keep": ("patient_firstname", "cc")}, 87),
+    "classification/ohsumed_train.csv.gz": (NotesSettings(text="text", id="doc_id"), {"label": ("label",)}, 3357),
+    "classification/imdb_train.csv.gz": (NotesSettings(text="text", id="doc_id"), {"label": ("label",)}, 24999),
 }
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_read_as_python_reads_them(name: str, real_data: Callable[[str], Path], tmp_path: Path) -> None:
     path = real_data(name)
-    options, rows = REAL[name]
-    corpus = open_corpus(path, options)
+    options, kept, rows = REAL[name]
+    corpus = open_corpus(path, options, **kept)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         expected = [(r[options.id], r[options.text]) for r in csv.DictReader(file)]
     found = [
@@ -46,14 +46,14 @@ def test_real_files_read_as_python_reads_them(name: str, real_data: Callable[[st
     assert [(i, t or "") for i, t in found] == expected
     for suffix in (".parquet", ".csv.zst", ".jsonl.gz") if rows < 5000 else (".csv",):
         assert write_corpus(corpus.batches(), tmp_path / f"x{suffix}", corpus.columns, suffix) == rows
-        again = open_corpus(tmp_path / f"x{suffix}", options)
+        again = open_corpus(tmp_path / f"x{suffix}", options, **kept)
         assert all(a.equals(b) for a, b in zip(again.batches(), corpus.batches(), strict=True))
 
 
 def test_a_real_file_with_ids_that_stand_twice(real_data: Callable[[str], Path]) -> None:
     """MTS-Dialog numbers its training and its validation notes from 0."""
     path = real_data("notes/mts_dialog.csv.gz")
-    corpus = open_corpus(path, NotesSettings(text="section_text", id="ID", label=("section_header",)))
+    corpus = open_corpus(path, NotesSettings(text="section_text", id="ID"), label=("section_header",))
     with pytest.raises(InputError, match=r"mts_dialog.csv.gz, row 1202: its id stands at row 1 already"):
         list(corpus.batches())
 

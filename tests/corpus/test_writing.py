@@ -47,7 +47,7 @@ KEPT = [
 @pytest.mark.parametrize("kept", KEPT, ids=lambda a: str(a.type))
 def test_parquet_keeps_types(kept: pa.Array, tmp_path: Path) -> None:
     write_corpus([notes("x", "y", kept=kept)], tmp_path / "a.parquet", with_kept(), ".parquet")
-    corpus = open_corpus(tmp_path / "a.parquet", NotesSettings(keep=("kept",)))
+    corpus = open_corpus(tmp_path / "a.parquet", keep=("kept",))
     assert next(corpus.batches()).column(3).equals(kept)
     write_corpus(corpus.batches(), tmp_path / "b.parquet", corpus.columns, corpus.suffix)
     assert pq.read_table(tmp_path / "b.parquet").equals(pq.read_table(tmp_path / "a.parquet"))
@@ -68,7 +68,7 @@ def test_categories_of_other_rows_and_foreign_metadata_are_left_behind(tmp_path:
     schema = pa.schema([pa.field("note_id", pa.string()), field, pa.field("text", pa.string())], {"who": "zyzzyva"})
     table = pa.table([pa.array(["1", "2"]), kept, pa.array(["x", "y"])], schema=schema)
     pq.write_table(table, tmp_path / "a.parquet")
-    corpus = open_corpus(tmp_path / "a.parquet", NotesSettings(keep=("kept",)))
+    corpus = open_corpus(tmp_path / "a.parquet", keep=("kept",))
     write_corpus(corpus.batches(), tmp_path / "b.parquet", corpus.columns, ".parquet")
     assert b"zyzzyva" in (tmp_path / "a.parquet").read_bytes()
     assert b"zyzzyva" not in (tmp_path / "b.parquet").read_bytes()
@@ -93,7 +93,7 @@ JSON_VALUES = [
 def test_jsonl_keeps_values_of_any_type(values: list[object], tmp_path: Path) -> None:
     lines = [json.dumps({"kept": v, "note_id": str(i), "text": "x"}) for i, v in enumerate(values)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    corpus = open_corpus(tmp_path / "a.jsonl", NotesSettings(keep=("kept",)))
+    corpus = open_corpus(tmp_path / "a.jsonl", keep=("kept",))
     write_corpus(corpus.batches(), tmp_path / "b.jsonl", corpus.columns, corpus.suffix)
     back = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
     assert [list(r) for r in back] == [["kept", "note_id", "text"]] * len(values)
@@ -103,7 +103,7 @@ def test_jsonl_keeps_values_of_any_type(values: list[object], tmp_path: Path) ->
 def test_a_type_that_changes_far_down_the_file(tmp_path: Path) -> None:
     lines = [json.dumps({"note_id": i, "text": "x", "kept": None if i < 5000 else i}) for i in range(5001)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    batches = list(open_corpus(tmp_path / "a.jsonl", NotesSettings(keep=("kept",))).batches())
+    batches = list(open_corpus(tmp_path / "a.jsonl", keep=("kept",)).batches())
     assert {str(b.schema.field("kept").type) for b in batches} == {"int64"}
     assert batches[-1].column(3).to_pylist()[-1] == 5000
 
@@ -113,7 +113,7 @@ def test_no_rows_make_a_file_with_a_header(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
     assert write_corpus([], path, with_kept(), suffix) == 0
     with pytest.raises(InputError, match=r"no notes|empty"):
-        list(open_corpus(path, NotesSettings(keep=("kept",))).batches())
+        list(open_corpus(path, keep=("kept",)).batches())
 
 
 def test_csv_text_is_quoted_and_numbers_are_not(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import VectorSettings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.subwords import Subwords, hashed, n_grams
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train

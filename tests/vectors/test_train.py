@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import VectorSettings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors import train as room
 from clinveil.vectors.sentences import BATCH_TOKENS, sentence_file, token_lines, whole_note
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
 SMALL = VectorSettings(dim=16, epochs=3)
@@ -92,7 +92,7 @@ import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from test_train import corpus_of, synonym_texts
-from clinveil.core.settings import VectorSettings
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 for algorithm in ("cbow", "skipgram", "fasttext"):
     for seed in (5, 6):

@@ -1,13 +1,62 @@
-"""The shape of an attack: a value with settings that looks at what there is, and returns findings."""
+"""The shape of an attack: settings that look at what there is, and return findings.
+
+An attack is one file of `attacks/{channel,vectors,text,models}`, or a class that anybody registers; the words of the
+report lie in a TOML file beside it, or in the class. This is a whole one:
+
+    from clinveil.attacks.attack import Attack, Context, attacks
+    from clinveil.core.finding import Finding
+    from clinveil.core.settings import flag
+    from clinveil.core.words import MeasureText
+
+    @attacks.register("first-words")
+    class FirstWords(Attack):
+        \"\"\"How many released notes begin as their source does.\"\"\"
+
+        needs = frozenset({"original", "released", "notes"})
+        on_release = True
+        words = {
+            "attack.first_words": MeasureText(
+                title="Notes that begin as they were",
+                short="First words",
+                kind="share",
+                asked="How many released notes begin with the words of their source?",
+                means="Whoever knows how a note began finds it again.",
+                next="Look at the notes that begin so, and at what they have in common.",
+                good="No note begins as it was.",
+                bad="Some notes begin as they were.",
+            )
+        }
+        length: int = flag(3, "Words that are compared.", ge=1)
+
+        def __call__(self, context, rng):
+            source = self._beginnings(context.original)
+            released = self._beginnings(context.released)
+            same = sum(source[context.notes[note]] == begin for note, begin in released.items())
+            share = same / len(released)
+            return [Finding("attack.first_words", share, len(released), "lower", count=same, unit="notes")]
+
+        def _beginnings(self, corpus):
+            notes = (row for batch in corpus.batches() for row in batch.to_pylist())
+            return {row["note_id"]: row["text"].split()[: self.length] for row in notes}
+
+Other distributions name their class in the entry point group `clinveil.attacks`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from inspect import getdoc
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
+from clinveil.core.settings import Settings
+from clinveil.core.types import Say
 from clinveil.core.words import MeasureText
 
 if TYPE_CHECKING:
@@ -29,9 +78,11 @@ class Context:
         channel: the mechanism of the release. counts: word frequencies of the source. memo: scope of repeated draws.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
         notes, patients: released id -> source id. known: the patients of the feed, by id.
-        vectors: word vectors that are to be released. names: full names. codes: code -> words of its description.
-        model: a language model. training, held_out: notes that it learnt from, and did not.
-        keep: columns of the release that stand as they were. workers: threads.
+        vectors: models of word vectors that are to be released. names: full names, first name first.
+        codes: code -> words of its description.
+        model: a language model. training, held_out: notes that it learnt from, and did not; reference: of others.
+        keep: columns of the release that stand as they were. workers: threads; no finding depends on it.
+        say: takes a line for people.
     """
 
     channel: Channel | None = None
@@ -43,39 +94,81 @@ class Context:
     notes: Mapping[str, str] | None = None
     patients: Mapping[str, str] | None = None
     known: Mapping[str, Patient] | None = None
-    vectors: Vectors | None = None
-    names: list[tuple[str, ...]] | None = None
-    codes: Mapping[str, tuple[str, ...]] | None = None
+    vectors: Sequence[Vectors] | None = None
+    names: Sequence[Sequence[str]] | None = None
+    codes: Mapping[str, str] | None = None
     model: LanguageModel | None = None
     training: Any = None
     held_out: Any = None
+    reference: Any = None
     keep: tuple[str, ...] = ()
-    workers: int = 1
+    workers: int = 2
+    say: Say = lambda line: None
+
+    @cached_property
+    def occurrences(self) -> Mapping[str, int] | None:
+        """How often each word of the source occurs, None without `counts`."""
+        counts = self.counts
+        return None if counts is None else dict(zip(counts.words, counts.counts.tolist(), strict=True))
 
     def has(self, needs: frozenset[str]) -> bool:
         """Whether all that an attack needs is at hand. Raises ValueError for a need that no context knows."""
         if unknown := needs - {field.name for field in fields(self)}:
             raise ValueError(f"no context holds {', '.join(sorted(unknown))}")
-        return all(getattr(self, need) not in (None, {}) for need in needs)
+        return all(_is_there(getattr(self, need)) for need in needs)
 
 
-class Attack(Protocol):
-    """One attack. Its fields are its settings, and its flags on the command line.
+def _is_there(value: object) -> bool:
+    """Neither None nor an empty table or list."""
+    return value is not None and not (isinstance(value, Mapping | tuple | list) and not value)
+
+
+def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
+    """The source id of a released note or patient; the same id without a crosswalk.
+
+    Raises InputError if the crosswalk does not know it.
+    """
+    if crosswalk is None:
+        return released
+    if released not in crosswalk:
+        raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+    return crosswalk[released]
+
+
+class Attack(Settings):
+    """One attack: a frozen value whose fields are its settings, and its flags on the command line.
+
+    The first line of a class's docstring is its help on the command line.
 
     Attributes:
         needs: fields of the `Context` without which it cannot be tried.
         words: what the report says of each of its measures, by dotted name.
+        on_release: whether every release is measured by it, with its settings at their defaults.
+        order: its place among those of a release: they run one after the other, with one generator (inversion 100,
+            repetition 400, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
-    needs: frozenset[str]
-    words: Mapping[str, MeasureText]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    words: ClassVar[Mapping[str, MeasureText]] = MappingProxyType({})
+    on_release: ClassVar[bool] = False
+    order: ClassVar[int] = 1000
 
+    @abstractmethod
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
-        """Try it. `context.has(needs)` holds."""
-        ...
+        """Try it. `context.has(needs)` holds, and more of the context may be used where it is there."""
+
+    @classmethod
+    def help(cls) -> str:
+        """What it does, in one line."""
+        return (getdoc(cls) or "").partition("\n")[0]
 
 
 attacks: Registry[type[Attack]] = Registry(
     "attack", *(f"clinveil.attacks.{held}" for held in ("vectors", "channel", "text", "models"))
 )
 """All attacks by the name that the command line and the report know them by."""
+
+
+def of_release() -> list[type[Attack]]:
+    """The attacks that every release is measured by, in the order of the report."""
+    return sorted((attack for _, attack in attacks if attack.on_release), key=lambda attack: attack.order)

@@ -14,9 +14,9 @@ from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
 from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, common_pool
 from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import ChannelSettings
 from clinveil.core.tokens import words
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor

@@ -17,7 +17,8 @@ import typer
 from clinveil.cli.options import Out, Vault, settings_command
 from clinveil.cli.progress import say_unless
 from clinveil.core.outputs import Maker
-from clinveil.core.settings import NotesSettings, PhiSettings, RunSettings, flag
+from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.phi.settings import PhiSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +45,17 @@ The notes that were written are secret too: what the detectors miss still stands
 """
 
 
-class DeidentifySettings(RunSettings, NotesSettings, PhiSettings):
+class DeidentifySettings(Settings):
     """Everything that `clinveil deidentify` can be told."""
+
+    identifiers: PhiSettings = group(PhiSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE
 
     spans: bool = flag(False, "Also write spans.jsonl (what was found, with its text) to the vault.")
     miss_rate: float | None = flag(
@@ -89,11 +99,11 @@ def deidentify(
 
     secrets = vault or default_vault(out)
     refuse_nested(OUT=out, the_vault=secrets, NOTES=notes)
-    refuse_nested(OUT=out, **{"--patients": settings.patients})
+    refuse_nested(OUT=out, **{"--patients": settings.identifiers.patients})
     refuse_existing(out, force=settings.force, maker=MAKER)
     os.umask(0o077)  # half-written notes are as secret as whole ones
     say = say_unless(settings.quiet)
-    corpus = open_corpus(notes, settings)
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     with _open_vault(secrets, settings.seed) as key, whole(out, force=settings.force, maker=MAKER) as part:
         remover = _remover(settings, key)
         with _spans_file(secrets, wanted=settings.spans) as spans:
@@ -152,12 +162,12 @@ def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedR
     from clinveil.phi.deidentifier import Deidentifier
     from clinveil.phi.emulated import EmulatedRemover
 
-    patients = read_patients(settings.patients) if settings.patients else None
+    patients = read_patients(settings.identifiers.patients) if settings.identifiers.patients else None
     if settings.miss_rate is None:
-        return Deidentifier(key, mode=settings.mode, patients=patients, keep_spans=settings.spans)
+        return Deidentifier(key, mode=settings.identifiers.mode, patients=patients, keep_spans=settings.spans)
     if patients is None:
         raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
-    return EmulatedRemover(key, patients, settings.miss_rate, settings.mode, keep_spans=settings.spans)
+    return EmulatedRemover(key, patients, settings.miss_rate, settings.identifiers.mode, keep_spans=settings.spans)
 
 
 def _run(
@@ -250,8 +260,8 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, totals: _Totals
         "version": version("clinveil"),
         "test_seed": key.test_seed,
         "key_commitment": key.commitment,
-        "mode": settings.mode,
-        "known_patients": settings.patients is not None,
+        "mode": settings.identifiers.mode,
+        "known_patients": settings.identifiers.patients is not None,
         "miss_rate": settings.miss_rate,
         "notes_read": totals.read,
         "notes_written": totals.written,

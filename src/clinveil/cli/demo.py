@@ -21,17 +21,18 @@ def demo(
 ) -> None:
     """Make a demo corpus, release it, and print where the report lies."""
     from clinveil.core.files import refuse_existing
-    from clinveil.core.settings import ReleaseSettings
     from clinveil.corpus.demo.files import write_demo
+    from clinveil.phi.settings import PhiSettings
     from clinveil.release.run import run_release
+    from clinveil.release.settings import ReleaseSettings
 
     folder = out or _free(Path("clinveil-demo"))
     refuse_existing(folder, force=False)
     notes = folder / "notes"
     write_demo(notes, patients=PATIENTS, seed=1, workers=workers)
-    settings = ReleaseSettings(
-        patients=notes / "patients.parquet", label=("diagnosis_group",), keep=("note_type",), workers=workers
-    )
+    identifiers = PhiSettings(patients=notes / "patients.parquet")
+    label = ("diagnosis_group",)
+    settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=workers)
     outcome = run_release(notes / "notes.parquet", folder / "out", settings, say=printer(quiet))
     typer.echo(f"notes    {notes} (invented)")
     for line in outcome.summary():

@@ -14,20 +14,26 @@ import typer
 from clinveil.cli.options import Out, settings_command
 from clinveil.cli.progress import say_unless
 from clinveil.core.outputs import Maker
-from clinveil.core.settings import NotesSettings, RunSettings, VectorSettings, flag
+from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.vectors.settings import VectorSettings
 
 app = typer.Typer(add_completion=False)
 MAKER = Maker("embed")
 
 
-class EmbedSettings(RunSettings, NotesSettings, VectorSettings):
+class EmbedSettings(Settings):
     """Everything that `clinveil embed` can be told."""
+
+    vectors: VectorSettings = group(VectorSettings)
+    notes: NotesSettings = group(NotesSettings)
+    quiet: bool = QUIET
+    force: bool = FORCE
 
     workers: int = flag(2, "Threads; with more than one the vectors are not reproducible to the bit.", ge=1, le=1024)
     seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
 
 
-@settings_command(app, EmbedSettings, name="embed", without=frozenset({"label", "keep"}))
+@settings_command(app, EmbedSettings, name="embed")
 def embed(
     settings: EmbedSettings, notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")], out: Out
 ) -> None:
@@ -43,11 +49,13 @@ def embed(
     say = say_unless(settings.quiet)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     say(f"seed {seed} (public; --seed {seed} with --workers 1 makes the same vectors again)")
-    corpus = open_corpus(notes, settings)
+    corpus = open_corpus(notes, settings.notes)
     if corpus.columns.patient_id is None:
         say("no patient column: each note counts as a patient of its own")
     with workplace(out) as scratch:
-        vectors = train(corpus, settings, seed=seed, workers=settings.workers, scratch=scratch, on_epoch=_progress(say))
+        vectors = train(
+            corpus, settings.vectors, seed=seed, workers=settings.workers, scratch=scratch, on_epoch=_progress(say)
+        )
     save_vectors(vectors, out, force=settings.force, maker=MAKER)
     say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
     if out.suffix in (".vec", ".txt", ".bin"):

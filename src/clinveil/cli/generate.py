@@ -9,13 +9,17 @@ import typer
 
 from clinveil.cli.options import Out, settings_command
 from clinveil.cli.progress import say_unless
-from clinveil.core.settings import RunSettings, flag
+from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, flag
 
 app = typer.Typer(add_completion=False)
 
 
-class GenerateSettings(RunSettings):
+class GenerateSettings(Settings):
     """Everything that `clinveil generate` can be told."""
+
+    workers: int = WORKERS
+    quiet: bool = QUIET
+    force: bool = FORCE
 
     patients: int = flag(500, "How many invented patients; each has several notes.", ge=1, le=9_000_000)
     seed: int = flag(1, "An ordinary seed: the same seed makes the same corpus.", ge=0)

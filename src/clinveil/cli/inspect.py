@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import NotesSettings
+from clinveil.core.settings import KEEP, LABEL, NotesSettings, Settings, group
 
 if TYPE_CHECKING:
     from clinveil.core.finding import Finding
@@ -19,9 +19,17 @@ app = typer.Typer()
 Row = tuple[str, str, str]  # what, how many, remark
 
 
-@settings_command(app, NotesSettings, name="inspect")
+class InspectSettings(Settings):
+    """Everything that `clinveil inspect` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+
+
+@settings_command(app, InspectSettings, name="inspect")
 def inspect(
-    settings: NotesSettings,
+    settings: InspectSettings,
     notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
     json_out: JsonOut = None,
 ) -> None:
@@ -30,7 +38,7 @@ def inspect(
     from clinveil.corpus.inspect import inspect as look
     from clinveil.corpus.open import open_corpus
 
-    corpus = open_corpus(notes, settings)
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if not corpus.columns.has_patients:
         typer.echo("clinveil: no patient column, so each note counts as its own patient (--patient COL)", err=True)
     found = look(corpus)

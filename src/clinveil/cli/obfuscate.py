@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clinveil.channel.settings import ChannelSettings
 from clinveil.cli.options import Out, Vault, settings_command
 from clinveil.cli.progress import say as say_aloud
 from clinveil.cli.progress import say_unless
 from clinveil.core.outputs import Maker
-from clinveil.core.settings import ChannelSettings, NotesSettings, RunSettings, VectorSettings
+from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, group
+from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +45,18 @@ manifest.json  what was run, and counts of tokens; no note text
 """
 
 
-class ObfuscateSettings(RunSettings, NotesSettings, VectorSettings, ChannelSettings):
+class ObfuscateSettings(Settings):
     """Everything that `clinveil obfuscate` can be told."""
+
+    channel: ChannelSettings = group(ChannelSettings)
+    vectors: VectorSettings = group(VectorSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE
 
 
 @dataclass
@@ -76,7 +88,7 @@ def obfuscate(
     _refuse_places(notes, out, safe, vectors, force=settings.force)
     os.umask(0o077)
     say = say_unless(settings.quiet)
-    corpus = open_corpus(notes, settings)
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if corpus.columns.patient_id is None:
         say("no patient column: each note counts as a patient of its own")
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
@@ -120,10 +132,10 @@ def _channel(run: _Run, say: Callable[[str], None]) -> Channel:
         counts = count_words(run.corpus, scratch) if vectors.patients is None else None
     finally:
         remove(scratch)
-    channel, table = build_channel(vectors, run.settings, key=run.key, threads=threads, counts=counts)
+    channel, table = build_channel(vectors, run.settings.channel, key=run.key, threads=threads, counts=counts)
     save_neighbours(table, run.vault / "neighbours")
     save_channel(channel, run.vault / "channel")
-    how = f"N = {run.settings.n}" if run.settings.mechanism == "neighbours" else channel.mechanism
+    how = f"N = {run.settings.channel.n}" if run.settings.channel.mechanism == "neighbours" else channel.mechanism
     say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; {how}")
     for line in _noise_lines(channel):
         say(line)
@@ -157,8 +169,8 @@ def _train(run: _Run, scratch: Path, say: Callable[[str], None]) -> Vectors:
 
     given = run.settings.seed
     seed = secrets.randbelow(2**32) if given is None else given
-    say(f"training {run.settings.algorithm} vectors, seed {seed}")
-    vectors = train(run.corpus, run.settings, seed=seed, workers=run.settings.workers, scratch=scratch)
+    say(f"training {run.settings.vectors.algorithm} vectors, seed {seed}")
+    vectors = train(run.corpus, run.settings.vectors, seed=seed, workers=run.settings.workers, scratch=scratch)
     save_vectors(vectors, run.vault / "vectors")
     run.notes["training_seed"] = seed
     return vectors
@@ -212,7 +224,7 @@ def _keep(run: _Run, tally: Tally) -> None:
         "secret": True,
         "version": version("clinveil"),
         **({"warning": TEST_SEED} if run.key.test_seed is not None else {}),
-        "settings": run.settings.model_dump(mode="json", exclude={"workers", "quiet", "force"}),
+        "settings": run.settings.flat({"workers", "quiet", "force"}),
         "key_commitment": run.key.commitment,
         "vectors": run.imported.name if run.imported else "trained on these notes",
         **run.notes,

@@ -41,27 +41,26 @@ Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the 
 
 
 def settings_command(
-    app: typer.Typer, model: type[Settings], *, name: str, without: frozenset[str] = frozenset()
+    app: typer.Typer, model: type[Settings], *, name: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a command: its first parameter gets the settings, which become flags.
 
     Args:
         app: the command's Typer app.
-        model: the settings; every field but those in `without` becomes a flag of the same name.
+        model: the settings; every field becomes a flag of the same name.
         name: the command's name.
-        without: fields that this command does not offer.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        fields = {k: f for k, f in model.model_fields.items() if k not in without}
+        fields = model.flags()
 
         def command(**arguments: Any) -> None:
             flags = {k: tuple(v) if isinstance(v, list) else v for k, v in arguments.items() if k in fields}
             flags = {k: v for k, v in flags.items() if v not in (None, ())}
             rest = {k: v for k, v in arguments.items() if k not in fields}
             config = rest.pop("config", None)
-            function(load_settings(model, flags, config, without), **rest)
+            function(load_settings(model, flags, config), **rest)
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         extra = [inspect.Parameter("config", keyword, default=None, annotation=Config)]

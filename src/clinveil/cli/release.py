@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import Out, settings_command
-from clinveil.core.settings import ReleaseSettings
+from clinveil.release.settings import ReleaseSettings
 
 app = typer.Typer()
 

@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False)
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
 
 
-@settings_command(app, SynthesisSettings, name="synthesize", without=frozenset({"label", "keep"}))
+@settings_command(app, SynthesisSettings, name="synthesize")
 def synthesize(
     settings: SynthesisSettings,
     notes: Annotated[Path, typer.Argument(help="Real notes to train on; with --from, those that the model saw.")],
@@ -30,7 +30,7 @@ def synthesize(
     A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
     """
     from clinveil.cli.findings import say_findings
-    from clinveil.core.files import default_vault, locked, refuse_existing, refuse_nested
+    from clinveil.core.files import default_vault, refuse_existing, refuse_nested
     from clinveil.corpus.open import open_corpus
     from clinveil.lm.notes import read_notes
     from clinveil.release.synthesis.run import Synthesis
@@ -40,15 +40,14 @@ def synthesize(
     for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
         refuse_nested(OUT=out, the_vault=safe, **{role: place})
     refuse_existing(out, force=settings.force, maker=MAKER)
-    if settings.neural and source is None:
+    if settings.lm.neural and source is None:
         from clinveil.core.neural import need_torch
 
         need_torch()
     os.umask(0o077)
-    read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
-    with locked(safe.with_name(f".{safe.name}.lock"), of=safe):
-        synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
-        found = synthesis.run()
+    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
+    synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
+    found = synthesis.run()
     say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")
     if synthesis.mark:
         say(synthesis.mark)

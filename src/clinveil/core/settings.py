@@ -1,51 +1,26 @@
-"""The settings of every command: one Pydantic model is the config file, the flags and the record of the run.
+"""Settings: one Pydantic model is the config file, the flags and the record of a run.
 
-Each group below is the part that one room needs; a command's settings inherit the groups that it uses. A field's
-description is its `--help` text; `short` its one-letter flag. TOML files hold the same names, flat.
+A room's settings live in that room. A command's settings are composed of them: a field that is a `Settings` itself is
+a group, whose fields stand flat in the TOML file, among the flags and in the record. Flags that several commands
+have are the constants at the end. A field's description is its `--help` text; `short` its one-letter flag.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import UsageError
+from clinveil.core.registry import Registry
 
 S = TypeVar("S", bound="Settings")
-
-
-class NeighbourRange(BaseModel):
-    """How many neighbours a word is drawn from: a fixed N (low = high) or N drawn from low..high (paper A: 3-14)."""
-
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
-    low: int = Field(ge=1, le=1000)
-    high: int = Field(ge=1, le=1000)
-
-    @classmethod
-    def parse(cls, value: Any) -> Any:
-        """`5` or `3-14`."""
-        if isinstance(value, str | int):
-            match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", str(value))
-            if not match:
-                raise ValueError("write N as 5 or 3-14")
-            low = int(match[1])
-            high = int(match[2] or low)
-            if high < low:
-                raise ValueError("the range's end lies before its start")
-            return {"low": low, "high": high}
-        return value
-
-    def __str__(self) -> str:
-        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
-
-
-N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
+Values = dict[str, Any]
 
 
 def flag(default: Any, help: str, *, short: str = "", **constraints: Any) -> Any:
@@ -53,212 +28,205 @@ def flag(default: Any, help: str, *, short: str = "", **constraints: Any) -> Any
     return Field(default, description=help, json_schema_extra={"short": short} if short else None, **constraints)
 
 
+def choice(registry: Registry[Any], default: str | tuple[str, ...], help: str) -> Any:
+    """A flag that names one implementation of a registry, or several where the field is a tuple."""
+    return Field(default, description=help, json_schema_extra={"registry": registry})  # type: ignore[dict-item]
+
+
+def own_settings(of: str) -> Any:
+    """A group for the settings of the implementation that the choice `of` names: a value of its `Settings` class.
+
+    Their flags stand behind the choice, and are refused where another implementation is chosen.
+    """
+    return Field(None, json_schema_extra={"settings_of": of}, validate_default=False)
+
+
+def group(kind: type[Settings]) -> Any:
+    """A field of a command's settings whose own fields are flags."""
+    return Field(default_factory=kind)
+
+
 class Settings(BaseModel):
-    """What all settings share: unknown names are refused, values never show in errors."""
+    """What all settings share: unknown names are refused, values never show in errors.
+
+    A class of which two groups have a name in common is refused with a ValueError.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a name that stands twice."""
+        _refuse_twice(cls, [name for name, _ in _leaves(cls, own=False)])
 
-class RunSettings(Settings):
-    """How a command runs; none of these changes what comes out, but for the seed."""
+    @classmethod
+    def flags(cls) -> dict[str, FieldInfo]:
+        """Every flat name and its field, in order. Imports what choices with settings of their own choose from."""
+        leaves = list(_leaves(cls, own=True))
+        _refuse_twice(cls, [name for name, _ in leaves])
+        return dict(leaves)
 
-    workers: int = flag(2, "How many workers; the output is the same for any number.", ge=1, le=1024)
-    seed: int | None = flag(
-        None, "A public seed, for tests and studies: what it makes is not for release.", ge=0, le=2**63 - 1
-    )
-    quiet: bool = flag(False, "No progress on stderr.", short="-q")
-    force: bool = flag(False, "Replace an existing OUT (the old one is kept aside until success).")
+    def flat(self, without: Collection[str] = ()) -> Values:
+        """Every flat name and its value, ready for JSON: the record of a run, which validates to the same settings.
 
+        Settings of our implementations that were not chosen stand there with their defaults.
+        """
+        return {name: value for name, value in _values(self, "json") if name not in without}
 
-class NotesSettings(Settings):
-    """How notes are read."""
-
-    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).", min_length=1)
-    id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
-    patient: str | None = flag(
-        None, "Column of the patient id (guessed; without one each note is its own patient).", min_length=1
-    )
-    label: tuple[str, ...] = flag((), "Column to keep and to measure utility on; repeatable.")
-    keep: tuple[str, ...] = flag((), "Column to pass through unchanged; repeatable. All others are dropped.")
-    preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column preset of a known source.")
-    encoding: str = flag("utf-8", "Character encoding of text files.")
-    max_note_bytes: int = flag(
-        10_000_000, "A note of more bytes is refused: a damaged file, or a bomb.", ge=1_000, le=2**31 - 1
-    )
-
-
-class PhiSettings(Settings):
-    """What is done with the identifiers that the detectors find."""
-
-    patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones, …")
-    mode: Literal["remove", "replace", "tag"] = flag("replace", "Remove PHI, replace it by surrogates, or tag it.")
-
-
-class VectorSettings(Settings):
-    """How word vectors are trained (gensim's names and meanings)."""
-
-    algorithm: Literal["cbow", "skipgram", "fasttext", "glove"] = flag("cbow", "Training algorithm.")
-    glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector a word.")
-    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(5, "Context words on either side.", ge=1, le=100)
-    negative: int = flag(5, "Negative samples for each positive one.", ge=1, le=100)
-    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(5, "Passes over the notes; of GloVe over its word pairs, 15 unless given.", ge=1, le=1000)
+    def but(self, **changed: Any) -> Self:
+        """The same settings with some others, by their flat names."""
+        return type(self).model_validate(dict(_values(self, "python")) | changed)
 
     @model_validator(mode="before")
     @classmethod
-    def _glove_takes_more_passes(cls, values: Any) -> Any:
-        return {"epochs": 15, **values} if isinstance(values, dict) and values.get("algorithm") == "glove" else values
+    def _into_groups(cls, values: Any) -> Any:
+        return _grouped(cls, dict(values)) if isinstance(values, Mapping) else values
 
 
-class GloveSettings(Settings):
-    """How GloVe vectors are trained (Pennington, Socher and Manning 2014, and the names of their program).
-
-    `pair` is their model; `single` has one vector and bias a word (paper B, Figure 3), so it knows no word order.
-    """
-
-    dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
-    min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(15, "Passes over the word pairs.", ge=1, le=1000)
-    x_max: float = flag(100.0, "Pairs seen this often or more weigh 1.", gt=0, allow_inf_nan=False)
-    alpha: float = flag(0.75, "Rarer pairs weigh (seen / x_max) to this power.", gt=0, allow_inf_nan=False)
-    eta: float = flag(0.05, "AdaGrad's first learning rate.", gt=0, allow_inf_nan=False)
-    variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector a word.")
-    symmetric: bool = flag(True, "Count context on both sides, or only words that follow.")
-    memory_mb: int = flag(2048, "Memory for counting pairs; what does not fit goes to scratch files.", ge=1)
-
-    @model_validator(mode="after")
-    def _one_vector_knows_no_order(self) -> Self:
-        if self.variant == "single" and not self.symmetric:
-            raise ValueError("one vector a word cannot tell before from after: single needs symmetric counts")
-        return self
+def registry_of(field: FieldInfo) -> Registry[Any] | None:
+    """What a choice chooses from; None for other fields."""
+    return _extra(field).get("registry")
 
 
-class ChannelSettings(Settings):
-    """How tokens are replaced (paper A, Algorithm 1, and what was added to it)."""
-
-    mechanism: Literal["neighbours", "laplace", "gaussian"] = flag(
-        "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
-    )
-    # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
-    epsilon: float | None = flag(None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", ge=1e-6, le=1e6)
-    sigma: float | None = flag(None, "gaussian: standard deviation of the noise on each coordinate.", ge=1e-6, le=1e6)
-    unchanged: float | None = flag(
-        None, "Noise that leaves about this share of the words as they are, instead of its size.", ge=0.001, le=0.999
-    )
-    n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
-    n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")
-    memo: Literal["occurrence", "note", "patient"] = flag(
-        "occurrence", "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper)."
-    )
-    layout: Literal["plain", "keep"] = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
-    numbers: Literal["drop", "mask"] = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
-    unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
-    min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
-    keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
-    allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
-
-    @model_validator(mode="after")
-    def _noise_has_one_size(self) -> Self:
-        for mechanism, name in (("laplace", "epsilon"), ("gaussian", "sigma")):
-            given = getattr(self, name) is not None
-            if given and self.mechanism != mechanism:
-                raise ValueError(f"--{name} is of --mechanism {mechanism}")
-            if self.mechanism == mechanism and given == (self.unchanged is not None):
-                raise ValueError(f"--mechanism {mechanism} needs --{name} or --unchanged, one of them")
-        if self.mechanism == "neighbours" and self.unchanged is not None:
-            raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
-        return self
-
-    @field_validator("n")
-    @classmethod
-    def _at_least_two(cls, value: NeighbourRange) -> NeighbourRange:
-        if value.low < 2:
-            raise ValueError("one neighbour would make the replacement a fixed code; use 2 or more")
-        return value
+def _extra(field: FieldInfo) -> Values:
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
-class ClassifierSettings(Settings):
-    """How classifiers are trained on labelled notes (paper A); `size` sets what is not given."""
-
-    size: Literal["small", "paper"] = flag("small", "small trains on 2 cores in minutes; paper has the papers' sizes.")
-    max_documents: int | None = flag(None, "Labelled notes at most, a random sample (small: 5000, paper: all).", ge=20)
-    max_tokens: int | None = flag(None, "Networks read so many words of a note (small: 200, paper: 5000).", ge=5)
-    epochs: int | None = flag(None, "Passes of a network (small: 20, early end; paper: 25).", ge=1, le=1000)
-    features: Literal["tfidf", "hashed"] = flag("tfidf", "Linear models: TF-IDF, or hashed features in bounded memory.")
-    static: bool = flag(False, "Networks leave the word vectors as they are given.")
-    refit: bool = flag(False, "Networks: train anew on training and validation notes for the epochs found best.")
-    min_class: int = flag(50, "Classes of fewer notes are left out.", ge=2)
-    separator: str | None = flag(None, "What stands between several labels of one note; without it one label a note.")
-    device: str = flag("cpu", "cpu, cuda or cuda:1, for networks.")
-
-    @property
-    def documents(self) -> int:
-        """Labelled notes at most."""
-        return self.max_documents or (5_000 if self.size == "small" else 10**9)
-
-    @property
-    def tokens(self) -> int:
-        """Words of a note that networks read."""
-        return self.max_tokens or (200 if self.size == "small" else 5_000)
-
-    @property
-    def passes(self) -> int:
-        """Epochs at most."""
-        return self.epochs or (20 if self.size == "small" else 25)
+def _groups(model: type[Settings]) -> dict[str, type[Settings]]:
+    kinds = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Settings)}
 
 
-# Bundles of release settings by name; a file's settings and flags win over them.
-PROFILES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "paper": {"memo": "occurrence"},
-    "strict": {"n": "9-30", "min_patients": 10, "unknown": "drop"},
-}
+def _choices(model: type[Settings]) -> dict[str, str]:
+    """Each choice that has a group for the settings of its implementations, and that group."""
+    of = {name: _extra(field).get("settings_of") for name, field in model.model_fields.items()}
+    return {choice: name for name, choice in of.items() if choice}
 
 
-class ReleaseSettings(RunSettings, NotesSettings, PhiSettings, VectorSettings, ChannelSettings):
-    """Everything that `clinveil release` can be told; the manifest records it."""
-
-    memo: Literal["occurrence", "note", "patient"] = flag(
-        "patient", "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws)."
-    )
-    profile: Literal["default", "paper", "strict"] = flag(
-        "default", "Named settings: paper draws anew each time; strict means more neighbours and a higher floor."
-    )
-    model: tuple[str, ...] = flag(("lr",), "Classifiers of the utility figures: lr, svm, cnn, lstm, …; repeatable.")
-    phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
-    order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
-
-    @field_validator("model")
-    @classmethod
-    def _known_models(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        known = ("lr", "svm", "cnn", "cnn-attention", "lstm", "lstm-attention")
-        if not values or set(values) - set(known):
-            raise ValueError("one or several of " + ", ".join(known))
-        return values
-
-    @field_validator("mechanism")
-    @classmethod
-    def _paper_a_only(cls, value: str) -> str:
-        if value != "neighbours":
-            raise ValueError(
-                "a release is made with neighbours; clinveil obfuscate has the noise mechanisms, to compare"
-            )
-        return value
+def _settings_of(model: type[Settings], choice: str, name: str) -> type[Settings]:
+    """The settings class of one implementation; the empty one where it has none."""
+    registry = registry_of(model.model_fields[choice])
+    if registry is None:
+        raise TypeError(f"{choice} of {model.__name__} is no choice")
+    return getattr(registry.get(name), "Settings", None) or Settings
 
 
-def _read_toml(model: type[Settings], config: Path, without: Collection[str]) -> dict[str, Any]:
+def _behind(model: type[Settings], choice: str, *, ours: bool = False) -> dict[str, FieldInfo]:
+    """The flags of all implementations that a choice has, or of ours; those that several share stand once."""
+    registry = registry_of(model.model_fields[choice])
+    names = [name for name in registry.names() if not ours or name in registry.ours()] if registry else []
+    return {leaf: field for name in names for leaf, field in _settings_of(model, choice, name).flags().items()}
+
+
+def _leaves(model: type[Settings], *, own: bool) -> Iterator[tuple[str, FieldInfo]]:
+    """Flat names and fields; with `own` those of the implementations of choices too."""
+    groups, choices = _groups(model), _choices(model)
+    for name, field in model.model_fields.items():
+        if name not in groups:
+            yield name, field
+        elif name not in choices.values():
+            yield from _leaves(groups[name], own=own)
+        if own and name in choices:
+            yield from _behind(model, name).items()
+
+
+def _refuse_twice(model: type[Settings], names: list[str]) -> None:
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{model.__name__} has {', '.join(sorted(twice))} twice")
+
+
+def _values(settings: Settings, mode: Literal["json", "python"]) -> Iterator[tuple[str, Any]]:
+    """Flat names and values, in the order of the flags."""
+    model = type(settings)
+    groups, choices = _groups(model), _choices(model)
+    plain = settings.model_dump(mode="json", exclude={*groups}) if mode == "json" else dict(settings)
+    for name in model.model_fields:
+        if name not in groups:
+            yield name, plain[name]
+        elif name not in choices.values():
+            yield from _values(getattr(settings, name), mode)
+        if name in choices:
+            others = {leaf: field.default for leaf, field in _behind(model, name, ours=True).items()}
+            yield from (others | dict(_values(getattr(settings, choices[name]), mode))).items()
+
+
+def _grouped(model: type[Settings], values: Values) -> Values:
+    """Flat values, with those of each group together. Raises ValueError for a name that no choice has."""
+    choices = _choices(model)
+    for name, field in model.model_fields.items():
+        _refuse_unknown(name, values.get(name, ()), registry_of(field))
+    for name, group in _groups(model).items():
+        if name not in choices.values():
+            _gather(name, group, values)
+    for choice, name in choices.items():
+        chosen = values.get(choice, model.model_fields[choice].default)
+        if isinstance(chosen, str):
+            group = _settings_of(model, choice, chosen)
+            _refuse_others(model, choice, values, group)
+            _gather(name, group, values)
+            values[name] = group.model_validate(values.get(name, {}))
+    return values
+
+
+def _gather(name: str, group: type[Settings], values: Values) -> None:
+    """Put the flat values of a group under its name, beside what stands there."""
+    own = {leaf: values.pop(leaf) for leaf in group.flags() if leaf in values}
+    given = values.get(name)
+    if isinstance(given, Settings):
+        values[name] = given.but(**own) if own else given
+    elif given or own:
+        values[name] = {**(given or {}), **own}
+
+
+def _refuse_unknown(name: str, given: Any, registry: Registry[Any] | None) -> None:
+    names = (given,) if isinstance(given, str) else given
+    if registry and isinstance(names, list | tuple) and not all(one in registry for one in names):
+        raise ValueError(f"--{name.replace('_', '-')}: one of {', '.join(registry.names())}")
+
+
+def _refuse_others(model: type[Settings], choice: str, values: Values, own: type[Settings]) -> None:
+    """Take out what other implementations have, if it is their default; raise ValueError if it is not."""
+    registry = registry_of(model.model_fields[choice])
+    assert registry is not None
+    for leaf, field in _behind(model, choice).items() if values.keys() - model.model_fields.keys() else ():
+        if leaf in own.flags() or leaf not in values:
+            continue
+        if values.pop(leaf) != field.default:
+            having = [name for name in registry.names() if leaf in _settings_of(model, choice, name).flags()]
+            raise ValueError(f"--{leaf.replace('_', '-')} is of --{choice.replace('_', '-')} {' or '.join(having)}")
+
+
+def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None = None) -> S:
+    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake."""
+    values = _read_toml(model, config) if config else {}
+    values |= {name: value for name, value in flags.items() if value is not None}
+    _refuse_foreign(model, values)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        names = [str(name) for name in first["loc"] if str(name) in model.flags()]
+        said = first["msg"].removeprefix("Value error, ")  # a rule over several settings names none
+        raise UsageError(f"--{names[0].replace('_', '-')}: {said}" if names else said) from None
+
+
+def _refuse_foreign(model: type[Settings], values: Mapping[str, Any], where: str = "") -> None:
+    for name in values:
+        if name not in model.flags():
+            remedy = "see --help for its settings"
+            raise UsageError(f"this command has no setting {name.replace('_', '-')}", where=where, remedy=remedy)
+
+
+def _read_toml(model: type[Settings], config: Path) -> Values:
     """A file's settings, each of the kind that the model wants. Raises UsageError, which names the key."""
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise UsageError("is not there or is no TOML file", where=config.name) from None
+    _refuse_foreign(model, values, config.name)
+    flags = model.flags()
     for key, value in values.items():
-        if key in without:
-            raise UsageError(f"{key}: this command has no such setting", where=config.name, remedy="take it out")
-        field = model.model_fields.get(key)
-        if field is not None and not _fits(value, field.annotation):
+        if not _fits(value, flags[key].annotation):
             raise UsageError(f"{key}: a value of the wrong kind", where=config.name, remedy="see --help for it")
     return values
 
@@ -270,32 +238,33 @@ def _fits(value: Any, kind: Any) -> bool:
         return any(_fits(value, part) for part in parts)
     if origin is tuple:
         return isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
-    if kind is NeighbourRange:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):  # written in one word, as a range of N is
         return type(value) in (int, str)
     if kind in (int, bool, NoneType):
         return type(value) is kind
     return type(value) in (int, float) if kind is float else isinstance(value, str)
 
 
-def load_settings(
-    model: type[S], flags: dict[str, Any], config: Path | None = None, without: Collection[str] = ()
-) -> S:
-    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake.
+# Flags of many commands. A command has those that it names: `force: bool = FORCE`.
+WORKERS = flag(2, "How many workers; the output is the same for any number.", ge=1, le=1024)
+SEED = flag(None, "A public seed, for tests and studies: what it makes is not for release.", ge=0, le=2**63 - 1)
+QUIET = flag(False, "No progress on stderr.", short="-q")
+FORCE = flag(False, "Replace an existing OUT (the old one is kept aside until success).")
+LABEL = flag((), "Column to keep and to measure utility on; repeatable.")
+KEEP = flag((), "Column to pass through unchanged; repeatable. All others are dropped.")
+DEVICE = flag("cpu", "cpu, cuda or cuda:1.")
 
-    Args:
-        without: fields that the command does not offer; the file may not have them either.
-    """
-    values: dict[str, Any] = {} if config is None else _read_toml(model, config, without)
-    values |= {name: value for name, value in flags.items() if value is not None}
-    if "profile" in model.model_fields:
-        values = PROFILES.get(str(values.get("profile")), {}) | values
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        if not first["loc"]:  # a rule over several settings names none
-            raise UsageError(first["msg"].removeprefix("Value error, ")) from None
-        name = str(first["loc"][0]).replace("_", "-")
-        if first["type"] == "extra_forbidden":
-            raise UsageError(f"there is no setting {name}", remedy="see --help for the names") from None
-        raise UsageError(f"--{name}: {first['msg'].removeprefix('Value error, ')}") from None
+
+class NotesSettings(Settings):
+    """How notes are read."""
+
+    text: str | None = flag(None, "Column of the note text (guessed where the name is usual).", min_length=1)
+    id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
+    patient: str | None = flag(
+        None, "Column of the patient id (guessed; without one each note is its own patient).", min_length=1
+    )
+    preset: Literal["auto", "none", "mimic3", "mimic4", "omop"] = flag("auto", "Column preset of a known source.")
+    encoding: str = flag("utf-8", "Character encoding of text files.")
+    max_note_bytes: int = flag(
+        10_000_000, "A note of more bytes is refused: a damaged file, or a bomb.", ge=1_000, le=2**31 - 1
+    )

@@ -28,13 +28,22 @@ class Resolved:
     error_flag: str | None = None
 
 
-def resolve(names: Sequence[str], settings: NotesSettings, where: str, *, unsteady: Collection[str] = ()) -> Resolved:
+def resolve(
+    names: Sequence[str],
+    settings: NotesSettings,
+    where: str,
+    *,
+    label: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    unsteady: Collection[str] = (),
+) -> Resolved:
     """Give each column of a file its role.
 
     Args:
         names: the columns of the file, distinct.
         settings: what the user said.
         where: base name of the file.
+        label, keep: columns that go along, the labels among them.
         unsteady: names that not every row has, which may be data; dropped ones are counted, not listed.
 
     Raises:
@@ -43,7 +52,7 @@ def resolve(names: Sequence[str], settings: NotesSettings, where: str, *, unstea
     """
     preset = find_preset(names, settings.preset, where)
     told = {"text": settings.text, "id": settings.id, "patient": settings.patient}
-    named = _named(settings)
+    named = {name for name in (settings.text, settings.id, settings.patient) if name} | {*keep, *label}
     roles = {role: _told(names, name, role, where, named) if name else None for role, name in told.items()}
     known = _of_preset(names, preset)
     guessed = []
@@ -56,12 +65,13 @@ def resolve(names: Sequence[str], settings: NotesSettings, where: str, *, unstea
     text, note_id = roles["text"], roles["id"]
     assert text is not None and note_id is not None  # only a patient may be missing
     _refuse_two_roles(roles, where)
-    keep = _kept(names, settings, roles, where)
-    order = tuple(name for name in names if name in {*roles.values(), *keep})
+    flags = {name: "keep" for name in keep} | {name: "label" for name in label}
+    kept = _kept(names, flags, roles, where, named)
+    order = tuple(name for name in names if name in {*roles.values(), *kept})
     left_out = [name for name in names if name not in order]
     dropped = tuple(name for name in left_out if name not in unsteady)
-    labels, others = tuple(dict.fromkeys(settings.label)), len(left_out) - len(dropped)
-    columns = Columns(text, note_id, roles["patient"], keep, labels, dropped, order, others)
+    labels, others = tuple(dict.fromkeys(label)), len(left_out) - len(dropped)
+    columns = Columns(text, note_id, roles["patient"], kept, labels, dropped, order, others)
     flag = _match(names, preset.error_flag) if preset and preset.error_flag else None
     return Resolved(columns, tuple(guessed), preset, flag)
 
@@ -70,11 +80,6 @@ def _told(names: Sequence[str], name: str, role: str, where: str, shown: Collect
     if name not in names:
         raise InputError(f"no column {name!r}", where=where, remedy=f"--{role} one of its {candidates(names, shown)}")
     return name
-
-
-def _named(settings: NotesSettings) -> set[str]:
-    """The columns that the user named, which may be said back."""
-    return {name for name in (settings.text, settings.id, settings.patient) if name} | {*settings.keep, *settings.label}
 
 
 def _of_preset(names: Sequence[str], preset: Preset | None) -> dict[str, str]:
@@ -106,10 +111,11 @@ def _refuse_two_roles(roles: dict[str, str | None], where: str) -> None:
         raise InputError("one column cannot play two roles", where=where, remedy="differ --text, --id and --patient")
 
 
-def _kept(names: Sequence[str], settings: NotesSettings, roles: dict[str, str | None], where: str) -> tuple[str, ...]:
-    flags = {name: "keep" for name in settings.keep} | {name: "label" for name in settings.label}
+def _kept(
+    names: Sequence[str], flags: dict[str, str], roles: dict[str, str | None], where: str, shown: Collection[str]
+) -> tuple[str, ...]:
     for name, flag in flags.items():
-        _told(names, name, flag, where, _named(settings))
+        _told(names, name, flag, where, shown)
         if name in roles.values():
             what = f"--{flag} {name}: this column is the text, the id or the patient already"
             raise InputError(what, where=where, remedy="leave the flag out")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clinveil.core.settings import ReleaseSettings
-
 # Words a second of one core's time, November 2026, a shared 4-core x86-64 machine: reading and counting (MTSamples 150
 # times over, 123 M words), and gensim's CBOW (100 dimensions, window 5, 5 negatives, min_count 1, an epoch of
 # MTSamples, 0.8 M words); beside it, skip-gram and fastText took 4.3 and 6.3 times as long.
@@ -47,16 +45,24 @@ class Estimate:
         return sum(self.stages.values())
 
 
-def estimate(n_words: int, n_types: int, settings: ReleaseSettings) -> Estimate:
-    """What a release of so many words and word types should take."""
-    workers = settings.workers
+def estimate(
+    n_words: int,
+    n_types: int,
+    *,
+    workers: int = 2,
+    phi: bool = True,
+    algorithm: str = "cbow",
+    epochs: int = 5,
+    dim: int = 100,
+) -> Estimate:
+    """What a release of so many words and word types should take; the defaults are those of a release."""
     stages = {
         "read and count": n_words / READ_PER_SECOND,
-        "replace PHI": n_words / PHI_PER_SECOND / workers if settings.phi else 0.0,
-        "train vectors": n_words * settings.epochs * SLOWER[settings.algorithm] / TRAIN_PER_SECOND / workers,
-        "find neighbours": float(n_types) ** 2 * settings.dim / PRODUCTS_PER_SECOND / workers,
+        "replace PHI": n_words / PHI_PER_SECOND / workers if phi else 0.0,
+        "train vectors": n_words * epochs * SLOWER[algorithm] / TRAIN_PER_SECOND / workers,
+        "find neighbours": float(n_types) ** 2 * dim / PRODUCTS_PER_SECOND / workers,
         "replace words": n_words / REPLACE_PER_SECOND / workers,
         "check and report": FIXED_SECONDS + n_words / CHECK_PER_SECOND,
     }
-    memory = FIXED_BYTES + n_types * (4 * FLOATS_PER_TYPE * settings.dim + DICTIONARY_PER_TYPE)
+    memory = FIXED_BYTES + n_types * (4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE)
     return Estimate(stages, memory, workers)

@@ -96,12 +96,15 @@ class NotesCorpus:
 _GUESS = NotesSettings()
 
 
-def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
+def open_corpus(
+    path: Path, settings: NotesSettings = _GUESS, *, label: tuple[str, ...] = (), keep: tuple[str, ...] = ()
+) -> NotesCorpus:
     """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), or a folder of .txt.
 
     Args:
         path: the file or folder.
         settings: which columns play which role, and the encoding.
+        label, keep: columns that go along; utility is measured on labels.
 
     Raises:
         InputError: nothing there, an unknown kind of file, a damaged or empty one, or columns that do not fit.
@@ -113,11 +116,32 @@ def open_corpus(path: Path, settings: NotesSettings = _GUESS) -> NotesCorpus:
     if path.name.lower().endswith(".zst") and path.is_file() and has_unchecked_frame(path):
         warnings.warn(f"{path.name}: {UNCHECKED}", InputWarning, stacklevel=2)
     source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))
-    found = resolve(source.names, settings, path.name, unsteady=source.unsteady)
+    return corpus_of(source, settings, label=label, keep=keep, name=path.name, suffix=suffix)
+
+
+def corpus_of(
+    source: Source,
+    settings: NotesSettings = _GUESS,
+    *,
+    label: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
+    name: str,
+    suffix: str,
+) -> NotesCorpus:
+    """The corpus of a source of rows, a file's or a table's: its columns get their roles.
+
+    Args:
+        settings, label, keep: as in `open_corpus`.
+        name: what messages call it. suffix: the format that it is written in.
+
+    Raises:
+        InputError: columns that do not fit.
+    """
+    found = resolve(source.names, settings, name, label=label, keep=keep, unsteady=source.unsteady)
     return NotesCorpus(
         found.columns,
         suffix,
-        path.name,
+        name,
         found.guessed,
         found.preset.name if found.preset else None,
         _source=source,

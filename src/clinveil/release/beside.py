@@ -14,12 +14,13 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
-from clinveil.core.settings import ReleaseSettings, VectorSettings
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.demo.stream import demo_corpus
 from clinveil.phi.deidentifier import Deidentifier
+from clinveil.release.settings import ReleaseSettings
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
+from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each at which it is cut
@@ -135,9 +136,9 @@ def demo_beside(settings: ReleaseSettings) -> list[AlignedNote]:
     with TemporaryDirectory() as scratch:
         learning = VectorSettings(dim=32, epochs=2)
         vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
-    kept_none = settings.model_copy(update={"keep_words": None, "min_patients": min(settings.min_patients, 10)})
+    kept_none = settings.channel.but(keep_words=None, min_patients=min(settings.channel.min_patients, 10))
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
     obfuscator = Obfuscator(channel, key, align=True)
-    deidentifier = Deidentifier(key, mode=settings.mode) if settings.phi else None
+    deidentifier = Deidentifier(key, mode=settings.identifiers.mode) if settings.phi else None
     note = next(_rows(corpus.batches()))
     return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)

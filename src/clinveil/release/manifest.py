@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.files import sha256
-from clinveil.core.settings import ReleaseSettings
+from clinveil.release.settings import ReleaseSettings
 
 SCHEMA = "clinveil.manifest/1"
 SYNTHETIC = "synthetic"  # `kind` of the manifest beside synthetic notes; a release's names none
@@ -24,9 +24,9 @@ _CALL = ("workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "tex
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """The settings that a reader of the release may see."""
-    record = settings.model_dump(mode="json")
+    record = settings.flat()
     shown = {k: v for k, v in record.items() if k not in _CALL and k not in _PLACES}
-    shown["n"] = str(settings.n)
+    shown["n"] = str(settings.channel.n)
     return shown | {f"{k}_given": record.get(k) is not None for k in _PLACES if k in record}
 
 

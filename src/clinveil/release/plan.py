@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError
-from clinveil.core.settings import ReleaseSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import estimate
+from clinveil.release.settings import ReleaseSettings
 
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
@@ -72,22 +72,30 @@ class PlanRow:
 
 def plan(found: Preflight, settings: ReleaseSettings) -> list[PlanRow]:
     """The stages of a release with their estimated times."""
-    types = round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
+    vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
     said = {
         "read and count": "count words and the patients who use them",
-        "replace PHI": f"find PHI and {settings.mode} it",
-        "train vectors": f"{settings.algorithm}, {settings.dim} dimensions, {settings.epochs} epochs",
-        "find neighbours": f"the {settings.n.high} nearest words of about {types:,}",
-        "replace words": f"every word, by one of N {settings.n}",
+        "replace PHI": f"find PHI and {settings.identifiers.mode} it",
+        "train vectors": f"{vectors.algorithm}, {vectors.dim} dimensions, {vectors.epochs} epochs",
+        "find neighbours": f"the {settings.channel.n.high} nearest words of about {types:,}",
+        "replace words": f"every word, by one of N {settings.channel.n}",
         "check and report": "read the release back, attack it, measure utility",
     }
-    stages = estimate(found.tokens, types, settings).stages
+    stages = estimate(
+        found.tokens,
+        types,
+        workers=settings.workers,
+        phi=settings.phi,
+        algorithm=vectors.algorithm,
+        epochs=vectors.epochs,
+        dim=vectors.dim,
+    ).stages
     return [PlanRow(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
 
 def require_patients(found: Preflight, settings: ReleaseSettings) -> None:
     """Refuse notes of fewer than 50 patients (paper A: not for small data sets). Raises InputError."""
-    if found.patients < SMALL and not settings.allow_small:
+    if found.patients < SMALL and not settings.channel.allow_small:
         raise InputError(
             f"{found.patients} patients are too few: with so few, a replacement says whose note it is",
             remedy=f"bring at least {SMALL}, or take the risk with --allow-small",

@@ -10,7 +10,7 @@ from pathlib import Path
 from clinveil.core.files import private_text
 from clinveil.core.finding import write_findings
 from clinveil.release.beside import demo_beside
-from clinveil.release.folder import RunFolder
+from clinveil.release.folder import Places
 from clinveil.release.manifest import NAME, released_files, sealed, write_companions
 from clinveil.release.record import Account, full_manifest, manifest_of
 from clinveil.report.card import render_card
@@ -26,7 +26,7 @@ RECORD = "record.json"
 class Outcome:
     """How a run ended: where things are, and which gates failed."""
 
-    folder: RunFolder
+    folder: Places
     gates: tuple[Gate, ...]
 
     @property
@@ -65,7 +65,7 @@ def publish(account: Account, record: ReleaseRecord) -> Outcome:
         folder.staging.replace(folder.release)
     elif account.job.key.test_seed is not None:
         folder.staging.replace(folder.refused)
-    folder.finish("refused" if outcome.refused else "finished")
+    folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
 
 

@@ -135,7 +135,7 @@ def record_of(account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:
 def _kept(account: Account) -> list[Fact]:
     """The words left as they are on request: their number for everybody, the words for the vault."""
     kept = sorted(account.channel.kept)
-    if not account.job.settings.keep_words:
+    if not account.job.settings.channel.keep_words:
         return []
     return [Fact("words kept as they are", len(kept)), Fact("which words", ", ".join(kept), internal=True)]
 
@@ -151,7 +151,7 @@ def _phi(account: Account) -> tuple[PhiCount, ...] | None:
         "replace": "replaced by a surrogate, or a tag where none can be made",
         "remove": "removed",
         "tag": "tagged",
-    }[account.job.settings.mode]
+    }[account.job.settings.identifiers.mode]
     covered = covered_labels()
     return tuple(
         PhiCount(label, what, account.found[label], treated if label in covered else "no detector for it")
@@ -181,15 +181,15 @@ def _warnings(account: Account) -> tuple[str, ...]:
     said += _feed_warnings(account)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
-    if settings.memo == "occurrence":
+    if settings.channel.memo == "occurrence":
         said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
-    if settings.layout == "keep":
+    if settings.channel.layout == "keep":
         said.append(_singled_out(account, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:
         said.append(_singled_out(account, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
     if settings.order == "source":
         said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
-    if settings.keep_words:
+    if settings.channel.keep_words:
         said.append(f"{account.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
 
@@ -268,7 +268,7 @@ def full_manifest(account: Account, files: Mapping[str, str]) -> dict[str, Any]:
     """The manifest of the vault: the public one with every count in full, and with what only the custodian may know."""
     private = {
         "source_sha256": account.source_sha256,
-        "settings_in_full": account.job.settings.model_dump(mode="json"),
+        "settings_in_full": account.job.settings.flat(),
         "platform": platform.platform(),
         "python": platform.python_version(),
         "seeds": dict(account.seeds),

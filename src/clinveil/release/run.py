@@ -16,18 +16,20 @@ from clinveil.channel.channel import Channel
 from clinveil.core.files import refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import NotesSettings, ReleaseSettings
+from clinveil.core.runfolder import fingerprint, run_folder, run_hash
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
-from clinveil.release.folder import fingerprint, run_folder
+from clinveil.release.folder import KIND, Places
 from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.release.measure import Material, id_maps, measure, without_kept
 from clinveil.release.plan import Preflight, plan, preflight, require_patients
 from clinveil.release.publish import Outcome, publish
 from clinveil.release.record import Account, record_of
+from clinveil.release.settings import ReleaseSettings
 from clinveil.release.stages import (
     Job,
     channel_of,
@@ -40,7 +42,7 @@ from clinveil.release.stages import (
     write_notes,
 )
 from clinveil.report.record import StageRow
-from clinveil.utility.classifiers import NEURAL
+from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
@@ -75,12 +77,12 @@ class _Ready:
 
 
 def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
-    known = read_patients(settings.patients) if settings.patients else {}
-    if settings.keep_words:
-        read_words(settings.keep_words)
-    if set(settings.model) & set(NEURAL):
+    known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
+    if settings.channel.keep_words:
+        read_words(settings.channel.keep_words)
+    if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
-    corpus = open_corpus(notes, settings)
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     found = preflight(corpus)
     require_patients(found, settings)
     return _Ready(corpus, found, known)
@@ -120,8 +122,9 @@ def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) 
     ready = _ready(notes, settings)
     for line in _plan_lines(ready.corpus, ready.found, settings):
         say(line)
-    with run_folder(out, notes, settings) as folder:
-        key = folder.key(settings.seed)
+    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    with run_folder(out, KIND, asked, force=settings.force) as run:
+        folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say("TEST SEED: not for release")
         if settings.order == "source":
@@ -136,17 +139,18 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     settings = job.settings
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
-    with clock.stage("identifiers", f"find PHI and {settings.mode} it" if settings.phi else "left out", "keyed"):
+    removal = f"find PHI and {settings.identifiers.mode} it" if settings.phi else "left out"
+    with clock.stage("identifiers", removal, "keyed"):
         protected = protect(job)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected.corpus, job.folder.work)
-    with clock.stage("vectors", f"train {settings.algorithm}") as row:
+    with clock.stage("vectors", f"train {settings.vectors.algorithm}") as row:
         vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
         row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
         channel, _ = channel_of(job, vectors, counts)
         digests = kept_digests(job.folder)
-    with clock.stage("obfuscate", f"replace every word, N {settings.n}", "keyed"):
+    with clock.stage("obfuscate", f"replace every word, N {settings.channel.n}", "keyed"):
         tally, path = write_notes(job, protected.corpus, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
@@ -156,7 +160,7 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
-    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.numbers != "drop")]
+    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
     held += accounting_gates(rows, check, tally)
     account = Account(
         job=job,
@@ -185,9 +189,9 @@ def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, pa
 
 def _cost_of_keeping(job: Job, material: Material, vectors: Vectors) -> list[Finding]:
     """With `--keep-words`, the inversion figures of the same channel with none kept."""
-    if not job.settings.keep_words:
+    if not job.settings.channel.keep_words:
         return []
-    none_kept = job.settings.model_copy(update={"keep_words": None})
+    none_kept = job.settings.channel.but(keep_words=None)
     base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=material.counts)
     return without_kept(material, base)
 
@@ -195,4 +199,4 @@ def _cost_of_keeping(job: Job, material: Material, vectors: Vectors) -> list[Fin
 def _reopened(job: Job, path: Path) -> Corpus:
     columns = job.corpus.columns
     roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
-    return open_corpus(path, roles.model_copy(update={"keep": columns.keep, "label": columns.labels}))
+    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)

@@ -20,15 +20,17 @@ from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings, ReleaseSettings
+from clinveil.core.runfolder import fingerprint
+from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.release.folder import RunFolder, fingerprint
+from clinveil.release.folder import Places
 from clinveil.release.identity import Renamer
 from clinveil.release.order import by_new_id, by_place, reordered
+from clinveil.release.settings import ReleaseSettings
 from clinveil.scale import processes, threads
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
@@ -42,7 +44,7 @@ class Job:
     """What every stage works with."""
 
     corpus: Corpus
-    folder: RunFolder
+    folder: Places
     key: Key
     settings: ReleaseSettings
     known: dict[str, Patient]
@@ -51,7 +53,7 @@ class Job:
         """What finds and treats PHI; None with `--no-phi`."""
         if not self.settings.phi:
             return None
-        return Deidentifier(self.key, mode=self.settings.mode, patients=self.known or None)
+        return Deidentifier(self.key, mode=self.settings.identifiers.mode, patients=self.known or None)
 
     def obfuscator(self, channel: Channel) -> Obfuscator:
         """What draws the released words."""
@@ -85,8 +87,8 @@ def protect(job: Job) -> Protected:
     finally:
         if writer:
             writer.close()
-    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, keep=job.corpus.columns.keep, preset="none")
-    return Protected(open_corpus(path, roles), found, skipped)
+    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
+    return Protected(open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped)
 
 
 def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
@@ -94,7 +96,9 @@ def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Ve
     place = job.folder.vault / "vectors"
     if not place.exists():
         workers, scratch = job.settings.workers, job.folder.work
-        save_vectors(train(protected, job.settings, seed=seed, workers=workers, scratch=scratch, counts=counts), place)
+        save_vectors(
+            train(protected, job.settings.vectors, seed=seed, workers=workers, scratch=scratch, counts=counts), place
+        )
     return load_vectors(place)
 
 
@@ -103,16 +107,18 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel,
     tables, place = job.folder.vault / "neighbours", job.folder.vault / "channel"
     if not (tables.exists() and place.exists()):
         threads = job.settings.workers
-        channel, table = build_channel(vectors, job.settings, key=job.key, threads=threads, counts=counts)
+        channel, table = build_channel(vectors, job.settings.channel, key=job.key, threads=threads, counts=counts)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
     how = job.settings
-    return load_channel(place, Policy(how.memo, how.layout, how.numbers)), load_neighbours(tables)
+    return load_channel(place, Policy(how.channel.memo, how.channel.layout, how.channel.numbers)), load_neighbours(
+        tables
+    )
 
 
-def kept_digests(folder: RunFolder) -> dict[str, str]:
+def kept_digests(folder: Places) -> dict[str, str]:
     """What names vectors, neighbour table and channel in the manifest: the hashes of these folders of the vault."""
     return {name: fingerprint(folder.vault / name) for name in ("vectors", "neighbours", "channel")}
 
@@ -168,7 +174,7 @@ class _Ledger:
             (self._vault / f"{name}.parquet").chmod(0o600)
 
 
-def ledger_batches(folder: RunFolder, name: str) -> Iterator[pa.RecordBatch]:
+def ledger_batches(folder: Places, name: str) -> Iterator[pa.RecordBatch]:
     """The rows of `crosswalk` or `alignment`, in source order; none where no note was written."""
     path = folder.vault / f"{name}.parquet"
     if path.exists():
@@ -176,7 +182,7 @@ def ledger_batches(folder: RunFolder, name: str) -> Iterator[pa.RecordBatch]:
             yield from file.iter_batches()
 
 
-def crosswalk_batches(folder: RunFolder) -> Iterator[pa.RecordBatch]:
+def crosswalk_batches(folder: Places) -> Iterator[pa.RecordBatch]:
     """Source and released ids of every written note, in source order."""
     return ledger_batches(folder, "crosswalk")
 

@@ -98,9 +98,7 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> Check:
     try:
         rows = 0
         settings = NotesSettings(text=notes["text"], id=notes["id"], patient=notes["patient"], preset="none")
-        for batch in open_corpus(
-            folder / notes["file"], settings.model_copy(update={"keep": tuple(notes["keep"])})
-        ).batches():
+        for batch in open_corpus(folder / notes["file"], settings, keep=tuple(notes["keep"])).batches():
             rows += batch.num_rows
     except ClinveilError as error:
         return Check(what, False, error.what)

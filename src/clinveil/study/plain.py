@@ -20,7 +20,7 @@ from clinveil.report.render import environment
 
 Row = tuple[str, ...]
 # Settings that no page shows: paths, names of columns, and what changes no number.
-HIDDEN = frozenset({"text", "id", "patient", "label", "keep", "preset", "encoding", "max_note_bytes"})
+HIDDEN = frozenset({"notes", "text", "id", "patient", "label", "keep", "preset", "encoding", "max_note_bytes"})
 HIDDEN |= {"quiet", "force", "workers", "on", "yes"}
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
-from clinveil.core.settings import GloveSettings, VectorSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.sentences import Sentences, Splitter, sentence_file, whole_note
+from clinveil.vectors.settings import GloveSettings, VectorSettings
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 

@@ -9,14 +9,19 @@ import typer
 
 from clinveil.cli.options import JsonOut, settings_command
 from clinveil.cli.progress import say_unless
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 from clinveil.lm.recipe import ModelSettings
 
 app = typer.Typer(add_completion=False)
 
 
-class CanarySettings(RunSettings, NotesSettings, ModelSettings):
+class CanarySettings(Settings):
     """Everything that `clinveil attack canaries` can be told."""
+
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
     each: int = flag(5, "Canaries of every family and number of repeats.", ge=1)
@@ -24,7 +29,7 @@ class CanarySettings(RunSettings, NotesSettings, ModelSettings):
     prepared: bool = flag(False, "NOTES are in MedText's form already.")
 
 
-@settings_command(app, CanarySettings, name="canaries", without=frozenset({"label", "keep", "force"}))
+@settings_command(app, CanarySettings, name="canaries")
 def canaries(
     settings: CanarySettings,
     notes: Annotated[Path, typer.Argument(help="The training notes; the copy with canaries is never written.")],
@@ -33,7 +38,10 @@ def canaries(
     """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away."""
     import secrets
 
-    from clinveil.attacks.models.canary_run import CanaryRun
+    import numpy as np
+
+    from clinveil.attacks.attack import Context
+    from clinveil.attacks.models.canaries import Canaries
     from clinveil.cli.findings import say_findings
     from clinveil.core.errors import UsageError
     from clinveil.corpus.open import open_corpus
@@ -41,13 +49,14 @@ def canaries(
 
     if not settings.repeats or min(settings.repeats) < 1:
         raise UsageError("--repeats takes whole numbers from 1")
-    if settings.neural:
+    if settings.lm.neural:
         from clinveil.core.neural import need_torch
 
         need_torch()
     seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
-    read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
-    run = CanaryRun(settings, seed, settings.each, settings.repeats, settings.workers)
-    found = run(read, say_unless(settings.quiet))
-    title = f"canaries in {notes.name}, {settings.model} {settings.size} (seed {seed}; bits)"
+    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
+    attack = Canaries(lm=settings.lm, seed=seed, each=settings.each, repeats=settings.repeats)
+    context = Context(training=read, workers=settings.workers, say=say_unless(settings.quiet))
+    found = attack(context, np.random.default_rng([seed, 0xCA]))
+    title = f"canaries in {notes.name}, {settings.lm.model} {settings.lm.size} (seed {seed}; bits)"
     say_findings("attack canaries", found, seed=seed, json_out=json, title=title)

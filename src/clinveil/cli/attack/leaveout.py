@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 DIR = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the models, secret; the same one goes on.")]
 
 
-@settings_command(app, LeaveOutSettings, name="leaveout", without=frozenset({"label", "keep"}))
+@settings_command(app, LeaveOutSettings, name="leaveout")
 def leaveout(
     settings: LeaveOutSettings,
     notes: Annotated[Path, typer.Argument(help="The training notes: a file or a folder.")],
@@ -39,11 +39,11 @@ def leaveout(
         seed = _seed_there(settings, out)
     if settings.mode != "unigram" and out is None:
         raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
-    if settings.neural and settings.mode != "unigram":
+    if settings.lm.neural and settings.mode != "unigram":
         from clinveil.core.neural import need_torch
 
         need_torch()
-    read = read_notes(open_corpus(notes, settings), prepared=settings.prepared)
+    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
     say: Say = say_unless(settings.quiet)
     if settings.mode == "unigram":
         found = _unigram(read, settings, seed)
@@ -73,7 +73,7 @@ def _unigram(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> list[F
 
 
 def _models(notes: PlainNotes, settings: LeaveOutSettings, seed: int, out: Path, say: Say) -> list[Finding]:
-    from clinveil.attacks.models.leaveout.command import audit_notes
+    from clinveil.attacks.models.leaveout.audit import audit_notes
     from clinveil.attacks.models.leaveout.folder import FINDINGS, Given, audit_folder
     from clinveil.core.finding import write_findings
     from clinveil.corpus.open import open_corpus

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 
 if TYPE_CHECKING:
     from clinveil.core.finding import Finding
@@ -26,15 +26,19 @@ Synthetic = Annotated[Path | None, typer.Option("--synthetic", help="Attack thes
 Reference = Annotated[Path | None, typer.Option("--reference", help="Notes of third patients: the calibrated attack.")]
 
 
-class MembershipSettings(RunSettings, NotesSettings):
+class MembershipSettings(Settings):
     """Everything that `clinveil attack membership` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     prepared: bool = flag(False, "All notes are in MedText's form already.")
     most: int = flag(2_000, "Notes of each side at most, a random sample of patients.", ge=20)
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
 
 
-@settings_command(app, MembershipSettings, name="membership", without=frozenset({"label", "keep", "force", "workers"}))
+@settings_command(app, MembershipSettings, name="membership")
 def membership(
     settings: MembershipSettings,
     training: Training,
@@ -66,7 +70,7 @@ def _attacked(
     model: Path | None, synthetic: Path | None, device: str
 ) -> tuple[list[tuple[str, LanguageModel]], object]:
     """What is attacked, by name; and how the model's notes were split."""
-    from clinveil.attacks.models.text_model import model_of_text
+    from clinveil.attacks.models._from_text import model_of_text
     from clinveil.lm.checkpoint import load_model
 
     attacked: list[tuple[str, LanguageModel]] = []
@@ -103,7 +107,7 @@ def _attack(
     """All findings; the blind attacker, who is the same for all, once."""
     import numpy as np
 
-    from clinveil.attacks.models.membership_run import infer_membership
+    from clinveil.attacks.models.membership import infer_membership
 
     found: list[Finding] = []
     for name, one in attacked:
@@ -118,7 +122,7 @@ def _read(path: Path, settings: MembershipSettings) -> PlainNotes:
     from clinveil.corpus.open import open_corpus
     from clinveil.lm.notes import read_notes
 
-    return read_notes(open_corpus(path, settings), prepared=settings.prepared)
+    return read_notes(open_corpus(path, settings.notes), prepared=settings.prepared)
 
 
 def _own(path: Path) -> PlainNotes:

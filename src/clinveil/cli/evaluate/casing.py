@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import NotesSettings, RunSettings, flag
-from clinveil.utility.casing.settings import CasingSettings
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.utility.casing import CasingSettings
 
 app = typer.Typer(add_completion=False)
 Train = Annotated[Path, typer.Argument(help="Cased text to learn from: a sentence a line (.txt, .txt.gz), or notes.")]
@@ -17,13 +17,18 @@ Dev = Annotated[Path | None, typer.Option("--dev", help="Text that says which we
 Test = Annotated[Path | None, typer.Option("--test", help="Real cased text to restore; split off TRAIN without it.")]
 
 
-class EvaluateCasingSettings(RunSettings, NotesSettings, CasingSettings):
+class EvaluateCasingSettings(Settings):
     """Everything that `clinveil evaluate casing` can be told."""
+
+    model: CasingSettings = group(CasingSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
 
 
-@settings_command(app, EvaluateCasingSettings, name="casing", without=frozenset({"label", "keep", "force"}))
+@settings_command(app, EvaluateCasingSettings, name="casing")
 def casing(
     settings: EvaluateCasingSettings, train: Train, dev: Dev = None, test: Test = None, json: JsonOut = None
 ) -> None:
@@ -37,14 +42,14 @@ def casing(
     from clinveil.utility.casing import measure
     from clinveil.utility.casing.lines import read_lines, split_lines
 
-    device_named(settings.device)
+    device_named(settings.model.device)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
-    rng = np.random.default_rng(seed)
-    others = (read_lines(path, settings) if path else None for path in (dev, test))
-    parts = split_lines(read_lines(train, settings), next(others), next(others), rng)
+    rng, how = np.random.default_rng(seed), settings.model
+    others = (read_lines(path, settings.notes) if path else None for path in (dev, test))
+    parts = split_lines(read_lines(train, settings.notes), next(others), next(others), rng)
     on_look = None if settings.quiet else _say_look
-    findings = measure.casing(parts, rng, settings, threads=settings.workers, on_look=on_look)
-    title = f"{train.name}, {settings.size}, beam {settings.beam}, state by {settings.state} (seed {seed})"
+    findings = measure.casing(parts, rng, how, threads=settings.workers, on_look=on_look)
+    title = f"{train.name}, {how.size}, beam {how.beam}, state by {how.state} (seed {seed})"
     say_findings("evaluate casing", findings, seed=seed, json_out=json, title=title)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import ClassifierSettings, NotesSettings, RunSettings, flag
+from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, choice, flag, group
+from clinveil.utility.classifiers import ClassifierSettings, classifiers
 
 if TYPE_CHECKING:
     from clinveil.core.finding import Finding
@@ -21,10 +22,16 @@ Protected = Annotated[Path | None, typer.Option("--released-vectors", help="Netw
 ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the release, where ids were replaced.")]
 
 
-class ClassificationSettings(RunSettings, NotesSettings, ClassifierSettings):
+class ClassificationSettings(Settings):
     """Everything that `clinveil evaluate classification` can be told."""
 
-    model: tuple[str, ...] = flag(("lr",), "lr, svm, cnn, cnn-attention, lstm or lstm-attention; repeatable.")
+    training: ClassifierSettings = group(ClassifierSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    seed: int | None = SEED
+    quiet: bool = QUIET
+
+    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
     setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
         "protected", "Train and test on protected text, or one of the paper's transfers (networks)."
     )
@@ -32,7 +39,7 @@ class ClassificationSettings(RunSettings, NotesSettings, ClassifierSettings):
     control: bool = flag(True, "Also train on shuffled labels.")
 
 
-@settings_command(app, ClassificationSettings, name="classification", without=frozenset({"keep", "force", "workers"}))
+@settings_command(app, ClassificationSettings, name="classification")
 def classification(
     settings: ClassificationSettings,
     original: Original,
@@ -48,15 +55,12 @@ def classification(
     from clinveil.cli.findings import say_findings
     from clinveil.core.errors import UsageError
     from clinveil.core.neural import device_named
-    from clinveil.utility.classifiers import MODELS, NEURAL
+    from clinveil.utility.classifiers import any_neural
 
-    unknown = set(settings.model) - set(MODELS)
-    if unknown:
-        raise UsageError(f"there is no model {min(unknown)}", remedy="one of " + ", ".join(MODELS))
     if not settings.label:
         raise UsageError("no label to classify by", remedy="--label COLUMN")
-    if set(settings.model) & set(NEURAL):
-        device_named(settings.device)
+    if any_neural(settings.model):
+        device_named(settings.training.device)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     findings = [
         finding
@@ -80,37 +84,26 @@ def _by_label(
     import numpy as np
 
     from clinveil.corpus.open import open_corpus
-    from clinveil.utility.classification import compared, evaluate
+    from clinveil.utility.classification import Comparison, compared, evaluate
     from clinveil.vectors.files import load_vectors
 
-    notes = NotesSettings.model_validate({n: getattr(settings, n) for n in NotesSettings.model_fields})
-    bare = notes.model_copy(update={"label": (), "keep": ()})
-    other = open_corpus(released, bare.model_copy(update={"preset": "none"})) if released else None
+    other = open_corpus(released, settings.notes.but(preset="none")) if released else None
     rng = np.random.default_rng(seed)
     task = evaluate(
-        open_corpus(original, notes).batches(),
+        open_corpus(original, settings.notes, label=settings.label).batches(),
         other.batches() if other else None,
         label,
         rng,
-        settings,
+        settings.training,
         crosswalk=_crosswalk(vault),
     )
     start, other_start = (load_vectors(path) if path else None for path in (vectors, released_vectors))
+    how = Comparison(settings.setting, start, other_start, settings.seeds, settings.control)
     found = []
     for model in settings.model:
         if not settings.quiet:
             typer.echo(f"{label}: {model} on {len(task.labelled)} notes", err=True)
-        found += compared(
-            task,
-            model,
-            rng,
-            settings,
-            setting=settings.setting,
-            vectors=start,
-            released_vectors=other_start,
-            seeds=settings.seeds,
-            control=settings.control,
-        )
+        found += compared(task, model, rng, settings.training, how)
     return found if released else [f for f in found if f.detail.get("side") == "original"]
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import RunSettings, flag
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.core.settings import QUIET, SEED, Settings, flag, group
+from clinveil.utility.nli import NliSettings
 
 app = typer.Typer(add_completion=False)
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
@@ -21,13 +21,17 @@ Dev = Annotated[Path | None, typer.Option("--dev", help="Pairs that say when to 
 Test = Annotated[Path | None, typer.Option("--test", help="Pairs that count; split off --train without it.")]
 
 
-class EvaluateNliSettings(RunSettings, NliSettings):
+class EvaluateNliSettings(Settings):
     """Everything that `clinveil evaluate nli` can be told."""
+
+    model: NliSettings = group(NliSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     encoding: str = flag("utf-8", "Character encoding of the pairs.")
 
 
-@settings_command(app, EvaluateNliSettings, name="nli", without=frozenset({"force", "workers"}))
+@settings_command(app, EvaluateNliSettings, name="nli")
 def nli(
     settings: EvaluateNliSettings,
     vectors: VectorFile,
@@ -44,16 +48,15 @@ def nli(
     from clinveil.cli.findings import say_findings
     from clinveil.core.neural import device_named
     from clinveil.utility.nli import measure
-    from clinveil.utility.nli.parts import nli_parts
-    from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
+    from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
     from clinveil.vectors.files import load_vectors
 
-    device_named(settings.device)
+    device_named(settings.model.device)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     rng = np.random.default_rng(seed)
     pairs = [read_sentence_pairs(path, encoding=settings.encoding) if path else None for path in (train, dev, test)]
     assert pairs[0] is not None
     parts = nli_parts(pairs[0], pairs[1], pairs[2], rng)
-    findings = measure.nli(load_vectors(vectors), parts, rng, settings)
-    title = f"{vectors.name}, features {settings.features}, {settings.seeds} seeds (seed {seed})"
+    findings = measure.nli(load_vectors(vectors), parts, rng, settings.model)
+    title = f"{vectors.name}, features {settings.model.features}, {settings.model.seeds} seeds (seed {seed})"
     say_findings("evaluate nli", findings, seed=seed, json_out=json, title=title)

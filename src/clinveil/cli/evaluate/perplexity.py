@@ -11,7 +11,7 @@ import typer
 
 from clinveil.cli.options import JsonOut, settings_command
 from clinveil.cli.progress import say_unless
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 from clinveil.lm.recipe import ModelSettings
 
 if TYPE_CHECKING:
@@ -29,14 +29,19 @@ LOOKS_PREPARED = "{name} looks as if it were in MedText's form already; if it is
 LOOKS_PLAIN = "{name} does not look like MedText's form; if it is not, leave --prepared out"
 
 
-class PerplexitySettings(RunSettings, NotesSettings, ModelSettings):
+class PerplexitySettings(Settings):
     """Everything that `clinveil evaluate perplexity` can be told."""
+
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
     prepared: bool = flag(False, "All notes are in MedText's form already; a file that holds <unk> is read so anyway.")
 
 
-@settings_command(app, PerplexitySettings, name="perplexity", without=frozenset({"label", "keep", "force"}))
+@settings_command(app, PerplexitySettings, name="perplexity")
 def perplexity(
     settings: PerplexitySettings,
     notes: Annotated[Path, typer.Argument(help="Real notes to predict, of patients that the model did not see.")],
@@ -54,12 +59,11 @@ def perplexity(
     from clinveil.core.errors import UsageError
     from clinveil.lm.model import fit_of
     from clinveil.lm.notes import encode
-    from clinveil.lm.ready import ready
     from clinveil.utility.perplexity import perplexity_findings
 
     if (train is None) == (source is None):
         raise UsageError("there is no model, or there are two", remedy="--train NOTES or --from MODEL, one of them")
-    if source is None and settings.neural:
+    if source is None and settings.lm.neural:
         from clinveil.core.neural import need_torch
 
         need_torch()
@@ -68,7 +72,7 @@ def perplexity(
     test = _read(notes, settings, said)
     model, floor = _models(settings, train, source, seed, test, said)
     control = None if floor is None else fit_of(floor, encode(test.texts, floor.vocabulary))
-    with ready(model, threads=settings.workers):
+    with model.ready(threads=settings.workers):
         fit = fit_of(model, encode(test.texts, model.vocabulary))
     found = perplexity_findings(model, fit, test, "test", control=control, more=said.detail(source is not None))
     title = f"{model.kind} on {notes.name} (seed {seed}; lower is better)"
@@ -102,9 +106,9 @@ def _read(path: Path, settings: PerplexitySettings, said: _Said) -> PlainNotes:
     from clinveil.lm.notes import read_notes
     from clinveil.lm.seen import form_of
 
-    corpus = open_corpus(path, settings)
+    corpus = open_corpus(path, settings.notes)
     form, prepared = form_of(corpus), settings.prepared
-    if form.blotted and not prepared:
+    if form.has_unk and not prepared:
         prepared = True
         said.read.append(READ.format(name=path.name))
     elif form.prepared is not None and form.prepared != prepared:
@@ -117,22 +121,22 @@ def _models(
 ) -> tuple[LanguageModel, LanguageModel | None]:
     """The model, given or trained; and for one trained here a unigram of the same notes."""
     from clinveil.lm.checkpoint import load_model
+    from clinveil.lm.models.unigram import train_unigram
     from clinveil.lm.notes import encode
     from clinveil.lm.seen import Seen
     from clinveil.lm.train import make_vocabulary, train_model
-    from clinveil.lm.unigram import train_unigram
 
     if source is not None:
-        given, about = load_model(source, device=settings.device)
+        given, about = load_model(source, device=settings.lm.device)
         said.look(Seen.from_dict(about.get("notes")) or _seen_whole(about, test), test)
         return given, None
     assert train is not None
     seen = _read(train, settings, said)
     said.look(Seen.of(seen), test)
-    vocabulary = make_vocabulary(seen, settings)
+    vocabulary = make_vocabulary(seen, settings.lm)
     encoded = encode(seen.texts, vocabulary)
     say = say_unless(settings.quiet)
-    model, _ = train_model(seen, encoded, vocabulary, settings, seed=seed, threads=settings.workers, say=say)
+    model, _ = train_model(seen, encoded, vocabulary, settings.lm, seed=seed, threads=settings.workers, say=say)
     return model, train_unigram(encoded, vocabulary)
 
 

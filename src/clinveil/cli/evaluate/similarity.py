@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 
 if TYPE_CHECKING:
     from clinveil.core.finding import Finding
@@ -23,8 +23,12 @@ Subwords = Annotated[
 Notes = Annotated[Path | None, typer.Option("--notes", help="The real training notes: clinicalnlp counts words there.")]
 
 
-class SimilaritySettings(RunSettings, NotesSettings):
+class SimilaritySettings(Settings):
     """Everything that `clinveil evaluate similarity` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
 
     protocol: Literal["jamia", "clinicalnlp"] = flag("jamia", "Paper A's protocol (Pearson), or paper C's (Spearman).")
     missing: Literal["exclude", "random", "zero"] | None = flag(
@@ -35,7 +39,7 @@ class SimilaritySettings(RunSettings, NotesSettings):
     draws: int = flag(1_000, "Draws of the bootstrap over pairs.", ge=100)
 
 
-@settings_command(app, SimilaritySettings, name="similarity", without=frozenset({"label", "keep", "force", "workers"}))
+@settings_command(app, SimilaritySettings, name="similarity")
 def similarity(
     settings: SimilaritySettings,
     vectors: VectorFile,
@@ -117,5 +121,5 @@ def _counts(notes: Path | None, settings: SimilaritySettings, vectors: Vectors) 
     from clinveil.vectors.count import count_words
 
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
-        counted = count_words(open_corpus(notes, settings), Path(scratch))
+        counted = count_words(open_corpus(notes, settings.notes), Path(scratch))
         return dict(zip(counted.words, counted.counts.tolist(), strict=True))

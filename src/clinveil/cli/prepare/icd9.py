@@ -12,7 +12,7 @@ import typer
 
 from clinveil.cli.options import Out, settings_command
 from clinveil.core.outputs import Maker
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import FORCE, KEEP, QUIET, NotesSettings, Settings, flag, group
 
 if TYPE_CHECKING:
     from clinveil.corpus.corpus import Columns
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 MAKER = Maker("prepare icd9")
-UNUSED = frozenset({"label", "workers", "seed"})
 
 
-class Icd9Settings(RunSettings, NotesSettings):
+class Icd9Settings(Settings):
     """Everything that `clinveil prepare icd9` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    keep: tuple[str, ...] = KEEP
+    quiet: bool = QUIET
+    force: bool = FORCE
 
     labels: Literal["first-level", "leaf"] = flag("first-level", "Ranges of codes, or the 20 most common codes.")
     table: Literal["corrected", "published"] = flag(
@@ -37,7 +41,7 @@ class Icd9Settings(RunSettings, NotesSettings):
     column: str = flag("icd9", "Name of the new column; labels have ; between them.", min_length=1)
 
 
-@settings_command(app, Icd9Settings, name="icd9", without=UNUSED)
+@settings_command(app, Icd9Settings, name="icd9")
 def icd9(
     settings: Icd9Settings,
     notes: Annotated[Path, typer.Argument(help="Notes with an admission id, such as MIMIC's NOTEEVENTS.")],
@@ -51,7 +55,7 @@ def icd9(
     refuse_nested(OUT=out, NOTES=notes, DIAGNOSES=diagnoses)
     refuse_existing(out, force=settings.force, maker=MAKER)
     os.umask(0o077)  # the notes are secret, with or without labels
-    source = Diagnoses(diagnoses, settings.encoding)
+    source = Diagnoses(diagnoses, settings.notes.encoding)
     table = _table(settings, source)
     labelled, columns = _labelled(settings, notes, source, table)
     with whole(out, force=settings.force, maker=MAKER) as part:
@@ -83,10 +87,9 @@ def _labelled(
     from clinveil.corpus.selection import selection
 
     only = selection(settings.only)
-    admission = settings.admission or _admission(path, settings.encoding)
-    fields = {name: getattr(settings, name) for name in NotesSettings.model_fields}
+    admission = settings.admission or _admission(path, settings.notes.encoding)
     needed = tuple(dict.fromkeys((*settings.keep, admission, *only)))
-    corpus = open_corpus(path, NotesSettings.model_validate(fields | {"keep": needed}))
+    corpus = open_corpus(path, settings.notes, keep=needed)
     found = corpus.columns
     order = tuple(name for name in found.order if name not in needed or name in settings.keep)
     if settings.column in found.order or settings.column in ("note_id", "patient_id", "text"):

@@ -13,7 +13,7 @@ from pydantic import model_validator
 from clinveil.cli.options import Out, settings_command
 from clinveil.core.errors import InputError
 from clinveil.core.outputs import Maker
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 
 if TYPE_CHECKING:
     from clinveil.corpus.medtext.prepare import MedTextPlan
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 MAKER = Maker("prepare medtext")
-UNUSED = frozenset({"label", "keep", "workers"})
 # Paper C takes these of MIMIC-III.
 CATEGORY, DISCHARGE = "category", "Discharge summary"
 
 
-class MedTextSettings(RunSettings, NotesSettings):
+class MedTextSettings(Settings):
     """Everything that `clinveil prepare medtext` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    quiet: bool = QUIET
+    force: bool = FORCE
 
     size: Literal["small", "large", "all"] = flag(
         "small", "small: 1280 notes to train on; large: all that are left; all: both, with the same test notes."
@@ -57,7 +60,7 @@ class MedTextSettings(RunSettings, NotesSettings):
         return self
 
 
-@settings_command(app, MedTextSettings, name="medtext", without=UNUSED)
+@settings_command(app, MedTextSettings, name="medtext")
 def medtext(
     settings: MedTextSettings,
     notes: Annotated[Path, typer.Argument(help="Notes: a file or a folder.")],
@@ -91,12 +94,11 @@ def _open(path: Path, settings: MedTextSettings) -> tuple[NotesCorpus, dict[str,
     from clinveil.corpus.selection import selection
 
     only = selection(settings.only)
-    fields = {name: getattr(settings, name) for name in NotesSettings.model_fields}
-    corpus = open_corpus(path, NotesSettings.model_validate(fields | {"keep": tuple(only)}))
+    corpus = open_corpus(path, settings.notes, keep=tuple(only))
     category = [name for name in corpus.columns.dropped if name.lower() == CATEGORY]
     if not only and corpus.preset == "mimic3" and len(category) == 1:
         only = {category[0]: DISCHARGE}
-        corpus = open_corpus(path, NotesSettings.model_validate(fields | {"keep": tuple(only)}))
+        corpus = open_corpus(path, settings.notes, keep=tuple(only))
     return corpus, only
 
 
@@ -129,7 +131,7 @@ def _beside(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCount
     if settings.general is None:
         return [counts]
     split, count = splitter(settings.tokenizer), settings.min_count
-    encoding = settings.encoding
+    encoding = settings.notes.encoding
     return [counts, general_counts(settings.general, counts.words, min_count=count, encoding=encoding, split=split)]
 
 

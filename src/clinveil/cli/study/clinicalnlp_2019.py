@@ -14,7 +14,7 @@ from clinveil.study.clinicalnlp_2019.settings import StudySettings
 app = typer.Typer(add_completion=False)
 
 
-@settings_command(app, StudySettings, name="clinicalnlp-2019", without=frozenset({"label", "keep"}))
+@settings_command(app, StudySettings, name="clinicalnlp-2019")
 def clinicalnlp_2019(
     settings: StudySettings,
     notes: Annotated[Path, typer.Argument(help="Real notes: a file or a folder.")],

@@ -19,7 +19,7 @@ References = Annotated[
 ]
 
 
-@settings_command(app, StudySettings, name="jamia-2020", without=frozenset({"keep"}))
+@settings_command(app, StudySettings, name="jamia-2020")
 def jamia_2020(
     settings: StudySettings,
     notes: Annotated[Path, typer.Argument(help="Original notes: a file or a folder.")],

@@ -16,7 +16,7 @@ Patients = Annotated[Path, typer.Option("--patients", help="Known patients: pati
 Codes = Annotated[Path, typer.Option("--codes", help="codes.csv: code, description.")]
 
 
-@settings_command(app, StudySettings, name="jmir-2020", without=frozenset({"label", "keep"}))
+@settings_command(app, StudySettings, name="jmir-2020")
 def jmir_2020(
     settings: StudySettings,
     notes: Annotated[Path, typer.Argument(help="Notes with their names in place: a file or a folder.")],

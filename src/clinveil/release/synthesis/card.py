@@ -5,6 +5,7 @@ What it says is made of the account's counts, gates and public settings alone.
 
 from __future__ import annotations
 
+from clinveil.lm.recipe import language_models
 from clinveil.release.synthesis.gates import NOT_TRIED
 from clinveil.release.synthesis.record import TEST_SEED, Account, public_manifest
 from clinveil.report.card import _word, size_class
@@ -13,11 +14,6 @@ from clinveil.report.numerals import number, share, small
 from clinveil.report.record import Gate, Plain, score
 from clinveil.report.render import environment
 
-KINDS = {
-    "unigram": "a unigram: words drawn one by one, as often as they stand in the training notes",
-    "lstm": "an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)",
-    "gpt": "a small GPT, a decoder with attention",
-}
 CARD = """\
 ---
 pretty_name: Synthetic clinical notes
@@ -113,13 +109,14 @@ def render_card(account: Account, files: dict[str, str]) -> str:
     made = environment().overlay(autoescape=False)
     made.filters = made.filters | {"share": share, "word": _word, "figure": _figure}
     recipe = {name: value for name, value in (account.trained.recipe or {}).items() if name != "kind"}
+    kind = account.trained.model.kind
     page = made.from_string(CARD).render(
         said
         | {
             "gates": account.gates,
             "score": score(account.gates),
             "size": size_class(account.counts.notes),
-            "kind": KINDS.get(account.trained.model.kind, "a language model"),
+            "kind": language_models.get(kind).about if kind in language_models else "a language model",
             "facts": said["settings"] | recipe,
             "seeds": _seeds(account),
             "mark": TEST_SEED,

@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.models.canary_run import as_corpus
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.copies import copies
-from clinveil.attacks.text.own_copies import ALPHA, fisher_from
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.sides import Sides
 from clinveil.report.record import Gate
+from clinveil.stats.fisher import ALPHA, fisher_from
 
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
@@ -49,8 +48,8 @@ def look(
     """
     spans = tuple(sorted({*SPANS, span}))
     # Below the floor on all sides: or each rare word, <unk> in the copy alone, would cut a copy to pieces.
-    seen, other = (as_corpus(floor.plain(side)) for side in (sides.training, sides.held_out))
-    found = copies(as_corpus(written), seen, other, rng, spans=spans)
+    seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
+    found = copies(written.as_corpus(), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
     gates += _seeing([_copied(found, span), _copied_whole(found)])
     if feed is not None:

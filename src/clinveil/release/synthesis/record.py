@@ -72,7 +72,7 @@ def seed_mark(seeds: Sequence[str], out: Path) -> str | None:
 
 def full_manifest(account: Account) -> dict[str, Any]:
     """The manifest of the vault."""
-    settings = account.settings.model_dump(mode="json", exclude={"workers", "quiet", "force", "patients"})
+    settings = account.settings.flat({"workers", "quiet", "force", "patients"})
     return {
         "schema": "clinveil.synthesis/1",
         "secret": True,

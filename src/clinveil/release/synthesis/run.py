@@ -11,18 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.core.errors import GateError
-from clinveil.core.files import private_text, whole
-from clinveil.core.files import sha256 as file_sha256
+from clinveil.core.files import private_text, remove, whole
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.neural import device_named
+from clinveil.core.runfolder import FREE, run_folder, run_hash
 from clinveil.corpus.formats.registry import suffix_of
 from clinveil.corpus.people import read_patients
-from clinveil.lm.byte_pairs import need_byte_pairs
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing, lanes_for
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
+from clinveil.lm.vocabulary import need_byte_pairs
 from clinveil.release.manifest import released_files, write_companions
 from clinveil.release.synthesis.card import render_card
 from clinveil.release.synthesis.floor import Floor
@@ -38,11 +37,12 @@ from clinveil.release.synthesis.record import (
 )
 from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.sides import kept_aside
-from clinveil.release.synthesis.trained import Trained, load_trained, train_anew
-from clinveil.release.synthesis.vault import MANIFEST, RunVault
+from clinveil.release.synthesis.trained import STATE, Trained, load_trained, train_anew
+from clinveil.release.synthesis.vault import KIND, MANIFEST, training_seed
 from clinveil.release.synthesis.write import MAKER, Counts, Wanted, draw_notes, read_back, write_to
 
 Say = Callable[[str], None]
+NO_MATTER = FREE | {"batch", "device", "patients"}
 ALONE = "one file, without companions: an OUT without a suffix is a folder with README.md, manifest.json and SHA256SUMS"
 
 
@@ -70,14 +70,12 @@ class Synthesis:
             GateError: a gate failed; the model stays in the vault, no note leaves. InputError, UsageError: see there.
         """
         before = self._refused_early()
-        place = RunVault(self.vault, self.out, self._asked(), self.settings.seed)
-        key, seed = place.open(force=self.settings.force)
-        try:
+        with run_folder(self.vault, KIND, self._asked(), force=self.settings.force, made=self.out) as folder:
+            key = folder.key(self.settings.seed)
+            seed = training_seed(key)
             found = self._make(key, seed, before or self._model(seed))
-        except BaseException:
-            place.give_up()
-            raise
-        place.finish()
+            remove(self.vault / STATE)
+            folder.finish()
         return found
 
     def _refused_early(self) -> Trained | None:
@@ -86,9 +84,9 @@ class Synthesis:
             read_patients(self.settings.patients)
         if self.source is not None:
             return load_trained(self.source, self.notes, self.settings, before=True)
-        if self.settings.neural and self.settings.device != "cpu":
-            device_named(self.settings.device)
-        if not self.settings.word_vocabulary:
+        if self.settings.lm.neural and self.settings.lm.device != "cpu":
+            device_named(self.settings.lm.device)
+        if not self.settings.lm.word_vocabulary:
             need_byte_pairs()
         kept_aside(len(set(self.notes.patients)), self.settings.held_out)
         return None
@@ -113,15 +111,11 @@ class Synthesis:
 
     def _asked(self) -> str:
         """A hash of the notes and of all settings that change what comes out."""
-        free = {"workers", "quiet", "force", "batch", "device", "patients"}
-        hashed = sha256(self.settings.model_dump_json(exclude=free).encode())
-        if self.settings.patients is not None:  # a gate that failed with the names must not be passed by without them
-            hashed.update(file_sha256(self.settings.patients).encode())
-        if self.source is not None:
-            hashed.update(folder_digest(self.source).encode())
+        notes = sha256()
         for row in zip(self.notes.note_ids, self.notes.patients, self.notes.texts, strict=True):
-            hashed.update(repr(row).encode("utf-8", "surrogatepass"))
-        return hashed.hexdigest()
+            notes.update(repr(row).encode("utf-8", "surrogatepass"))
+        # The feed counts too: a gate that failed with the names must not be passed by without them.
+        return run_hash(self.settings, notes.hexdigest(), self.settings.patients, self.source, free=NO_MATTER)
 
     def _model(self, seed: int) -> Trained:
         """The model of this run: trained before a kill, or trained now."""
@@ -135,16 +129,18 @@ class Synthesis:
         from clinveil.utility.perplexity import perplexity_findings
 
         model = trained.model
-        with ready(model, threads=self.settings.workers):
+        with model.ready(threads=self.settings.workers):
             fit = fit_of(model, encode(trained.sides.held_out.texts, model.vocabulary))
         return perplexity_findings(model, fit, trained.sides.held_out, "held out")
 
     def _write(self, trained: Trained, key: Key, floor: Floor, part: Path) -> tuple[Counts, PlainNotes]:
         how, counts, training = self.settings, Counts(), trained.sides.training
-        drawing = Drawing(lanes_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p)
+        drawing = SamplingConfig(
+            batch_size_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p
+        )
         wanted = Wanted(how.count, training.words)
         batches = draw_notes(trained.model, key, drawing, floor, wanted, counts, self.say)
-        with ready(trained.model, double=how.exact, threads=how.workers):
+        with trained.model.ready(double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if public_seeds(key, trained) else None)
         return counts, read_back(path)
 
@@ -157,12 +153,6 @@ class Synthesis:
         private_text(self.vault / MANIFEST, manifest + "\n")
         for line in lines(account):
             self.say(line)
-
-
-def folder_digest(folder: Path) -> str:
-    """SHA-256 of the files of a folder and their names; "" where there is none."""
-    files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
-    return " ".join(f"{file.name} {file_sha256(file)}" for file in files)
 
 
 def _truncated(counts: Counts) -> Finding:

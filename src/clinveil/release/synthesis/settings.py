@@ -7,14 +7,19 @@ from typing import Self
 
 from pydantic import model_validator
 
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import FORCE, QUIET, SEED, NotesSettings, Settings, flag, group
 from clinveil.lm.recipe import ModelSettings
 
 
-class SynthesisSettings(RunSettings, NotesSettings, ModelSettings):
+class SynthesisSettings(Settings):
     """Everything that `clinveil synthesize` can be told; the vault's manifest records it."""
 
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
     workers: int = flag(1, "Threads of PyTorch in training; with one, the same seed gives the same bits.", ge=1)
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE
     count: int | None = flag(
         None, "Notes to write (default: until they have as many words as the training notes).", ge=1
     )
@@ -37,6 +42,6 @@ class SynthesisSettings(RunSettings, NotesSettings, ModelSettings):
 
     @model_validator(mode="after")
     def _writes(self) -> Self:
-        if self.model == "ngram":
+        if self.lm.model == "ngram":
             raise ValueError("--model ngram scores notes and writes none; unigram, lstm or gpt")
         return self

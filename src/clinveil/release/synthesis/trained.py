@@ -42,7 +42,7 @@ class Trained:
 
 def load_trained(place: Path, notes: PlainNotes, settings: SynthesisSettings, *, before: bool) -> Trained:
     """The model in a folder. Raises InputError or UsageError where it saw other notes, or is none of `synthesize`."""
-    model, about = load_model(place, device=settings.device)
+    model, about = load_model(place, device=settings.lm.device)
     split: Any = about.get("split")
     sides = split_as_before(notes, split, place.name)
     # A model that does not say how it was seeded counts as publicly seeded: the safe side of not knowing.
@@ -56,12 +56,12 @@ def train_anew(
     """Split, train (or go on from the vault's last state), and keep the model in the vault."""
     sides = split_sides(notes, settings.held_out, seed)
     say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
-    vocabulary = make_vocabulary(sides.training, settings)
+    vocabulary = make_vocabulary(sides.training, settings.lm)
     model, went = train_model(
         sides.training,
         encode(sides.training.texts, vocabulary),
         vocabulary,
-        settings,
+        settings.lm,
         seed=seed,
         threads=settings.workers,
         validation=encode(sides.held_out.texts, vocabulary),

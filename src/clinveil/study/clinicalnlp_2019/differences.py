@@ -30,7 +30,7 @@ def _notes(settings: StudySettings) -> tuple[Row, ...]:
 
 
 def _models(settings: StudySettings) -> tuple[Row, ...]:
-    compat, exact = (settings.leave_out(settings.dropout[0], mode).recipe() for mode in ("compat", "exact"))
+    compat, exact = (settings.leave_out(settings.dropout[0], mode).lm.recipe() for mode in ("compat", "exact"))
     theirs = "SGD at 20, divided by 4 after a pass whose validation perplexity is not 0.1 below the best, which is kept"
     passes = f"compat: so (passes: {compat.epochs})" if settings.compat else "compat: not run"
     ours = f"exact: a warm-up, then down to a tenth, whatever the validation notes say (passes: {exact.epochs})"

@@ -39,7 +39,7 @@ def write_outputs(results: Results, study: Study, out: Path) -> None:
         private_text(out / f"{name}.csv", table)
     found = document("study clinicalnlp-2019", results.findings, seed=results.settings.seed)
     private_text(out / "findings.json", json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    told = results.settings.model_dump(mode="json", exclude={*HIDDEN, *FILES})
+    told = results.settings.flat({*HIDDEN, *FILES})
     words = Words(TITLE, "Study of ClinicalNLP 2019 (Melamud and Shivade) on notes of your own", _lead(results), LIMITS)
     private_text(out / "study.html", page(words, with_sample, drawn, told))
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import NotesSettings
 from clinveil.scale.local import processes
 from clinveil.scale.tasks import study_folder
 from clinveil.study.clinicalnlp_2019.parts import Source
@@ -29,8 +28,7 @@ def run_study(notes: Path, out: Path, settings: StudySettings, say: Say = lambda
         MissingExtra: no PyTorch.
     """
     need_torch()
-    reading = NotesSettings(**{name: getattr(settings, name) for name in NotesSettings.model_fields})
-    source = Source.of(notes, reading, settings.general)
+    source = Source.of(notes, settings.notes, settings.general)
     with study_folder(out, force=settings.force) as store:
         over = processes(settings.workers, ahead=AHEAD)
         study = Study(settings, store, over, say, parts_of(settings, source))

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
-from clinveil.core.settings import NotesSettings, RunSettings, flag
-from clinveil.utility.casing.settings import CasingSettings
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.utility.casing import CasingSettings
+from clinveil.utility.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
 SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -67,9 +67,13 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
 )
 
 
-class StudySettings(RunSettings, NotesSettings):
+class StudySettings(Settings):
     """Everything that `clinveil study clinicalnlp-2019` can be told."""
 
+    notes: NotesSettings = group(NotesSettings)
+    workers: int = WORKERS
+    quiet: bool = QUIET
+    force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("tiny", "Profile; paper has the paper's sizes and wants a GPU.")
     dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
     units: int = flag(8, "Patients left out, one after another (paper: 30 notes).", ge=2)

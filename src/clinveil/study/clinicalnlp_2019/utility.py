@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.canary_run import as_corpus
-from clinveil.attacks.models.leaveout.members import Member
-from clinveil.attacks.models.text_model import model_of_text
+from clinveil.attacks.models._from_text import model_of_text
+from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.lm.model import fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.corpora import Written
 from clinveil.study.clinicalnlp_2019.parts import Parts, part_of, vocabulary_of_parts
@@ -51,13 +50,13 @@ class Embedding:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train and write them."""
         from clinveil.core.files import remove
-        from clinveil.core.settings import VectorSettings
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.sentences import token_lines
+        from clinveil.vectors.settings import VectorSettings
         from clinveil.vectors.train import train
 
         how = VectorSettings(algorithm="skipgram", dim=self.dim, window=5, negative=10, min_count=5, epochs=10)
-        notes = as_corpus(self.corpus.load(store))
+        notes = self.corpus.load(store).as_corpus()
         vectors = train(notes, how, seed=self.seed, workers=1, scratch=folder / "scratch", split=token_lines)
         save_vectors(vectors, folder / "vectors")
         remove(folder / "scratch")
@@ -125,8 +124,7 @@ class Inference:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Accuracy, and that of random vectors."""
         from clinveil.utility.nli.measure import nli
-        from clinveil.utility.nli.parts import nli_parts
-        from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
+        from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
         from clinveil.vectors.files import load_vectors
 
         vectors = load_vectors(store.folder(self.embedding) / "vectors")
@@ -180,7 +178,7 @@ class Predicted:
     """Perplexity of the real validation and test notes under a model, or under n-grams of a corpus."""
 
     corpus: Written
-    member: Member | None = None
+    member: AuditModel | None = None
 
     @property
     def title(self) -> str:

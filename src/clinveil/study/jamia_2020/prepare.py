@@ -31,17 +31,18 @@ class Source:
     notes: Path
     reading: NotesSettings
     digest: str
+    label: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, notes: Path, reading: NotesSettings) -> Source:
+    def of(cls, notes: Path, reading: NotesSettings, label: tuple[str, ...] = ()) -> Source:
         """Read the notes once, which also finds what does not fit. Raises InputError."""
         from clinveil.corpus.open import open_corpus
 
         digest = hashlib.blake2b(digest_size=16)
-        for batch in open_corpus(notes, reading).batches():
+        for batch in open_corpus(notes, reading, label=label).batches():
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 digest.update(repr(row).encode("utf-8", "surrogatepass"))
-        return cls(notes, reading, digest.hexdigest())
+        return cls(notes, reading, digest.hexdigest(), label)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Prepare:
         from clinveil.corpus.open import open_corpus
         from clinveil.utility.labelled import read_labelled
 
-        corpus, rng = open_corpus(self.source.notes, self.source.reading), np.random.default_rng([self.seed, 0])
+        corpus = open_corpus(self.source.notes, self.source.reading, label=self.source.label)
+        rng = np.random.default_rng([self.seed, 0])
         if self.label is None:
             return _without_label(corpus.batches(), self.max_documents, self.max_tokens, rng), None, {}
         found = read_labelled(

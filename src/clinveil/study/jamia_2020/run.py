@@ -10,7 +10,6 @@ from clinveil.core.errors import UsageError
 from clinveil.core.files import private_folder, private_text, sha256
 from clinveil.core.finding import document
 from clinveil.core.neural import need_torch
-from clinveil.core.settings import NotesSettings
 from clinveil.scale import Map, processes
 from clinveil.scale.tasks import perform_all, study_folder
 from clinveil.study.jamia_2020.plan import LIMIT_HOURS, plan
@@ -18,7 +17,7 @@ from clinveil.study.jamia_2020.prepare import Source
 from clinveil.study.jamia_2020.results import Results, collect
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.similar import Lists
-from clinveil.utility.classifiers import NEURAL
+from clinveil.utility.classifiers import any_neural
 
 Say = Callable[[str], None]
 AHEAD = 1_000  # all tasks of a stage: they are few, and of very unlike length
@@ -50,13 +49,12 @@ def run_study(
         raise UsageError("nothing to measure by", remedy="--label COLUMN, --pairs FILE, or both")
     if len(settings.label) > 1:
         raise UsageError("one label a study", remedy="run it once for each --label")
-    if settings.label and set(settings.model) & set(NEURAL):
+    if settings.label and any_neural(settings.model):
         need_torch()
-    reading = NotesSettings(**{name: getattr(settings, name) for name in NotesSettings.model_fields})
     over, lists = _map(settings), Lists.of(pairs, settings.any_size) if pairs else None
     known = {name: (path, _digest(path)) for name, path in (references or {}).items()}
     with study_folder(out, force=settings.force) as store:
-        tasks = plan(settings, Source.of(notes, reading), lists, known)
+        tasks = plan(settings, Source.of(notes, settings.notes, settings.label), lists, known)
         for line in tasks.lines(store, settings.workers):
             say(line)
         hours = tasks.hours(store, settings.workers)

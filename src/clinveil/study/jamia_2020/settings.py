@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from clinveil.core.settings import NeighbourRange, NotesSettings, RunSettings, flag
-from clinveil.utility.classifiers import MODELS
+from clinveil.channel.settings import NeighbourRange
+from clinveil.core.settings import FORCE, LABEL, QUIET, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.utility.classifiers import classifiers
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
@@ -28,14 +29,19 @@ SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "transfers": False,
         },
         "small": {},
-        "paper": {"model": MODELS, "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+        "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
     }
 )
 
 
-class StudySettings(RunSettings, NotesSettings):
+class StudySettings(Settings):
     """Everything that `clinveil study jamia-2020` can be told."""
 
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    workers: int = WORKERS
+    quiet: bool = QUIET
+    force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
     n: tuple[str, ...] = flag(PAPER_N, "Settings of N; 0 is the original; repeatable (default: the paper's).")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors whose neighbours are drawn: cbow, skipgram; repeatable.")
@@ -84,7 +90,7 @@ class StudySettings(RunSettings, NotesSettings):
     @field_validator("algorithm", "similarity_algorithm", "model", "noise")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        known = {"model": MODELS, "noise": ("laplace", "gaussian")}.get(info.field_name, ALGORITHMS)
+        known = {"model": classifiers.names(), "noise": ("laplace", "gaussian")}.get(info.field_name, ALGORITHMS)
         if not values or set(values) - set(known):
             raise ValueError("one or several of " + ", ".join(known))
         return tuple(name for name in known if name in values)

@@ -40,10 +40,10 @@ class Train:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors."""
         from clinveil.core.files import remove
-        from clinveil.core.settings import VectorSettings
         from clinveil.corpus.open import open_corpus
         from clinveil.vectors.count import count_words
         from clinveil.vectors.files import save_vectors
+        from clinveil.vectors.settings import VectorSettings
         from clinveil.vectors.train import train
 
         corpus, scratch = open_corpus(store.folder(self.treat) / NOTES), folder / "scratch"

@@ -86,11 +86,11 @@ class Neighbourhood:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write vectors and table."""
         from clinveil.core.files import remove
-        from clinveil.core.settings import VectorSettings
         from clinveil.corpus.open import open_corpus
         from clinveil.vectors.files import save_vectors
         from clinveil.vectors.floor import output_floor
         from clinveil.vectors.neighbours import neighbours, save_neighbours
+        from clinveil.vectors.settings import VectorSettings
         from clinveil.vectors.train import train
 
         corpus = open_corpus(store.folder(self.prepare) / NOTES)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Literal, cast
 
-from clinveil.core.settings import VectorSettings
 from clinveil.study.jmir_2020.settings import StudySettings
+from clinveil.vectors.settings import VectorSettings
 
 NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe"}
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import NotesSettings
 from clinveil.scale import Map, processes
 from clinveil.scale.tasks import perform_all, study_folder
 from clinveil.study.jmir_2020.attack import Codes
@@ -38,10 +37,9 @@ def run_study(
     """
     from clinveil.study.jmir_2020.outputs import write_outputs
 
-    reading = NotesSettings(**{name: getattr(settings, name) for name in NotesSettings.model_fields})
     over = _map(settings)
     with study_folder(out, force=settings.force) as store:
-        tasks = plan(settings, Source.of(notes, patients, reading), Codes.of(codes))
+        tasks = plan(settings, Source.of(notes, patients, settings.notes), Codes.of(codes))
         for line in tasks.lines(store, settings.workers):
             say(line)
         for name, works in tasks.stages():

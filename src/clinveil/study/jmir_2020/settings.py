@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 
 ALGORITHMS = ("skipgram", "cbow", "glove")
 METRICS = ("cosine", "cityblock", "euclidean")
@@ -32,9 +32,13 @@ SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
-class StudySettings(RunSettings, NotesSettings):
+class StudySettings(Settings):
     """Everything that `clinveil study jmir-2020` can be told."""
 
+    notes: NotesSettings = group(NotesSettings)
+    workers: int = WORKERS
+    quiet: bool = QUIET
+    force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "skipgram, cbow or glove; repeatable (default: all).")
     window: tuple[int, ...] = flag(PAPER_WINDOWS, "Context words on either side; repeatable (default: 1 3 5 7 9).")

@@ -38,10 +38,10 @@ class Given:
     def of(cls, notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: PlainNotes | None) -> Given:
         """Of a run. Raises UsageError for a recipe whose parts do not fit."""
         recipe = settings.audit_recipe()
-        own = {name: getattr(settings, name) for name in ("mode", "model", "unit", "units", "plant_names", "device")}
-        own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if settings.word_vocabulary else "bytes"}
-        own["min_count" if settings.word_vocabulary else "vocabulary_size"] = (
-            settings.min_count if settings.word_vocabulary else settings.vocabulary_size
+        own = {name: settings.flat()[name] for name in ("mode", "model", "unit", "units", "plant_names", "device")}
+        own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if settings.lm.word_vocabulary else "bytes"}
+        own["min_count" if settings.lm.word_vocabulary else "vocabulary_size"] = (
+            settings.lm.min_count if settings.lm.word_vocabulary else settings.lm.vocabulary_size
         )
         own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
         vectors = settings.init_vectors

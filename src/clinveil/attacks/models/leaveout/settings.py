@@ -8,15 +8,21 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from clinveil.core.settings import NotesSettings, RunSettings, flag
+from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.lm.recipe import ModelSettings, Recipe
 
 Mode = Literal["exact", "compat", "unigram"]
 
 
-class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
+class LeaveOutSettings(Settings):
     """How S-PDTP is measured."""
 
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE
     mode: Mode = flag(
         "exact", "exact: left-out notes weigh 0; compat: paper C's, re-packed and annealed; unigram: closed form."
     )
@@ -33,13 +39,13 @@ class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
 
     @model_validator(mode="after")
     def _can_be_left_out(self) -> Self:
-        if self.mode == "compat" and self.model == "gpt":
+        if self.mode == "compat" and self.lm.model == "gpt":
             raise ValueError("--mode compat is of the LSTM: a GPT reads each note by itself")
         if self.mode == "unigram":
             self._refuse_beside_unigram()
-        if self.init_vectors and not self.word_vocabulary:
+        if self.init_vectors and not self.lm.word_vocabulary:
             raise ValueError("--init-vectors needs --vocabulary words")
-        if (self.pretrain or self.init_vectors) and not self.neural:
+        if (self.pretrain or self.init_vectors) and not self.lm.neural:
             raise ValueError("--pretrain and --init-vectors are of the networks: --model lstm or gpt")
         return self
 
@@ -57,9 +63,9 @@ class LeaveOutSettings(RunSettings, NotesSettings, ModelSettings):
 
         None for count models.
         """
-        if not self.neural:
+        if not self.lm.neural:
             return None
-        recipe = self.recipe()
+        recipe = self.lm.recipe()
         if self.mode == "exact":
             return replace(recipe, plan="rows", schedule="fixed")
-        return replace(recipe, plan="stream", schedule=self.schedule or "annealed")
+        return replace(recipe, plan="stream", schedule=self.lm.schedule or "annealed")

@@ -1,0 +1,1 @@
+"""What `clinveil.` offers: verbs, two transformers, attacks and evaluations on files, frames and lists of strings."""

@@ -1,0 +1,217 @@
+"""Tables of the caller's own library in, and the same kind out: pandas, polars, Arrow, or plain lists of strings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+import narwhals as nw
+import pyarrow as pa
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, TEXT, Corpus
+from clinveil.corpus.open import corpus_of, open_corpus
+from clinveil.corpus.write import source_names
+
+Notes = Any
+"""A path, a `Corpus`, a frame (pandas, polars, Arrow), a series of texts, or a list of strings."""
+KINDS = "a path, a corpus, a frame of pandas, polars or Arrow, a series of texts, or a list of strings"
+_ID, _TEXT = "note_id", "text"
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """An Arrow table as a source of rows, like a file of notes."""
+
+    table: pa.Table = field(repr=False)
+    unsteady: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its columns."""
+        return tuple(self.table.column_names)
+
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named, in batches."""
+        yield from self.table.select([*ids, *texts, *kept]).to_batches(max_chunksize=BATCH_ROWS)
+
+
+Back = Callable[[list[pa.RecordBatch]], Any]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Notes as a corpus, and the way back to what they were.
+
+    Attributes:
+        corpus: the notes. back: transformed batches -> the caller's kind; None for a path or a corpus.
+    """
+
+    corpus: Corpus
+    back: Back | None
+
+
+def given(notes: Notes, **columns: Any) -> Given:
+    """Notes of any kind as a corpus.
+
+    Args:
+        notes: one of `KINDS`. A list or series has notes of a patient each; rows that are not written come back as
+            None. Of a frame the columns named in `keep` come back, all others but id, patient and text are dropped.
+        columns: `label`, `keep`, and the fields of `NotesSettings`: `text`, `id`, `patient`, ….
+
+    Raises:
+        InputError: no such column, or values that do not fit. UsageError: another kind of notes, or unknown options.
+    """
+    how = Columns.of(columns)
+    if isinstance(notes, str | Path):
+        return Given(open_corpus(Path(notes), how.reading, label=how.label, keep=how.keep), None)
+    if hasattr(notes, "batches"):
+        return Given(notes, None)
+    if nw.dependencies.is_into_series(notes):
+        series = nw.from_native(notes, series_only=True)
+        texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
+        return Given(_of_texts(texts, how), lambda done: _series(series, _in_place(done, len(texts))))
+    if nw.dependencies.is_into_dataframe(notes):
+        corpus = how.of_table(arrow(notes), "the frame")
+        return Given(corpus, lambda done: _frame(notes, corpus, done))
+    if isinstance(notes, Sequence) and all(text is None or isinstance(text, str) for text in notes):
+        return Given(_of_texts(notes, how), lambda done: _in_place(done, len(notes)))
+    raise UsageError(f"notes of type {type(notes).__name__} are none that can be read", remedy=f"give {KINDS}")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are what: how notes are read, and what goes along."""
+
+    reading: NotesSettings
+    label: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Columns:
+        """From keyword arguments; one name or several of `label` and `keep`. Raises UsageError for unknown ones."""
+        several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
+        return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
+
+    def of_table(self, table: pa.Table, name: str) -> Corpus:
+        """The corpus of a table. Raises InputError for columns that do not fit."""
+        source = TableSource(table)
+        return corpus_of(source, self.reading, label=self.label, keep=self.keep, name=name, suffix=".parquet")
+
+
+def arrow(frame: Any) -> pa.Table:
+    """A frame of any library as an Arrow table of its columns; missing texts are null.
+
+    Raises InputError for columns whose names are no strings, or that Arrow cannot hold.
+    """
+    eager = nw.from_native(frame, eager_only=True)
+    if not all(isinstance(name, str) for name in eager.columns):
+        raise InputError("a column's name is no string", where="the frame", remedy="rename it")
+    try:
+        return eager.to_arrow().select(eager.columns).replace_schema_metadata(None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        what = "a column holds values of several kinds"
+        raise InputError(what, where="the frame", remedy="give it one type, or leave it out") from None
+
+
+def _of_texts(texts: Sequence[str | None], how: Columns) -> Corpus:
+    if not len(texts):
+        raise InputError("it holds no notes", where="the list", remedy="give one text at least")
+    ids = pa.array([str(number) for number in range(len(texts))])
+    table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
+    told = how.reading.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
+    return Columns(told, how.label, how.keep).of_table(table, "the list")
+
+
+def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:
+    """Texts at the places that their ids say; None where a note was not written."""
+    texts: list[str | None] = [None] * n
+    for batch in batches:
+        for note_id, text in zip(batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist(), strict=True):
+            texts[int(note_id)] = text
+    return texts
+
+
+def _series(like: Any, texts: list[str | None]) -> Any:
+    made = nw.new_series(like.name, texts, nw.String, backend=like.implementation)
+    native = made.to_native()
+    if like.implementation.is_pandas_like():  # the caller's own labels of the rows
+        native.index = like.to_native().index
+    return native
+
+
+def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
+    """Transformed rows under the source's own column names, in the caller's library; pandas keeps its row labels."""
+    named = source_names(corpus.columns, corpus.suffix)
+    table = pa.Table.from_batches(batches)
+    made = _native(table.select(list(named.values())).rename_columns(list(named)), like)
+    if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
+        places = {str(note_id): place for place, note_id in enumerate(like[corpus.columns.note_id])}
+        made.index = like.index[[places[note_id] for note_id in table.column(NOTE_ID).to_pylist()]]
+    return made
+
+
+def _native(table: pa.Table, like: Any) -> Any:
+    """An Arrow table as a frame of the library of another frame, or of a name."""
+    name = like if isinstance(like, str) else str(nw.from_native(like, eager_only=True).implementation)
+    return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
+
+
+def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
+    """Findings as a frame, a row each.
+
+    Args:
+        findings: what an attack, an evaluation or a release found.
+        like: the library: "pandas", "polars", "pyarrow", or a frame of it. Without it pandas, else polars, else
+            Arrow, whichever is imported already.
+
+    Returns:
+        A frame with the fields of `Finding` as columns, then those of `detail` that any of them has, as `detail_…`.
+
+    Raises:
+        UsageError: an unknown library, or one that is not installed.
+    """
+    rows = [finding.as_dict() for finding in findings]
+    more = sorted({key for row in rows for key in row["detail"]})
+    table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
+    table |= {f"detail_{key}": _one_kind([row["detail"].get(key) for row in rows]) for key in more}
+    typed = pa.table({name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()})
+    return _native(typed, _library() if like is None else _known(like))
+
+
+_FIELDS = {
+    **dict.fromkeys(("measure",), pa.string()),
+    **dict.fromkeys(("value", "low", "high"), pa.float64()),
+    **dict.fromkeys(("n", "count"), pa.int64()),
+    **dict.fromkeys(("chance", "control", "p"), pa.float64()),
+    **dict.fromkeys(("better", "unit", "method", "p_is", "chance_is", "control_is", "control_kind"), pa.string()),
+    **dict.fromkeys(("question", "source"), pa.string()),
+}
+
+
+def _one_kind(values: list[Any]) -> list[Any]:
+    """A column of one type: numbers, truth values, or else everything as text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} or len(kinds) == 1:
+        return [float(value) if kinds == {int, float} and value is not None else value for value in values]
+    return [None if value is None else str(value) for value in values]
+
+
+def _library() -> str:
+    """The library that the caller works with already, or Arrow."""
+    return next((name for name in ("pandas", "polars") if name in sys.modules), "pyarrow")
+
+
+def _known(like: Any) -> Any:
+    """The same. Raises UsageError for an unknown library, and for one that is not installed."""
+    if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
+        raise UsageError(f"there is no library {like!r} here", remedy="one of pandas, polars, pyarrow")
+    if isinstance(like, str) and find_spec(like) is None:
+        raise UsageError(f"{like} is not installed", remedy=f"pip install {like}")
+    return like

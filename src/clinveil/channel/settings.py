@@ -1,0 +1,83 @@
+"""How tokens are replaced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from clinveil.core.settings import Settings, flag
+
+
+class NeighbourRange(BaseModel):
+    """How many neighbours a word is drawn from: a fixed N (low = high) or N drawn from low..high (paper A: 3-14)."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    low: int = Field(ge=1, le=1000)
+    high: int = Field(ge=1, le=1000)
+
+    @classmethod
+    def parse(cls, value: Any) -> Any:
+        """`5` or `3-14`."""
+        if isinstance(value, str | int):
+            match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", str(value))
+            if not match:
+                raise ValueError("write N as 5 or 3-14")
+            low = int(match[1])
+            high = int(match[2] or low)
+            if high < low:
+                raise ValueError("the range's end lies before its start")
+            return {"low": low, "high": high}
+        return value
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
+
+
+class ChannelSettings(Settings):
+    """How tokens are replaced (paper A, Algorithm 1, and what was added to it)."""
+
+    mechanism: Literal["neighbours", "laplace", "gaussian"] = flag(
+        "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
+    )
+    # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
+    epsilon: float | None = flag(None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", ge=1e-6, le=1e6)
+    sigma: float | None = flag(None, "gaussian: standard deviation of the noise on each coordinate.", ge=1e-6, le=1e6)
+    unchanged: float | None = flag(
+        None, "Noise that leaves about this share of the words as they are, instead of its size.", ge=0.001, le=0.999
+    )
+    n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
+    n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")
+    memo: Literal["occurrence", "note", "patient"] = flag(
+        "occurrence", "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper)."
+    )
+    layout: Literal["plain", "keep"] = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
+    numbers: Literal["drop", "mask"] = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
+    unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
+    min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
+    keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
+    allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
+
+    @model_validator(mode="after")
+    def _noise_has_one_size(self) -> Self:
+        for mechanism, name in (("laplace", "epsilon"), ("gaussian", "sigma")):
+            given = getattr(self, name) is not None
+            if given and self.mechanism != mechanism:
+                raise ValueError(f"--{name} is of --mechanism {mechanism}")
+            if self.mechanism == mechanism and given == (self.unchanged is not None):
+                raise ValueError(f"--mechanism {mechanism} needs --{name} or --unchanged, one of them")
+        if self.mechanism == "neighbours" and self.unchanged is not None:
+            raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
+        return self
+
+    @field_validator("n")
+    @classmethod
+    def _at_least_two(cls, value: NeighbourRange) -> NeighbourRange:
+        if value.low < 2:
+            raise ValueError("one neighbour would make the replacement a fixed code; use 2 or more")
+        return value

@@ -1,0 +1,135 @@
+"""What goes in comes out: pandas, polars, Arrow, series and lists of strings, through the same verbs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import clinveil
+from clinveil.api.frames import arrow, given
+from clinveil.core.errors import InputError, InputWarning, UsageError
+from clinveil.core.finding import Finding
+
+NOTE = "Seen by Dr. Sarah Miller on 03/14/2021."
+TAGGED = "Seen by Dr. [NAME] on [DATE]."
+
+
+def columns(n=3):
+    rows = range(n)
+    return {"note_id": [f"n{i}" for i in rows], "text": [NOTE] * n, "name": ["Miller"] * n, "label": [*rows]}
+
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_a_frame_comes_back_as_its_own_kind_and_unnamed_columns_do_not(library):
+    frame = FRAMES[library](columns())
+    made = clinveil.deidentify(frame, mode="tag", label="label")
+    assert type(made) is type(frame)
+    assert arrow(made).to_pydict() == {"note_id": ["n0", "n1", "n2"], "text": [TAGGED] * 3, "label": [0, 1, 2]}
+
+
+@pytest.mark.parametrize("series", [pd.Series, pl.Series, list, tuple])
+def test_texts_alone_come_back_in_their_places(series):
+    with pytest.warns(InputWarning, match="1 notes"):
+        made = clinveil.deidentify(series([NOTE, None, NOTE]), mode="tag")
+    assert [None if pd.isna(text) else text for text in made] == [TAGGED, None, TAGGED]
+    assert isinstance(made, list if series is tuple else series)
+
+
+def test_an_arrow_column_too():
+    made = clinveil.deidentify(pa.chunked_array([[NOTE], [NOTE]]), mode="tag")
+    assert made.to_pylist() == [TAGGED, TAGGED]
+
+
+def test_pandas_keeps_its_row_labels_also_where_a_note_is_not_written():
+    frame = pd.DataFrame({"note_id": [1, 2, 3], "text": [NOTE, None, NOTE]}, index=["a", "b", "c"])
+    with pytest.warns(InputWarning):
+        made = clinveil.deidentify(frame, mode="tag")
+    assert made.index.tolist() == ["a", "c"]
+    assert clinveil.deidentify(frame["text"].dropna(), mode="tag").index.tolist() == ["a", "c"]
+
+
+def test_a_path_gives_an_arrow_table(tmp_path):
+    path = tmp_path / "notes.csv"
+    path.write_text(f'note_id,text\n1,"{NOTE}"\n')
+    assert clinveil.deidentify(path, mode="tag").to_pydict() == {"note_id": ["1"], "text": [TAGGED]}
+
+
+def test_pandas_categories_and_missing_values_are_read():
+    frame = pd.DataFrame({"note_id": [1.0, 2.0], "text": pd.Categorical([NOTE, NOTE]), "label": [np.nan, 1.0]})
+    got = given(frame, keep="label").corpus
+    batch = pa.Table.from_batches(list(got.batches())).to_pydict()
+    assert (batch["note_id"], batch["text"], batch["label"][1]) == (["1", "2"], [NOTE, NOTE], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("notes", "error", "says"),
+    [
+        (7, UsageError, "type int"),
+        ({"text": [NOTE]}, UsageError, "type dict"),
+        ([NOTE, 7], UsageError, "type list"),
+        ([], InputError, "no notes"),
+        (pd.DataFrame({"note_id": [1, 1], "text": [NOTE, NOTE]}), InputError, "the frame"),
+        (pd.DataFrame({"note_id": [1], "colour": [NOTE]}), InputError, "text"),
+        (pd.DataFrame({0: [1], "text": [NOTE]}), InputError, "no string"),
+        (pd.DataFrame({"note_id": [1, 2], "text": [NOTE, 5]}), InputError, "several kinds"),
+    ],
+)
+def test_what_does_not_fit_is_told_without_a_word_of_a_note(notes, error, says):
+    with pytest.raises(error, match=says) as caught:
+        clinveil.deidentify(notes, mode="tag")
+    assert "Sarah" not in str(caught.value)
+
+
+def test_unknown_options_are_told():
+    with pytest.raises(UsageError, match="no setting txt"):
+        clinveil.deidentify(pd.DataFrame(columns()), txt="text")
+    with pytest.raises(UsageError, match="no setting epoch"):
+        clinveil.embed([NOTE], epoch=3)
+
+
+FINDINGS = [
+    Finding("attack.x", 0.5, 10, "lower", low=0.4, high=0.6, chance=0.1, count=5, detail={"k": 3, "at": "a"}),
+    Finding("utility.y", None, 0, detail={"why": "no labels", "k": 2.5}),
+]
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_findings_become_a_frame(library):
+    made = clinveil.to_frame(FINDINGS, library)
+    assert type(made) is type(FRAMES[library]({"a": [1]}))
+    rows = arrow(made).to_pylist()
+    assert rows[0]["measure"] == "attack.x"
+    assert (rows[0]["value"], rows[0]["n"], rows[0]["detail_k"], rows[0]["detail_at"]) == (0.5, 10, 3.0, "a")
+    assert rows[1]["detail_why"] == "no labels"
+    assert nw.from_native(clinveil.to_frame([], library), eager_only=True).shape[0] == 0
+
+
+def test_the_library_of_a_frame_or_an_unknown_one():
+    assert isinstance(clinveil.to_frame(FINDINGS, pl.DataFrame({"a": [1]})), pl.DataFrame)
+    with pytest.raises(UsageError, match="duckdb"):
+        clinveil.to_frame(FINDINGS, "duckdb")
+
+
+def test_neither_library_is_needed():
+    code = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("pandas", "polars", "torch"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import clinveil
+assert clinveil.deidentify(["Seen by Dr. Lee."], mode="tag") == ["Seen by Dr. [NAME]."]
+assert clinveil.to_frame([]).num_rows == 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
