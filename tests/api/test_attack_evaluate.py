@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pytest
 from numpy.random import default_rng
@@ -71,7 +73,7 @@ def test_what_protection_costs(fitted, frame):
 
 def test_similarity_of_pairs_given_in_a_list(fitted):
     words = [w for w in fitted.vectors_.words if len(w) > 4][:12]
-    pairs = [(a, b, float(i)) for i, (a, b) in enumerate(zip(words, words[1:], strict=False))]
+    pairs = [(a, b, float(i)) for i, (a, b) in enumerate(itertools.pairwise(words))]
     assert clinveil.evaluate.similarity(fitted.vectors_, pairs)[0].n == len(pairs)
 
 
