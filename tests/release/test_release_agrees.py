@@ -11,7 +11,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.files import sha256
 from clinveil.release import beside
-from clinveil.release.folder import fingerprint
+from clinveil.release.publish import fingerprint
 from clinveil.report.stored import from_json
 
 FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]

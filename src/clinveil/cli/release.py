@@ -22,8 +22,8 @@ def release(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
 ) -> None:
     """Protect notes, check the result, and write a release, a vault and a report."""
-    from clinveil.release.run import dry_run as plan_only
-    from clinveil.release.run import run_release
+    from clinveil.release.pipeline import dry_run as plan_only
+    from clinveil.release.pipeline import release as run_release
 
     if dry_run:
         for line in plan_only(notes, settings):

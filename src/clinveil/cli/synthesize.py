@@ -10,7 +10,7 @@ import typer
 
 from clinveil.cli.options import JsonOut, Out, Vault, settings_command
 from clinveil.cli.progress import say, say_unless
-from clinveil.release.synthesis.settings import SynthesisSettings
+from clinveil.release.producers.synthesis.settings import SynthesisSettings
 
 app = typer.Typer(add_completion=False)
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
@@ -33,8 +33,8 @@ def synthesize(
     from clinveil.core.files import default_vault, refuse_existing, refuse_nested
     from clinveil.corpus.open import open_corpus
     from clinveil.lm.notes import read_notes
-    from clinveil.release.synthesis.run import Synthesis
-    from clinveil.release.synthesis.write import MAKER
+    from clinveil.release.producers.synthesis.run import Synthesis
+    from clinveil.release.producers.synthesis.write import MAKER
 
     safe = vault or default_vault(out)
     for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):

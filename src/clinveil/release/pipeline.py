@@ -1,9 +1,9 @@
-"""`clinveil release` from beginning to end."""
+"""The main job from beginning to end: notes in; a release, a vault and a report out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,19 +18,17 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.release.beside import aligned, sources
 from clinveil.release.check import OutputCheck, check_output
-from clinveil.release.folder import KIND, Places
 from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.release.measure import Material, id_maps, measure, without_kept
-from clinveil.release.plan import Preflight, plan, preflight, require_patients
-from clinveil.release.publish import Outcome, publish
-from clinveil.release.record import Account, record_of
-from clinveil.release.settings import ReleaseSettings
-from clinveil.release.stages import (
+from clinveil.release.producers.obfuscation.plan import Preflight, plan, preflight, require_patients
+from clinveil.release.producers.obfuscation.record import Obfuscation, record_of
+from clinveil.release.producers.obfuscation.side_by_side import aligned, demo_side_by_side, sources
+from clinveil.release.producers.obfuscation.stages import (
     Job,
     channel_of,
     crosswalk_batches,
@@ -41,12 +39,16 @@ from clinveil.release.stages import (
     vectors_of,
     write_notes,
 )
+from clinveil.release.publish import KIND, Outcome, Places, publish
+from clinveil.release.settings import ReleaseSettings
 from clinveil.report.record import StageRow
 from clinveil.utility.classifiers import NEURAL
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
-Say = Callable[[str], None]
+
+def nothing(line: str) -> None:
+    """Say it to nobody."""
 
 
 @dataclass
@@ -111,7 +113,7 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> 
     yield f"  in all about {sum(row.seconds for row in steps):,.0f} s with {settings.workers} workers"
 
 
-def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) -> Outcome:
+def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = nothing) -> Outcome:
     """The main job: notes in; a release, a vault and a report out.
 
     Raises:
@@ -160,26 +162,17 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
-    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
-    held += accounting_gates(rows, check, tally)
-    account = Account(
-        job=job,
-        rows=rows,
-        counts=counts,
-        channel=channel,
-        tally=tally,
-        found=protected.found,
-        gates=[*held, seed_gate(job.key)],
-        findings=findings,
-        stages=clock.rows,
-        digests=digests,
-        seeds=seeds,
-        source_sha256=source_sha256,
-        notes_sha256=fingerprint(path),
+    gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
+    gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
+    notes = fingerprint(path)
+    made = Obfuscation(
+        job, rows, counts, channel, tally, protected.found, clock.rows, digests, seeds, source_sha256, notes
     )
+    account = made.account(gates, findings)
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
-    return publish(account, record_of(account, aligned(sample, job.obfuscator(channel), "Sampled note")))
+    record = record_of(made, account, aligned(sample, job.obfuscator(channel), "Sampled note"))
+    return publish(job.folder, account, record, demo_side_by_side(settings))
 
 
 def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
