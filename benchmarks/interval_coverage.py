@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from clinveil.attacks.models.leaveout.planted_names import _interval as planted_interval
+from clinveil.attacks.models.leaveout.compare import names_interval as planted_interval
 from clinveil.stats import (
     Interval,
     bootstrap_clusters,

@@ -13,16 +13,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
+from clinveil.attacks.models._from_text import model_of_text, words_of
 from clinveil.attacks.models.canary_run import CanaryRun, as_corpus, families, score_of
 from clinveil.attacks.models.membership_run import infer_membership
-from clinveil.attacks.models.text_model import model_of_text, words_of
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary
 
 MOST_BITS = np.log2(1_001)
@@ -31,7 +31,7 @@ MOST_BITS = np.log2(1_001)
 def written_by(model, n=120):
     """Synthetic notes of a model."""
     texts = []
-    for note in write_notes(model, Key.from_seed(4), Drawing(longest=300)):
+    for note in generate(model, Key.from_seed(4), SamplingConfig(max_new_tokens=300)):
         texts.append(model.vocabulary.decode(note.ids.tolist()))
         if len(texts) == n:
             break

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from clinveil.attacks.models._from_text import model_of_text, words_of
 from clinveil.attacks.models.canaries import (
     Canary,
     Family,
@@ -21,7 +22,6 @@ from clinveil.attacks.models.canaries import (
     planted,
 )
 from clinveil.attacks.models.canary_run import as_corpus, families, score_of
-from clinveil.attacks.models.text_model import model_of_text, words_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes

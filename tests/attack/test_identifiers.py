@@ -39,7 +39,7 @@ PEOPLE = {
 
 def audit(notes, people=PEOPLE, crosswalk=None, **named):
     corpus = memory_corpus([(str(i), patient, text) for i, (patient, text) in enumerate(notes)])
-    found = identifiers(corpus.batches(), people, np.random.default_rng(1), crosswalk=crosswalk, **named)
+    found = identifiers(corpus, people, np.random.default_rng(1), crosswalk=crosswalk, **named)
     return {f.measure.removeprefix("attack."): f for f in found}
 
 

@@ -17,9 +17,9 @@ from clinveil.core.files import locked, private_folder
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.checkpoint import load_model
 from clinveil.lm.model import Fit, fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.train import make_vocabulary
-from clinveil.lm.unigram import train_unigram
 from clinveil.release.producers.synthesis.settings import SynthesisSettings
 from clinveil.utility.perplexity import perplexity_findings
 
@@ -184,7 +184,7 @@ def hidden(monkeypatch, *names):
     import importlib.util
 
     real = importlib.util.find_spec
-    for module in ("clinveil.core.neural", "clinveil.lm.byte_pairs"):
+    for module in ("clinveil.core.neural", "clinveil.lm.vocabulary"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name in names else real(name))
 
 

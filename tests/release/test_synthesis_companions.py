@@ -443,7 +443,7 @@ def test_a_refusal_takes_nothing_from_an_earlier_vault(finished, tmp_path):
 def test_a_missing_library_takes_nothing_from_an_earlier_vault(tmp_path, monkeypatch):
     made(tmp_path)
     before = bytes_of(tmp_path)
-    monkeypatch.setattr("clinveil.lm.byte_pairs.find_spec", lambda name: None)
+    monkeypatch.setattr("clinveil.lm.vocabulary.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="tokenizers"):
         made(tmp_path, force=True, vocabulary="bytes", model="lstm")
     assert bytes_of(tmp_path) == before

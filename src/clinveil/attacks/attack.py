@@ -51,6 +51,7 @@ from inspect import getdoc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
@@ -105,6 +106,18 @@ class Context:
             raise ValueError(f"no context holds {', '.join(sorted(unknown))}")
         held = (getattr(self, need) for need in needs)
         return all(value is not None and not (isinstance(value, Mapping) and not value) for value in held)
+
+
+def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
+    """The source id of a released note or patient; the same id without a crosswalk.
+
+    Raises InputError if the crosswalk does not know it.
+    """
+    if crosswalk is None:
+        return released
+    if released not in crosswalk:
+        raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+    return crosswalk[released]
 
 
 class Attack(Settings):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.medtext import medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary
@@ -72,8 +72,8 @@ class EncodedNotes:
     """
 
     ids: Ids = field(repr=False)
-    offsets: NDArray[np.int64] = field(repr=False)
-    characters: NDArray[np.int64] = field(repr=False)
+    offsets: Ints = field(repr=False)
+    characters: Ints = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -83,7 +83,7 @@ class EncodedNotes:
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Ints:
         """(n_notes,) tokens."""
         return np.diff(self.offsets)
 
@@ -94,6 +94,10 @@ def encode(texts: Iterable[str], vocabulary: Vocabulary) -> EncodedNotes:
     notes = [vocabulary.encode(text) for text in texts]
     if not notes:
         raise InputError("there is no note to encode")
+    return joined(notes, np.array([len(text) + 1 for text in texts], dtype=np.int64))
+
+
+def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
+    """Notes from the tokens of each, ends included, and its number of characters."""
     offsets = np.concatenate([[0], np.cumsum([note.size for note in notes])]).astype(np.int64)
-    characters = np.array([len(text) + 1 for text in texts], dtype=np.int64)
     return EncodedNotes(np.concatenate(notes), offsets, characters)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clinveil.attacks.text.name_chance import ALPHA, has_power, refused_from
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
@@ -15,6 +14,7 @@ from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.release.check import OutputCheck
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate
+from clinveil.stats.owners import ALPHA, has_power, refused_from
 
 SKIPPED_SHARE = 0.01
 FAULT = "This is a fault of the program. Do not release; report it."

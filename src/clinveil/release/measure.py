@@ -11,16 +11,16 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import EVERY, inversion_names, name_outputs
 from clinveil.attacks.channel.patient_counts import inversion_counts
 from clinveil.attacks.channel.repetition import repeated, repeats_in_notes
-from clinveil.attacks.text.identifiers import identifiers
-from clinveil.attacks.text.kept_columns import kept_columns
-from clinveil.attacks.text.layout import layout
+from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.overlap import overlap
+from clinveil.attacks.text.uniqueness import kept_columns, layout
 from clinveil.channel.channel import Channel
-from clinveil.core.finding import ControlKind, Finding
+from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.people import Patient
 from clinveil.release.settings import ReleaseSettings
@@ -85,9 +85,9 @@ def measure(material: Material, settings: ReleaseSettings, rng: Generator) -> li
         lambda: repeats_in_notes(material.original, rng),
         lambda: _names(material, rng),
         lambda: _what_names_become(material, known),
-        lambda: overlap(material.released.batches(), material.original.batches(), rng, crosswalk=material.notes),
-        lambda: layout(material.released.batches()),
-        lambda: kept_columns(material.released.batches(), material.released.columns.keep),
+        lambda: overlap(material.released, material.original, rng, crosswalk=material.notes),
+        lambda: layout(material.released),
+        lambda: kept_columns(material.released, material.released.columns.keep),
         *[lambda label=label: _utility(material, label, settings.model) for label in settings.label],
     ]
     return list(chain.from_iterable(step() for step in steps))
@@ -115,9 +115,8 @@ def _draws(settings: ReleaseSettings) -> int:
 def _names(material: Material, rng: Generator) -> list[Finding]:
     if not material.known:
         return []
-    released = identifiers(material.released.batches(), material.known, rng, crosswalk=material.patients)
-    unprotected = {f.measure: f.value for f in identifiers(material.original.batches(), material.known, rng)}
-    return [_controlled(finding, unprotected.get(finding.measure)) for finding in released]
+    sides = Context(released=material.released, original=material.original, patients=material.patients)
+    return Identifiers()(replace(sides, known=material.known), rng)
 
 
 def _what_names_become(material: Material, counts: NDArray[np.int64]) -> list[Finding]:
@@ -127,15 +126,6 @@ def _what_names_become(material: Material, counts: NDArray[np.int64]) -> list[Fi
     names = [" ".join(patient.name) for patient in material.known.values()]
     found = name_outputs(material.channel, names, counts)
     return [finding for finding in found if finding.detail.get("label", EVERY) == EVERY]
-
-
-def _controlled(finding: Finding, unprotected: float | None) -> Finding:
-    """The finding with what the same search finds in the source."""
-    if unprotected is None:
-        return finding
-    # Own identifiers must stand in the source; others' names need not.
-    kind: ControlKind | None = "positive" if finding.measure.startswith("attack.own_") else None
-    return replace(finding, control=unprotected, control_is="the same search in the source notes", control_kind=kind)
 
 
 def _utility(material: Material, label: str, models: tuple[str, ...]) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import numpy as np
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
-from clinveil.core.files import refuse_nested
+from clinveil.core.files import default_vault, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint, run_folder, run_hash
@@ -22,6 +23,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
+from clinveil.lm.notes import read_notes
 from clinveil.release.check import OutputCheck, check_output
 from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.release.measure import Material, id_maps, measure, without_kept
@@ -39,9 +41,12 @@ from clinveil.release.producers.obfuscation.stages import (
     vectors_of,
     write_notes,
 )
+from clinveil.release.producers.synthesis.run import Synthesis
+from clinveil.release.producers.synthesis.settings import SynthesisSettings
+from clinveil.release.producers.synthesis.write import MAKER
 from clinveil.release.publish import KIND, Outcome, Places, publish
 from clinveil.release.settings import ReleaseSettings
-from clinveil.report.record import StageRow
+from clinveil.report.record import Gate, StageRow
 from clinveil.utility.classifiers import NEURAL
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
@@ -193,3 +198,43 @@ def _reopened(job: Job, path: Path) -> Corpus:
     columns = job.corpus.columns
     roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """What became of a run of `synthesize`: findings, gates, and the line about public seeds, where there is one."""
+
+    findings: tuple[Finding, ...]
+    gates: tuple[Gate, ...]
+    mark: str | None
+
+
+def synthesize(
+    notes: Path,
+    out: Path,
+    settings: SynthesisSettings,
+    *,
+    source: Path | None = None,
+    vault: Path | None = None,
+    say: Say = nothing,
+) -> Synthesised:
+    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
+
+    Args:
+        out: one file where it has a known suffix, else a folder. vault: where model and key stay (OUT.vault).
+        source: the model of an earlier run, to write with it again.
+
+    Raises:
+        GateError: a gate failed: no note leaves. InputError: the notes do not fit. UsageError: a place is taken.
+    """
+    safe = vault or default_vault(out)
+    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
+        refuse_nested(OUT=out, the_vault=safe, **{role: place})
+    refuse_existing(out, force=settings.force, maker=MAKER)
+    if settings.lm.neural and source is None:
+        need_torch()
+    os.umask(0o077)
+    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
+    synthesis = Synthesis(settings, read, out, safe, source, say)
+    found = synthesis.run()
+    return Synthesised(tuple(found), tuple(synthesis.gates), synthesis.mark)

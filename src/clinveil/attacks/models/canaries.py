@@ -20,11 +20,12 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.text.common_runs import BREAK, Automaton, Numbering
+from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, separated
+from clinveil.attacks.text._rows import rows
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
+from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus
 from clinveil.stats import clopper_pearson, t_interval
 
 REPEATS = (1, 2, 4, 8, 16)
@@ -119,7 +120,7 @@ def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> Memor
 
     Raises InputError where there are no notes. Streams the corpus once for its ids, and once at each pass.
     """
-    notes = [pair for batch in corpus.batches() for pair in _owners(batch)]
+    notes = [(note, patient or note) for note, patient, _ in rows(corpus)]
     if not notes:
         raise InputError("there is no note to plant canaries in")
     by_patient: dict[str, list[str]] = {}
@@ -132,11 +133,6 @@ def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> Memor
         for i in range(canary.repeats):
             additions.setdefault(own[i % len(own)], []).append(canary.text)
     return MemoryCorpus(lambda: _with_additions(corpus, additions), corpus.columns, corpus.suffix)
-
-
-def _owners(batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
-    columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-    return ((note, patient or note) for note, patient, text in zip(*columns, strict=True) if text is not None)
 
 
 def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Iterator[pa.RecordBatch]:
@@ -184,14 +180,11 @@ def exposures(
 
 def extracted(canaries: Sequence[Canary], released: Corpus) -> NDArray[np.bool_]:
     """(n_canaries,) whether the whole secret stands somewhere in released notes, word for word."""
-    numbers = Numbering()
-    secrets = [numbers.learn(_spelled(canary.secret)) for canary in canaries]
-    stop = np.array([BREAK], dtype=np.int32)
-    automaton = Automaton(np.concatenate([part for ids in secrets for part in (ids, stop)]).astype(np.int32))
-    for batch in released.batches():
-        for text in batch[TEXT].to_pylist():
-            if text is not None:
-                automaton.stream(numbers.ids(_spelled(text)))
+    vocabulary = Vocabulary()
+    secrets = [vocabulary.add(_spelled(canary.secret)) for canary in canaries]
+    automaton = SuffixAutomaton(separated(secrets))
+    for _, _, text in rows(released):
+        automaton.stream(vocabulary.ids(_spelled(text)))
     ends = np.cumsum([ids.size + 1 for ids in secrets]) - 2
     return np.asarray(automaton.runs()[ends] >= [ids.size for ids in secrets])
 

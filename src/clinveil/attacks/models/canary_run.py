@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.attacks.models._from_text import model_of_text, written
 from clinveil.attacks.models.canaries import (
     Canary,
     Family,
@@ -21,15 +22,12 @@ from clinveil.attacks.models.canaries import (
     phrase_family,
     planted,
 )
-from clinveil.attacks.models.leaveout.from_text import written
-from clinveil.attacks.models.text_model import model_of_text
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
-from clinveil.lm.ready import ready
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing, lanes_for
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.train import make_vocabulary, train_model
 
 COMMON, NAMES = 200, 300
@@ -65,7 +63,7 @@ class CanaryRun:
         model, encoded = self._train(with_canaries, canaries, say)
         own = {"model": model.kind, "from": "the model"}
         text = [] if model.kind == "ngram" else self._write(model, encoded)
-        with ready(model, threads=self.threads):
+        with model.ready(threads=self.threads):
             bits = exposures(canaries, score_of(model), rng)
         numbers = tuple(map(str, range(len(text))))
         released = PlainNotes(tuple(text), numbers, numbers)
@@ -90,7 +88,7 @@ class CanaryRun:
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes) -> list[str]:
         """Synthetic notes of so many tokens, under a public key."""
-        drawing = Drawing(lanes_for(len(encoded)), int(encoded.lengths.max()))
+        drawing = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
         notes = written(model, encoded.ids.size, self.seed, drawing, threads=self.threads)
         return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 

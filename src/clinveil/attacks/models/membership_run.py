@@ -15,9 +15,8 @@ from clinveil.attacks.models.membership import Scored, membership
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.ready import ready
 
 
 def infer_membership(
@@ -81,7 +80,7 @@ def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainN
 
 def _totals(model: LanguageModel, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
     notes = [ids[start:end] for start, end in pairwise(offsets)]
-    with ready(model):
+    with model.ready():
         return np.array([logs.sum() for logs in model.score(notes)])
 
 

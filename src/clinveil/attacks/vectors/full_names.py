@@ -18,10 +18,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.text.name_chance import alone, own_name_p
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.stats import clopper_pearson, permutation_p, share_by_patient, share_method
+from clinveil.stats.owners import alone, own_name_p
 
 PERMUTATIONS = 999
 REPLICATES = 39

@@ -73,7 +73,7 @@ def _unigram(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> list[F
 
 
 def _models(notes: PlainNotes, settings: LeaveOutSettings, seed: int, out: Path, say: Say) -> list[Finding]:
-    from clinveil.attacks.models.leaveout.command import audit_notes
+    from clinveil.attacks.models.leaveout.audit import audit_notes
     from clinveil.attacks.models.leaveout.folder import FINDINGS, Given, audit_folder
     from clinveil.core.finding import write_findings
     from clinveil.corpus.open import open_corpus

@@ -70,7 +70,7 @@ def _attacked(
     model: Path | None, synthetic: Path | None, device: str
 ) -> tuple[list[tuple[str, LanguageModel]], object]:
     """What is attacked, by name; and how the model's notes were split."""
-    from clinveil.attacks.models.text_model import model_of_text
+    from clinveil.attacks.models._from_text import model_of_text
     from clinveil.lm.checkpoint import load_model
 
     attacked: list[tuple[str, LanguageModel]] = []

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._from_text import model_of_text
 from clinveil.attacks.models.canary_run import CanaryRun, as_corpus
 from clinveil.attacks.models.leaveout.closed_form import closed_form
-from clinveil.attacks.models.leaveout.members import Member
+from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.attacks.models.membership_run import infer_membership
-from clinveil.attacks.models.text_model import model_of_text
 from clinveil.attacks.text.copies import copies
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Result, Store, name_of
@@ -29,7 +29,7 @@ class Looked:
     """Copy scan, membership from the text (and from the model), and section 4.2's counts of one corpus."""
 
     corpus: Written
-    member: Member | None
+    member: AuditModel | None
     seed: int
 
     @property

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._from_text import written
 from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.attacks.models.leaveout.from_text import written
-from clinveil.attacks.models.leaveout.members import Member
+from clinveil.attacks.models.leaveout.models import AuditModel
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.sampling import Drawing, lanes_for
-from clinveil.lm.unigram import train_unigram
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import END, Vocabulary
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.parts import Parts, load_notes, part_of, save_notes, vocabulary_of_parts
@@ -33,7 +33,7 @@ class Written:
 
     label: str
     parts: Parts
-    member: Member | None = None
+    member: AuditModel | None = None
 
     @property
     def title(self) -> str:
@@ -60,7 +60,7 @@ class Written:
             return decoded(ids, vocabulary)
         words = vocabulary_of_parts(store, self.parts)
         encoded = encode(part_of(store, self.parts, "train").texts, words)
-        how = Drawing(lanes_for(len(encoded)), int(encoded.lengths.max()))
+        how = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
         notes = written(train_unigram(encoded, words), encoded.ids.size, self.parts.seed, how)
         return decoded(notes.ids, words)
 

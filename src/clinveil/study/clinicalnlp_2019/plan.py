@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.command import kept
-from clinveil.attacks.models.leaveout.data import load_data
-from clinveil.attacks.models.leaveout.prepare import prepare
-from clinveil.attacks.models.leaveout.run import Audit, audit_of, perform_audits
+from clinveil.attacks.models.leaveout.audit import train_audits
+from clinveil.attacks.models.leaveout.data import pick_units, prepare
+from clinveil.attacks.models.leaveout.plan import Audit, audit_of
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.corpus.medtext import SplitSizes
 from clinveil.scale.local import Map
@@ -53,9 +52,9 @@ class Study:
         self._plan_audits()
         every = [*self.audits.values(), *self.compat.values(), *([self.planted] if self.planted else [])]
         how = self.settings
-        perform_audits(self.store, every, self.over, self.say, workers=how.workers, most_hours=how.max_hours)
+        train_audits(self.store, every, self.over, self.say, workers=how.workers, most_hours=how.max_hours)
         if self.unigram is not None:
-            perform_all(self.store, self.unigram.members, self.over, lambda line: None)
+            perform_all(self.store, self.unigram.models, self.over, lambda line: None)
         self._plan_corpora()
         self._stage("corpora", self.corpora)
         embeddings = [Embedding(corpus, how.scale.dim, how.seed) for corpus in self.corpora]
@@ -84,9 +83,11 @@ class Study:
         words = None if settings.plant_names else vocabulary_of_parts(self.store, self.parts)
         valid = part_of(self.store, self.parts, "valid")
         rng = np.random.default_rng([self.settings.seed, 2])
-        folder = kept(self.store, prepare(notes, settings, rng, vocabulary=words, validation=valid))
+        units = pick_units(notes, settings.units, rng, by_note=settings.unit == "note")
+        data = prepare(notes, units, settings, rng, vocabulary=words, validation=valid)
+        folder = data.save(self.store.root)
         exact, main = (settings.mode == mode and not name for mode in ("exact", self.settings.main))
-        tokens = load_data(folder).encoded.ids.size
+        tokens = data.encoded.ids.size
         audit = audit_of(folder, settings, seed=self.settings.seed, words=tokens * exact, name=name, keep=main)
         if exact:
             return audit

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout.compare import Compared, compare
 from clinveil.attacks.models.leaveout.data import AuditData, load_data
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut
-from clinveil.attacks.models.leaveout.run import Audit, Measured, measure
+from clinveil.attacks.models.leaveout.plan import Audit
 from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Store
 from clinveil.stats import t_interval
@@ -52,7 +53,7 @@ def collect(study: Study) -> Results:
     store, found = study.store, list[Finding]()
     rarity: dict[str, dict[str, Any]] = {}
     tables: dict[str, str] = {}
-    scores: dict[tuple[str, float], Measured] = {}
+    scores: dict[tuple[str, float], Compared] = {}
     for mode, audits in (("exact", study.audits), ("compat", study.compat)):
         for dropout, audit in audits.items():
             for text in (False, True) if mode == "exact" else (False,):
@@ -80,16 +81,16 @@ def collect(study: Study) -> Results:
     return Results(study.settings, counts, tuple(found), labels, rarity, tables)
 
 
-def _measured(store: Store, audit: Audit, seed: int, text: bool) -> Measured:
+def _measured(store: Store, audit: Audit, seed: int, text: bool) -> Compared:
     n = len(audit.left_out)
-    return measure(store, audit, np.random.default_rng([seed, 3]), [f"unit {i}" for i in range(n)], text=text)
+    return compare(store, audit, np.random.default_rng([seed, 3]), [f"unit {i}" for i in range(n)], text=text)
 
 
 def _labelled(finding: Finding, label: str) -> Finding:
     return replace(finding, detail={**finding.detail, "corpus": label})
 
 
-def _falls(study: Study, scores: Mapping[tuple[str, float], Measured]) -> list[Finding]:
+def _falls(study: Study, scores: Mapping[tuple[str, float], Compared]) -> list[Finding]:
     """What each larger dropout takes from the score and from the effect, on the same patients."""
     found = []
     first = study.settings.dropout[0]
@@ -100,7 +101,7 @@ def _falls(study: Study, scores: Mapping[tuple[str, float], Measured]) -> list[F
     return found
 
 
-def _to_unigram(study: Study, scores: Mapping[tuple[str, float], Measured], unigram: Measured) -> list[Finding]:
+def _to_unigram(study: Study, scores: Mapping[tuple[str, float], Compared], unigram: Compared) -> list[Finding]:
     """By how much the unigram is below each LSTM, on the same patients."""
     found = []
     for (mode, dropout), one in scores.items():
@@ -110,7 +111,7 @@ def _to_unigram(study: Study, scores: Mapping[tuple[str, float], Measured], unig
     return found
 
 
-def _differences(before: Measured, after: Measured, detail: dict[str, Any], seed: int) -> list[Finding]:
+def _differences(before: Compared, after: Compared, detail: dict[str, Any], seed: int) -> list[Finding]:
     """`attack.pdtp_fall` of the score, and of the effect where both have it."""
     found = [_fall(before.leave_out.scores - after.leave_out.scores, {**detail, "of": "score"}, seed)]
     if before.effects is not None and after.effects is not None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._from_text import model_of_text
 from clinveil.attacks.models.canary_run import as_corpus
-from clinveil.attacks.models.leaveout.members import Member
-from clinveil.attacks.models.text_model import model_of_text
+from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.lm.model import fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.clinicalnlp_2019.corpora import Written
 from clinveil.study.clinicalnlp_2019.parts import Parts, part_of, vocabulary_of_parts
@@ -180,7 +180,7 @@ class Predicted:
     """Perplexity of the real validation and test notes under a model, or under n-grams of a corpus."""
 
     corpus: Written
-    member: Member | None = None
+    member: AuditModel | None = None
 
     @property
     def title(self) -> str:

@@ -11,7 +11,6 @@ from numpy.random import Generator
 
 from clinveil.attacks.models.canary_run import as_corpus
 from clinveil.attacks.text.copies import copies
-from clinveil.attacks.text.own_copies import ALPHA, fisher_from
 from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
@@ -20,6 +19,7 @@ from clinveil.release.gates import sound
 from clinveil.release.producers.synthesis.trained import Sides
 from clinveil.release.producers.synthesis.write import Floor
 from clinveil.report.record import Gate
+from clinveil.stats.fisher import ALPHA, fisher_from
 
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -19,17 +20,17 @@ from clinveil.core.runfolder import FREE, Kind, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.formats.registry import suffix_of
 from clinveil.corpus.people import read_patients
-from clinveil.lm.byte_pairs import need_byte_pairs
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing, lanes_for
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
+from clinveil.lm.vocabulary import need_byte_pairs
 from clinveil.release.manifest import TEST_SEED, Account, released_files, write_companions
 from clinveil.release.producers.synthesis.gates import Looked, look
 from clinveil.release.producers.synthesis.record import Synthetic, public_seeds, seed_mark
 from clinveil.release.producers.synthesis.settings import SynthesisSettings
 from clinveil.release.producers.synthesis.trained import STATE, Trained, kept_aside, load_trained, train_anew
 from clinveil.release.producers.synthesis.write import MAKER, Counts, Floor, Wanted, draw_notes, read_back, write_to
+from clinveil.report.record import Gate
 
 MANIFEST = "manifest.json"
 _IN_MODEL = ("SECRET.txt", "vocabulary.json", "counts.npy", "model.safetensors", "model.json")
@@ -55,7 +56,7 @@ class Synthesis:
 
     Attributes:
         source: a folder of a model that was trained before, or None.
-        mark: after the run, the line about public seeds; None where there is none.
+        mark, gates: after the run, the line about public seeds (None where there is none), and how the gates ended.
     """
 
     settings: SynthesisSettings
@@ -65,6 +66,7 @@ class Synthesis:
     source: Path | None
     say: Say
     mark: str | None = field(default=None, init=False)
+    gates: Sequence[Gate] = field(default=(), init=False)
 
     def run(self) -> list[Finding]:
         """Train (or go on, or take the model given), write, look, and let the notes out.
@@ -105,6 +107,7 @@ class Synthesis:
             found += [_truncated(counts), _unknown(counts, floor), *looked.findings]
             made = Synthetic(self.settings, trained, key, seed, counts, floor)
             account = made.account(looked.gates, found)
+            self.gates = looked.gates
             self._keep(made, account)
             refuse_failed(looked)
             if not suffix_of(self.out):
@@ -133,16 +136,18 @@ class Synthesis:
         from clinveil.utility.perplexity import perplexity_findings
 
         model = trained.model
-        with ready(model, threads=self.settings.workers):
+        with model.ready(threads=self.settings.workers):
             fit = fit_of(model, encode(trained.sides.held_out.texts, model.vocabulary))
         return perplexity_findings(model, fit, trained.sides.held_out, "held out")
 
     def _write(self, trained: Trained, key: Key, floor: Floor, part: Path) -> tuple[Counts, PlainNotes]:
         how, counts, training = self.settings, Counts(), trained.sides.training
-        drawing = Drawing(lanes_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p)
+        drawing = SamplingConfig(
+            batch_size_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p
+        )
         wanted = Wanted(how.count, training.words)
         batches = draw_notes(trained.model, key, drawing, floor, wanted, counts, self.say)
-        with ready(trained.model, double=how.exact, threads=how.workers):
+        with trained.model.ready(double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if public_seeds(key, trained) else None)
         return counts, read_back(path)
 

@@ -20,7 +20,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
 
 # What leaves has a manifest of its own, which lists the notes; it is the marker.
@@ -106,7 +106,7 @@ class Wanted:
 def draw_notes(
     model: LanguageModel,
     key: Key,
-    drawing: Drawing,
+    drawing: SamplingConfig,
     floor: Floor,
     wanted: Wanted,
     counts: Counts,
@@ -120,7 +120,7 @@ def draw_notes(
     ids: list[str] = []
     texts: list[str] = []
     in_a_row = 0
-    for note in write_notes(model, key, drawing):
+    for note in generate(model, key, drawing):
         text = floor.apply(own) if (own := model.vocabulary.decode(note.ids.tolist())) else ""
         in_a_row = 0 if text else in_a_row + 1
         if in_a_row >= MOST_EMPTY:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.text.name_chance import ALPHA, EXACT, alone, has_power, own_name_p, refused_from
+from clinveil.stats.owners import ALPHA, EXACT, alone, has_power, own_name_p, refused_from
 
 
 def every(patient, name, n):

@@ -13,9 +13,9 @@ from copy import copy
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Ids = NDArray[np.int32]
+from clinveil.core.types import Ints, Mask, SmallInts
+
 BREAK, ABSENT = -2, -1
 _NONE = -1
 
@@ -28,7 +28,7 @@ def _slot(state: int, word: int, mask: int) -> int:
 
 
 @njit(nogil=True)
-def _edge(state: int, word: int, table: Ids, edges: Ids) -> int:
+def _edge(state: int, word: int, table: SmallInts, edges: SmallInts) -> int:
     """The edge from a state by a word, or -1."""
     mask = table.size - 1
     place = _slot(state, word, mask)
@@ -41,7 +41,7 @@ def _edge(state: int, word: int, table: Ids, edges: Ids) -> int:
 
 
 @njit(nogil=True)
-def _join(state: int, word: int, target: int, count: int, table: Ids, edges: Ids, head: Ids) -> int:
+def _join(state: int, word: int, target: int, count: int, table: SmallInts, edges: SmallInts, head: SmallInts) -> int:
     """Add an edge, last of `count`; returns the new count. Edges: from, word, to, next edge of the same state."""
     mask = table.size - 1
     place = _slot(state, word, mask)
@@ -54,7 +54,15 @@ def _join(state: int, word: int, target: int, count: int, table: Ids, edges: Ids
 
 
 @njit(nogil=True)
-def _build(ids: Ids, table: Ids, edges: Ids, head: Ids, length: Ids, link: Ids, prefix: Ids) -> int:
+def _build(
+    ids: SmallInts,
+    table: SmallInts,
+    edges: SmallInts,
+    head: SmallInts,
+    length: SmallInts,
+    link: SmallInts,
+    prefix: SmallInts,
+) -> int:
     """Fill the automaton of `ids`; `prefix` gets the state of each prefix. Returns the number of states."""
     states, count, last = 1, 0, 0
     for position in range(ids.size):
@@ -92,8 +100,19 @@ def _build(ids: Ids, table: Ids, edges: Ids, head: Ids, length: Ids, link: Ids, 
 
 
 @njit(nogil=True)
-def _stream(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, reach: Ids) -> None:
-    """Run a text through the automaton; `reach` keeps the longest run of each state that it holds."""
+def _stream(
+    ids: SmallInts,
+    table: SmallInts,
+    edges: SmallInts,
+    length: SmallInts,
+    link: SmallInts,
+    reach: SmallInts,
+    runs: SmallInts,
+) -> None:
+    """Run a text through the automaton.
+
+    `runs` gets the longest run ending at each of its positions, `reach` keeps the longest run of each state.
+    """
     state, run = 0, 0
     for position in range(ids.size):
         word = ids[position]
@@ -110,31 +129,11 @@ def _stream(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, reach: Ids
             state = edges[edge, 2]
             run += 1
             reach[state] = max(reach[state], run)
+        runs[position] = run
 
 
 @njit(nogil=True)
-def _matches(ids: Ids, table: Ids, edges: Ids, length: Ids, link: Ids, found: Ids) -> None:
-    """Run a text through the automaton; `found` gets the longest run ending at each of its own positions."""
-    state, run = 0, 0
-    for position in range(ids.size):
-        word = ids[position]
-        edge = -1
-        if word >= 0:
-            edge = _edge(state, word, table, edges)
-            while edge < 0 and state != 0:
-                state = link[state]
-                run = length[state]
-                edge = _edge(state, word, table, edges)
-        if edge < 0:
-            state, run = 0, 0
-        else:
-            state = edges[edge, 2]
-            run += 1
-        found[position] = run
-
-
-@njit(nogil=True)
-def _runs(prefix: Ids, length: Ids, link: Ids, reach: Ids, order: NDArray[np.int64]) -> Ids:
+def _runs(prefix: SmallInts, length: SmallInts, link: SmallInts, reach: SmallInts, order: Ints) -> SmallInts:
     """The longest run ending at each position: what a state reached, else what its suffix link reached."""
     for i in range(order.size - 1, 0, -1):
         state = order[i]
@@ -147,7 +146,7 @@ def _runs(prefix: Ids, length: Ids, link: Ids, reach: Ids, order: NDArray[np.int
     return reach[prefix]
 
 
-def in_runs(runs: Ids, span: int) -> NDArray[np.bool_]:
+def in_runs(runs: SmallInts, span: int) -> Mask:
     """(n,) whether each position stands in a run of at least `span`, from the run that ends at each position."""
     ends = np.flatnonzero(runs >= span)
     change = np.zeros(runs.size + 1, dtype=np.int64)
@@ -156,13 +155,13 @@ def in_runs(runs: Ids, span: int) -> NDArray[np.bool_]:
     return np.cumsum(change[:-1]) > 0
 
 
-class Automaton:
+class SuffixAutomaton:
     """All substrings of a text of word ids (BREAK between notes; runs do not cross it).
 
     Takes about 130 bytes a word.
     """
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: SmallInts) -> None:
         n = max(ids.size, 1)
         self._edges = np.zeros((3 * n + 2, 4), dtype=np.int32)
         self._table = np.full(1 << int(6 * n + 4).bit_length(), -1, dtype=np.int32)
@@ -174,52 +173,58 @@ class Automaton:
         self._length, self._link = self._length[:states].copy(), self._link[:states].copy()
         self._reach = np.zeros(states, dtype=np.int32)
 
-    def stream(self, ids: Ids) -> None:
-        """Take in one other text; ids that the automaton's text lacks are ABSENT."""
-        _stream(ids, self._table, self._edges, self._length, self._link, self._reach)
+    def stream(self, ids: SmallInts) -> SmallInts:
+        """Take in one other text; ids that the automaton's text lacks are ABSENT.
 
-    def matches(self, ids: Ids) -> Ids:
-        """(n,) the longest run ending at each position of another text that the automaton's text holds; not kept."""
-        found = np.zeros(ids.size, dtype=np.int32)
-        _matches(ids, self._table, self._edges, self._length, self._link, found)
-        return found
+        Returns:
+            (n,) the longest run ending at each position of that text which the automaton's text holds.
+        """
+        runs = np.zeros(ids.size, dtype=np.int32)
+        _stream(ids, self._table, self._edges, self._length, self._link, self._reach, runs)
+        return runs
 
-    def anew(self) -> Automaton:
+    def fresh(self) -> SuffixAutomaton:
         """The same automaton (shared, not copied), with nothing streamed yet."""
         other = copy(self)
         other._reach = np.zeros_like(self._reach)
         return other
 
-    def runs(self) -> Ids:
+    def runs(self) -> SmallInts:
         """(n,) the longest run of words ending at each position that some streamed text holds."""
         order = np.argsort(self._length, kind="stable")
         return np.asarray(_runs(self._prefix, self._length, self._link, self._reach.copy(), order))
 
 
-class Numbering:
+class Vocabulary:
     """Word ids by first sight.
 
     Attributes:
-        other: the id of words never learnt: ABSENT, which matches nothing, unless set.
+        unk: the id of words that were never added: ABSENT, which matches nothing, unless set.
     """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
-        self.other = ABSENT
+        self.unk = ABSENT
 
-    def learn(self, words: Sequence[str]) -> Ids:
-        """Ids of the words, new ones numbered."""
+    def add(self, words: Sequence[str]) -> SmallInts:
+        """SmallInts of the words, new ones numbered."""
         ids = self._ids
         return np.array([ids.setdefault(w, len(ids)) for w in words], dtype=np.int32)
 
-    def ids(self, words: Sequence[str]) -> Ids:
-        """Ids of the words, `other` for those never learnt."""
-        return np.array([self._ids.get(w, self.other) for w in words], dtype=np.int32)
+    def ids(self, words: Sequence[str]) -> SmallInts:
+        """SmallInts of the words, `unk` for those never added."""
+        return np.array([self._ids.get(w, self.unk) for w in words], dtype=np.int32)
 
 
-def common_runs(text: Ids, others: Iterable[Ids]) -> Ids:
+def separated(notes: Sequence[SmallInts]) -> SmallInts:
+    """Notes one after another, BREAK after each."""
+    stop = np.array([BREAK], dtype=np.int32)
+    return np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
+
+
+def common_runs(text: SmallInts, others: Iterable[SmallInts]) -> SmallInts:
     """(n,) the longest run of words ending at each position of `text` that some other text holds, exactly."""
-    automaton = Automaton(text)
+    automaton = SuffixAutomaton(text)
     for other in others:
         automaton.stream(other)
     return automaton.runs()

@@ -1,7 +1,7 @@
 """How many own names stand in notes by chance: the permutation of owners, exactly where that can be.
 
-Each patient's notes hold certain names. If the names were dealt out anew, patients keeping their notes, how often would
-a patient's own name stand there? Where no two finds share a patient or a name the answer is a formula; else owners are
+Each patient's notes hold certain names. If names were permuted between patients, how often would a patient's own
+name stand there? Where no two finds share a patient or a name the answer is a formula; else owners are
 permuted. One leak and nothing else has P = 1/n, so that among 100 patients no test can refuse it.
 """
 
@@ -11,18 +11,17 @@ from math import comb, perm
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from clinveil.core.types import Ints
 from clinveil.stats import permutation_p
 
-Rows = NDArray[np.int64]
 ALPHA = 0.01
 POWER = 0.95
 ORDINARY = 2  # other patients' notes that hold a name which comes by chance, where no test has power
 EXACT = "all permutations of owners (no two finds share a patient or a name)"
 
 
-def own_name_p(patient: Rows, name: Rows, n: int, rng: Generator, permutations: int) -> tuple[float, str]:
+def own_name_p(patient: Ints, name: Ints, n: int, rng: Generator, permutations: int) -> tuple[float, str]:
     """P that at least so many own names are found where owners are permuted, and how it was made.
 
     Args:
@@ -47,7 +46,7 @@ def _fixed_points(count: int, finds: int, n: int) -> float:
     return float(min(1.0, max(0.0, sum(terms))))
 
 
-def alone(patient: Rows, name: Rows, n: int) -> int:
+def alone(patient: Ints, name: Ints, n: int) -> int:
     """Own names found that stand in the notes of fewer than two other patients: no chance explains them."""
     holders = np.bincount(name, minlength=n)
     return int((holders[name[patient == name]] <= ORDINARY).sum())

@@ -1,18 +1,20 @@
-"""Layout skeletons: by hand, the fast way against the tokenizer, and how many notes are alone."""
+"""Notes that stand alone: layout skeletons by hand, the fast way against the tokenizer; combinations of kept values."""
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.text.layout import _shape, layout, skeleton
+from clinveil.attacks.text.uniqueness import _shape, kept_columns, layout, skeleton
 from clinveil.core.tokens import tokenize
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 
 
 def shares(*texts):
     notes = memory_corpus([(str(i), "p", t) for i, t in enumerate(texts)])
-    return {f.measure.removeprefix("attack."): f for f in layout(notes.batches())}
+    return {f.measure.removeprefix("attack."): f for f in layout(notes)}
 
 
 def test_skeleton_by_hand():
@@ -43,3 +45,34 @@ def test_all_alike_and_all_alone():
 def test_nothing_is_a_null_with_why():
     for found in (shares(), shares(None)):
         assert all(f.value is None and f.detail["why"] for f in found.values())
+
+
+def kept(*rows, keep=("a", "b"), size=2):
+    table = pa.table({"a": [r[0] for r in rows], "b": [r[1] for r in rows]})
+    return kept_columns(MemoryCorpus(table.to_batches(max_chunksize=size)), keep)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_kept_values_by_hand(size):
+    """Four notes: (x,1) twice, (x,2) once, (null,1) once: half of them stand alone."""
+    rows = [("x", 1), ("x", 2), ("x", 1), (None, 1)]
+    (finding,) = kept(*rows, size=size)
+    assert (finding.value, finding.n, finding.count, finding.detail["combinations"]) == (0.5, 4, 2, 3)
+    (one,) = kept(*rows, size=size, keep=["a"])
+    assert (one.value, one.detail["smallest"]) == (0.25, 1)
+
+
+def test_kept_values_of_nobody_and_everybody():
+    assert kept(("x", 1), ("x", 1))[0].value == 0.0
+    assert kept(("x", 1), ("x", 2))[0].value == 1.0
+
+
+def test_values_do_not_run_together():
+    assert kept(("ab", "c"), ("a", "bc"))[0].value == 1.0
+
+
+def test_nothing_kept_and_nothing_released():
+    assert kept(("x", 1), keep=()) == []
+    (finding,) = kept(keep=["a"])
+    assert finding.value is None
+    assert finding.detail["why"]

@@ -14,31 +14,26 @@ level. Shorter runs, and short notes that are synthetic ones, come by chance mor
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.attacks.text.common_runs import Ids, in_runs
+from clinveil.attacks.suffix_automaton import in_runs
 from clinveil.core.finding import Finding
+from clinveil.core.types import Ints, Mask, SmallInts
 from clinveil.stats import clopper_pearson, hypergeometric_tail
+from clinveil.stats.fisher import allowed, refused_from
 
 PIECE = 20  # words of a stock phrase, of a note that can be copied whole, and of one's own in it
 SHORT = 5  # words and numbers of a note that is compared as one
-CAP = 10  # one in so many of the training patients may be copied, where it came by chance for held-out ones
 HOLDERS = 2  # patients of one side who may hold a piece that is still their own
-ALPHA = 0.01
-POWER = 0.95
 SOURCE = (
     "own words in runs shared with synthetic notes, exact (suffix automaton); Fisher 1935 against held-out patients"
 )
 CONTROL_IS = "held-out patients, their own words sought in the same way"
 P_IS = "Fisher's exact test against held-out patients, one-sided"
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,22 +48,22 @@ class Notes:
         patients: how many there are.
     """
 
-    ids: Ids
-    matches: Ids
-    lengths: Rows
-    owners: Rows
+    ids: SmallInts
+    matches: SmallInts
+    lengths: Ints
+    owners: Ints
     keys: NDArray[np.uint64]
-    numbers: Rows
+    numbers: Ints
     written: Mask
     patients: int
 
     @property
-    def note_of(self) -> Rows:
+    def note_of(self) -> Ints:
         """(n_words,) the note of each word."""
         return np.repeat(np.arange(self.lengths.size), self.lengths)
 
     @property
-    def place(self) -> Rows:
+    def place(self) -> Ints:
         """(n_words,) the place of each word in its note, from 0."""
         starts = np.cumsum(self.lengths) - self.lengths
         return np.arange(self.ids.size) - np.repeat(starts, self.lengths)
@@ -87,12 +82,12 @@ class Own:
         same: words and numbers of the longest of these that is a synthetic note.
     """
 
-    run: Rows
-    note: Rows
-    tokens: Rows
-    whole: Rows
-    long: Rows
-    same: Rows
+    run: Ints
+    note: Ints
+    tokens: Ints
+    whole: Ints
+    long: Ints
+    same: Ints
 
 
 def own_copies(training: Notes, held_out: Notes, piece: int = PIECE) -> tuple[Own, Own]:
@@ -117,7 +112,7 @@ def _pieces(notes: Notes, piece: int) -> NDArray[np.uint64]:
     return found
 
 
-def _stock(keys: list[NDArray[np.uint64]], owners: list[Rows]) -> list[Mask]:
+def _stock(keys: list[NDArray[np.uint64]], owners: list[Ints]) -> list[Mask]:
     """For each side whether a key is stock to it; 0 never is.
 
     To held-out patients what three patients hold; to training patients what any held-out one holds too. So a training
@@ -154,45 +149,10 @@ def _own(notes: Notes, stock: Mask, known: Mask, piece: int) -> Own:
     return Own(run, *(_most(notes.owners, values, notes.patients) for values in by_note))
 
 
-def _most(owners: Rows, values: Rows, patients: int) -> Rows:
+def _most(owners: Ints, values: Ints, patients: int) -> Ints:
     most = np.zeros(patients, dtype=np.int64)
     np.maximum.at(most, owners, values)
     return most
-
-
-def allowed(training: int, held_out: int, by_chance: int) -> int:
-    """How many of the training patients may be copied where that came by chance for some of the held-out ones.
-
-    None where it came for none of these, nor where they are so few that the test could not refuse everybody; and never
-    more than the share of the held-out ones or a tenth, whichever is more: of few held-out patients one would else
-    excuse most of the training patients.
-    """
-    if not by_chance:
-        return 0
-    first = fisher_from(training, training, held_out, by_chance, ALPHA)
-    return 0 if first is None else min(first - 1, max(by_chance * training // held_out, training // CAP))
-
-
-def fisher_from(most: int, training: int, held_out: int, by_chance: int, level: float) -> int | None:
-    """The smallest number of training patients, up to `most`, that Fisher's exact test refuses; None where none is."""
-    both = training + held_out
-    return _first(most, lambda k: hypergeometric_tail(k, both, k + by_chance, training) < level)
-
-
-def refused_from(training: int, visible: int, may: int) -> int | None:
-    """The smallest number of patients copied whole that is refused with 95 %; None where none is.
-
-    Args:
-        visible: how many of the training patients a copy of all their notes would show.
-        may: how many may be copied.
-    """
-    return _first(training, lambda copied: hypergeometric_tail(may + 1, training, visible, copied) >= POWER)
-
-
-def _first(most: int, holds: Callable[[int], bool]) -> int | None:
-    """The smallest number from 1 to `most` of which it holds; where it holds of one it does of all larger ones."""
-    found = bisect_left(range(1, most + 1), True, key=holds) + 1
-    return found if found <= most else None
 
 
 def runs_finding(training: Own, held_out: Own, span: int, detail: dict[str, Any]) -> Finding:

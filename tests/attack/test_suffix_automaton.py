@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.attacks.text.common_runs import ABSENT, BREAK, Automaton, Numbering, common_runs
+from clinveil.attacks.suffix_automaton import ABSENT, BREAK, SuffixAutomaton, Vocabulary, common_runs
 
 
 def plain(text, others):
@@ -67,7 +67,7 @@ def test_equals_the_double_loop_with_many_words(text, others):
 def test_long_repetitive_texts_are_linear_and_right():
     rng = np.random.default_rng(1)
     text = np.tile(rng.integers(0, 5, 40), 2500).astype(np.int32)  # 100,000 words of one repeated phrase
-    automaton = Automaton(text)
+    automaton = SuffixAutomaton(text)
     automaton.stream(text[:500])
     assert automaton.runs().max() == 500
     automaton.stream(text)
@@ -81,8 +81,8 @@ def test_the_order_of_the_streamed_texts_does_not_matter():
     assert runs(text, others) == runs(text, others[::-1])
 
 
-def test_numbering():
-    numbers = Numbering()
-    assert numbers.learn(["a", "b", "a"]).tolist() == [0, 1, 0]
-    assert numbers.ids(["b", "zzz", "a"]).tolist() == [1, ABSENT, 0]
-    assert numbers.learn(["c"]).tolist() == [2]
+def test_vocabulary():
+    vocabulary = Vocabulary()
+    assert vocabulary.add(["a", "b", "a"]).tolist() == [0, 1, 0]
+    assert vocabulary.ids(["b", "zzz", "a"]).tolist() == [1, ABSENT, 0]
+    assert vocabulary.add(["c"]).tolist() == [2]

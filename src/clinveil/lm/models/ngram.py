@@ -8,18 +8,19 @@ Lidstone unigram below. Source: Chen & Goodman 1999, section 2.6 (interpolated, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.lm.model import Logs, Stream
+from clinveil.core.types import Doubles, Ints
+from clinveil.lm.model import Stream
+from clinveil.lm.models.unigram import counts_of
 from clinveil.lm.notes import EncodedNotes
-from clinveil.lm.unigram import counts_of
+from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
-Rows = NDArray[np.int64]
 NONE = -1
 
 
@@ -32,10 +33,10 @@ class _Order:
         counts: (n,). context_counts, context_types: by row of the shorter n-gram, tokens and different words after it.
     """
 
-    keys: Rows = field(repr=False)
-    counts: Rows = field(repr=False)
-    context_counts: Rows = field(repr=False)
-    context_types: Rows = field(repr=False)
+    keys: Ints = field(repr=False)
+    counts: Ints = field(repr=False)
+    context_counts: Ints = field(repr=False)
+    context_types: Ints = field(repr=False)
 
 
 class Ngram:
@@ -59,7 +60,7 @@ class Ngram:
             self._orders.append(order_)
             shorter = len(order_.keys)
 
-    def score(self, notes: Sequence[Ids]) -> list[Logs]:
+    def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Log-probabilities of all tokens."""
         if not notes:
             return []
@@ -72,7 +73,9 @@ class Ngram:
         ends = np.cumsum([note.size + 1 for note in notes])
         return [logs[end - note.size : end] for end, note in zip(ends, notes, strict=True)]
 
-    def _one(self, order: _Order, ids: Ids, rows: Rows, places: Rows, length: int, chance: Logs) -> tuple[Logs, Rows]:
+    def _one(
+        self, order: _Order, ids: Ids, rows: Ints, places: Ints, length: int, chance: Doubles
+    ) -> tuple[Doubles, Ints]:
         before = _before(rows, places, length)
         found = _find(order.keys, np.where(before == NONE, NONE, before * self._size + ids))
         followed, types = _at(order.context_counts, before), _at(order.context_types, before)
@@ -81,12 +84,16 @@ class Ngram:
         mixed = np.maximum(here - self.discount, 0) / total + self.discount * types / total * chance
         return np.where(followed > 0, mixed, chance), found
 
+    def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
+        """Nothing to prepare."""
+        return nullcontext()
+
     def stream(self, lanes: int) -> Stream:
         """Refused: an attacker's model only scores."""
         raise InputError("an n-gram model scores notes and writes none", remedy="--model unigram, lstm or gpt")
 
 
-def _primed(notes: Sequence[Ids]) -> tuple[Ids, Rows]:
+def _primed(notes: Sequence[Ids]) -> tuple[Ids, Ints]:
     """All tokens with an end before each note, and the place of each in its note (0 for that end)."""
     start = np.array([END], dtype=np.int32)
     ids = np.concatenate([part for note in notes for part in (start, note)])
@@ -94,13 +101,13 @@ def _primed(notes: Sequence[Ids]) -> tuple[Ids, Rows]:
     return ids, np.arange(ids.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
-def _before(rows: Rows, places: Rows, length: int) -> Rows:
+def _before(rows: Ints, places: Ints, length: int) -> Ints:
     """For the n-gram of `length` that ends at each place, the row of all but its last word; -1 where there is none."""
     before = np.concatenate([[NONE], rows[:-1]])
     return np.where(places >= length - 1, before, NONE)
 
 
-def _count(ids: Ids, rows: Rows, places: Rows, length: int, size: int, shorter: int) -> tuple[_Order, Rows]:
+def _count(ids: Ids, rows: Ints, places: Ints, length: int, size: int, shorter: int) -> tuple[_Order, Ints]:
     before = _before(rows, places, length)
     there = before != NONE
     keys, back, counts = np.unique(before[there] * size + ids[there], return_inverse=True, return_counts=True)
@@ -112,15 +119,18 @@ def _count(ids: Ids, rows: Rows, places: Rows, length: int, size: int, shorter: 
     return _Order(keys, counts.astype(np.int64), followed, types), found
 
 
-def _find(keys: Rows, wanted: Rows) -> Rows:
+def _find(keys: Ints, wanted: Ints) -> Ints:
     if not keys.size:
         return np.full(wanted.size, NONE, dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, at, NONE)
 
 
-def _at(values: Rows, rows: Rows) -> Rows:
+def _at(values: Ints, rows: Ints) -> Ints:
     """The values of these rows; 0 where there is no row."""
     if not values.size:
         return np.zeros(rows.size, dtype=np.int64)
     return np.where(rows == NONE, 0, values[np.maximum(rows, 0)])
+
+
+language_models.register("ngram")(CountedKind(about="an n-gram model, which scores notes and writes none", count=Ngram))
