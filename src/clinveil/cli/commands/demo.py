@@ -14,7 +14,7 @@ from clinveil.core.files import refuse_existing
 from clinveil.core.settings import Settings
 from clinveil.corpus.demo.files import write_demo
 from clinveil.phi.settings import PhiSettings
-from clinveil.release.run import run_release
+from clinveil.release.pipeline import release
 from clinveil.release.settings import ReleaseSettings
 
 PATIENTS = 300
@@ -34,7 +34,7 @@ def demo(
     write_demo(notes, patients=PATIENTS, seed=1, workers=workers)
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
     settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=workers)
-    outcome = run_release(notes / "notes.parquet", folder / "out", settings, say=Speaker(quiet=quiet))
+    outcome = release(notes / "notes.parquet", folder / "out", settings, say=Speaker(quiet=quiet))
     typer.echo(f"notes    {notes} (invented)")
     for line in outcome.summary():
         typer.echo(line)

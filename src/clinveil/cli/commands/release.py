@@ -8,8 +8,8 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
-from clinveil.release.run import dry_run as plan_only
-from clinveil.release.run import run_release
+from clinveil.release.pipeline import dry_run as plan_only
+from clinveil.release.pipeline import release as run_release
 from clinveil.release.settings import ReleaseSettings
 
 

@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
-from clinveil.release.again import report_again
+from clinveil.release.publish import rerender_report
 
 
 @command("report")
@@ -23,4 +23,4 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the report of a finished run again, from the record in its vault."""
-    typer.echo(report_again(run, out, edition=edition, force=force))
+    typer.echo(rerender_report(run, out, edition=edition, force=force))

@@ -10,13 +10,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out, Vault
 from clinveil.cli.progress import say
-from clinveil.core.files import default_vault, refuse_places
-from clinveil.core.neural import need_torch
-from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import read_notes
-from clinveil.release.synthesis.run import Synthesis
-from clinveil.release.synthesis.settings import SynthesisSettings
-from clinveil.release.synthesis.write import MAKER
+from clinveil.release.pipeline import synthesize as write_synthetic
+from clinveil.release.producers.synthesis.settings import SynthesisSettings
 
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
 
@@ -33,14 +28,8 @@ def synthesize(
 
     A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
     """
-    how, safe = run.settings, vault or default_vault(out)
-    places = {"NOTES": notes, "--from": source, "--patients": how.patients}
-    refuse_places(out, MAKER, force=how.force, vault=safe, read=places)
-    if how.lm.neural and source is None:
-        need_torch()
-    read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)
-    synthesis = Synthesis(how, read, out, safe, source, run.say)
-    found = synthesis.run()
-    run.show(found, f"synthetic notes in {out.name}", seed=how.seed or 0)
-    if synthesis.mark:
-        say(synthesis.mark)
+    how = run.settings
+    done = write_synthetic(notes, out, how, source=source, vault=vault, say=run.say)
+    run.show(done.findings, f"synthetic notes in {out.name}", seed=how.seed or 0)
+    if done.mark:
+        say(done.mark)

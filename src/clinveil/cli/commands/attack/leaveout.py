@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models.leaveout.audit import audit_notes
-from clinveil.attacks.models.leaveout.closed_form import closed_form
-from clinveil.attacks.models.leaveout.folder import FINDINGS, Given, audit_folder, seed_of
+from clinveil.attacks.attack import Context
+from clinveil.attacks.models.leaveout import LeaveOneOut
+from clinveil.attacks.models.leaveout.folder import seed_of
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.cli.command import Run, command
 from clinveil.core.errors import UsageError
-from clinveil.core.finding import Finding, write_findings
 from clinveil.core.neural import need_torch
 from clinveil.corpus.open import open_corpus
-from clinveil.lm.notes import PlainNotes, read_notes
+from clinveil.lm.notes import read_notes
 
 Folder = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the models, secret; the same one goes on.")]
 
@@ -37,20 +36,7 @@ def leaveout(
         raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
     if how.lm.neural and not closed:
         need_torch()
-    read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)
-    if closed or out is None:
-        found = closed_form(read, default_rng(seed), by_note=how.unit == "note")
-    else:
-        found = _models(run, read, seed, out)
+    context = Context(training=read_notes(open_corpus(notes, how.notes), prepared=how.prepared), say=run.say)
+    found = LeaveOneOut(settings=how.but(seed=seed), out=out)(context, default_rng(seed))
     title = f"S-PDTP on {notes.name}, natural logs; no epsilon, and nothing without its floors (seed {seed})"
     run.show(found, title, seed=seed)
-
-
-def _models(run: Run[LeaveOutSettings], notes: PlainNotes, seed: int, out: Path) -> list[Finding]:
-    how = run.settings
-    public = read_notes(open_corpus(how.pretrain)) if how.pretrain else None
-    with audit_folder(out, Given.of(notes, how, seed, public), force=how.force) as store:
-        found = audit_notes(notes, how, seed, store, out, run.say, public=public)
-        write_findings(out / FINDINGS, run.command, found, seed=seed)
-    run.say(f"SECRET: all of {out.name}; {out.name}/units-*.csv has a row a unit")
-    return found

@@ -10,7 +10,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.core.neural import device_named
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
-from clinveil.utility.casing.settings import CasingSettings
+from clinveil.utility.casing import CasingSettings
 
 Train = Annotated[Path, typer.Argument(help="Cased text to learn from: a sentence a line (.txt, .txt.gz), or notes.")]
 Dev = Annotated[Path | None, typer.Option("--dev", help="Text that says which weights to keep; split off without it.")]

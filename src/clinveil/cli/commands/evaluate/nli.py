@@ -11,7 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import VectorFile
 from clinveil.core.neural import device_named
 from clinveil.core.settings import QUIET, SEED, Settings, flag, group
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.utility.nli import NliSettings
 
 Train = Annotated[
     Path,
@@ -36,8 +36,7 @@ def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: D
     how, rng = run.settings.model, run.rng()
     device_named(how.device)  # before what imports PyTorch
     from clinveil.utility.nli import measure
-    from clinveil.utility.nli.parts import nli_parts
-    from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
+    from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
     from clinveil.vectors.files import load_vectors
 
     encoding = run.settings.encoding

@@ -21,7 +21,7 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.seen import Seen, form_of
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.release.synthesis.sides import Sides, split_as_before
+from clinveil.release.producers.synthesis.trained import Sides, split_as_before
 from clinveil.utility.perplexity import perplexity_findings
 
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
