@@ -17,7 +17,7 @@ from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.seen import Seen
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
 
 STATE = "training.safetensors"
 FEWEST = 2  # patients of each side
