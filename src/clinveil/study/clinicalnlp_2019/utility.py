@@ -124,8 +124,7 @@ class Inference:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Accuracy, and that of random vectors."""
         from clinveil.utility.nli.measure import nli
-        from clinveil.utility.nli.parts import nli_parts
-        from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
+        from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
         from clinveil.vectors.files import load_vectors
 
         vectors = load_vectors(store.folder(self.embedding) / "vectors")
