@@ -18,7 +18,7 @@ from clinveil.attacks.models.leaveout.models import NetworkModel, load_logs
 from clinveil.attacks.models.leaveout.pdtp import leave_out
 from clinveil.attacks.models.leaveout.plan import audit_of
 from clinveil.core.errors import InputError, UsageError
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import serial
 from clinveil.scale.tasks import Store, perform
@@ -188,7 +188,7 @@ def test_a_shared_beginning_is_used(laid, monkeypatch):
     store, audit, _ = laid(lanes=1)
     perform(store, audit.full)
     made, step = [], Training._step
-    monkeypatch.setattr(Training, "_step", lambda self, batch: (made.append(1), step(self, batch))[1])
+    monkeypatch.setattr(Training, "_step", lambda self: (made.append(1), step(self))[1])
     for model in audit.left_out:
         perform(store, model)
     shared = len(made)

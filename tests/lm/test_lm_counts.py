@@ -12,9 +12,9 @@ from lm_cases import VOCABULARY, encoded_of, texts_of
 
 from clinveil.core.errors import InputError
 from clinveil.lm.model import Fit, fit_of
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.unigram import Unigram, counts_of, train_unigram
 from clinveil.lm.notes import encode
-from clinveil.lm.unigram import Unigram, counts_of, train_unigram
 from clinveil.lm.vocabulary import END, WordVocabulary
 
 AB = WordVocabulary(["a", "b"])

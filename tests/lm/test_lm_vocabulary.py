@@ -16,7 +16,7 @@ from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import END, WordVocabulary, digest, vocabulary_of
 
 pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-from clinveil.lm.byte_pairs import SMALLEST, BytePairs, train_byte_pairs
+from clinveil.lm.vocabulary import SMALLEST, BytePairs, train_byte_pairs
 
 TEXTS = ["Patient denies pain .\nNo fever now .", "Patient has pain .", "No pain now ."] * 2
 ODD = "naïve 🩺 👩‍⚕️ ﷽ e\u0301 Ω≈ç 日本語 \u200b|\u200d \ufffd \U0010ffff"

@@ -13,8 +13,8 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.model import Fit, fit_of
+from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.unigram import Unigram, train_unigram
 from clinveil.lm.vocabulary import WordVocabulary
 from clinveil.utility.perplexity import perplexity_findings, unknown_words
 
@@ -87,7 +87,7 @@ def test_a_unigram_beside_it_is_charged_alike():
 
 def test_byte_pairs_know_every_word():
     pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-    from clinveil.lm.byte_pairs import train_byte_pairs
+    from clinveil.lm.vocabulary import train_byte_pairs
 
     pairs = train_byte_pairs(["a b a b"], 300)
     notes = notes_of("a Ωmega <unk>")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -87,6 +87,43 @@ class MemoryCorpus:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, from the start."""
         return self.source() if callable(self.source) else iter(self.source)
+
+
+class Note(NamedTuple):
+    """One note of a corpus. Its repr shows nothing of it."""
+
+    note_id: str
+    patient_id: str
+    text: str
+
+    def __repr__(self) -> str:
+        return "Note()"
+
+
+def rows(source: Corpus | Iterable[pa.RecordBatch]) -> Iterator[Note]:
+    """The notes of a corpus or of some batches, in order: the one way to read them row by row.
+
+    A note whose text is null is left out; one without a patient is its own patient.
+    """
+    return (note for note, _ in rows_with(source))
+
+
+def rows_with(source: Corpus | Iterable[pa.RecordBatch], *columns: str) -> Iterator[tuple[Note, tuple[Any, ...]]]:
+    """As `rows`, each note with its values in some more columns. Raises KeyError for a column that is not there."""
+    for batch in source if isinstance(source, Iterable) else source.batches():
+        ids, texts = batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist()
+        patients = batch.column(PATIENT_ID).to_pylist() if PATIENT_ID in batch.schema.names else ids
+        others = zip(*(batch.column(name).to_pylist() for name in columns), strict=True) if columns else [()] * len(ids)
+        for note_id, patient, text, values in zip(ids, patients, texts, others, strict=True):
+            if text is not None:
+                yield Note(note_id, note_id if patient is None else patient, text), values
+
+
+def with_texts(batch: pa.RecordBatch, texts: Sequence[str | None]) -> pa.RecordBatch:
+    """The batch with other texts, one for each row; rows without one are left out."""
+    at = batch.schema.get_field_index(TEXT)
+    column = pa.array(texts, type=batch.schema.field(at).type)
+    return batch.set_column(at, batch.schema.field(at), column).filter(column.is_valid())
 
 
 @dataclass

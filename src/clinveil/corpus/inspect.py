@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clinveil.core.tokens import Kind, words
-from clinveil.corpus.corpus import PATIENT_ID, TEXT, Columns, Corpus
+from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows_with
 from clinveil.corpus.estimate import Estimate, estimate
 from clinveil.corpus.kinds import N_KINDS, count_kinds
 from clinveil.corpus.open import NotesCorpus
@@ -92,33 +92,32 @@ class _Tally:
     kinds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(N_KINDS, dtype=np.int64))
 
     def add(self, batch: pa.RecordBatch) -> None:
-        texts, patients = batch.column(TEXT).to_pylist(), hashes(batch.column(PATIENT_ID).to_pylist())
-        self.rows += len(texts)
-        self.null += batch.column(TEXT).null_count
-        self.patients.add(patients)
-        self.kinds += count_kinds([text for text in texts if text])
-        self.texts.add(hashes(text for text in texts if text))
-        self._add_words(texts, patients.tolist(), [batch.column(name).to_pylist() for name in self.labels])
+        notes = list(rows_with([batch], *self.labels))
+        self.rows += batch.num_rows
+        self.null += batch.num_rows - len(notes)
+        self.patients.add(hashes(batch.column(PATIENT_ID).to_pylist()))
+        texts = [note.text for note, _ in notes if note.text]
+        self.empty += len(notes) - len(texts)
+        self.kinds += count_kinds(texts)
+        self.texts.add(hashes(texts))
+        self._add_words(notes)
 
-    def _add_words(self, texts: Sequence[str | None], patients: list[int], labels: list[list[object]]) -> None:
+    def _add_words(self, notes: Sequence[tuple[Note, tuple[object, ...]]]) -> None:
         keys: list[int] = []
-        rows: list[int] = []
-        for row, text in enumerate(texts):
-            if text is None:
-                continue
-            self.empty += not text
-            found = words(text)
+        labels: list[tuple[object, ...]] = []
+        for note, values in notes:
+            found = words(note.text)
             if found:
-                self.types.add(set(found), patients[row])
+                self.types.add(set(found), hash(note.patient_id))
                 keys.append(hash(tuple(found)))
-                rows.append(row)
+                labels.append(values)
             else:
                 self.wordless += 1
         key = np.array(keys, dtype=np.int64).view(np.uint64)
         self.same_words.add(key)
-        for name, values in zip(self.labels, labels, strict=True):
-            labelled = np.array([values[row] is not None for row in rows], dtype=np.bool_)
-            tags = hashes(str(values[row]) for row in rows)
+        for column, name in enumerate(self.labels):
+            labelled = np.array([values[column] is not None for values in labels], dtype=np.bool_)
+            tags = hashes(str(values[column]) for values in labels)
             self.by_label[name].add(key[labelled], tags[labelled])
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.core.types import Ints
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.medtext import medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
@@ -28,6 +28,10 @@ class PlainNotes:
     def rows(self, rows: Sequence[int]) -> PlainNotes:
         """Some of them, in the order given."""
         return PlainNotes(*(tuple(part[row] for row in rows) for part in (self.texts, self.note_ids, self.patients)))
+
+    def as_corpus(self) -> MemoryCorpus:
+        """The same as a corpus."""
+        return memory_corpus(list(zip(self.note_ids, self.patients, self.texts, strict=True)))
 
     @property
     def words(self) -> int:
@@ -72,8 +76,8 @@ class EncodedNotes:
     """
 
     ids: Ids = field(repr=False)
-    offsets: NDArray[np.int64] = field(repr=False)
-    characters: NDArray[np.int64] = field(repr=False)
+    offsets: Ints = field(repr=False)
+    characters: Ints = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -83,7 +87,7 @@ class EncodedNotes:
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Ints:
         """(n_notes,) tokens."""
         return np.diff(self.offsets)
 
@@ -97,7 +101,7 @@ def encode(texts: Iterable[str], vocabulary: Vocabulary) -> EncodedNotes:
     return joined(notes, np.array([len(text) + 1 for text in texts], dtype=np.int64))
 
 
-def joined(notes: Sequence[Ids], characters: NDArray[np.int64]) -> EncodedNotes:
+def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
     """Notes from the tokens of each, ends included, and its number of characters."""
     offsets = np.concatenate([[0], np.cumsum([note.size for note in notes])]).astype(np.int64)
     return EncodedNotes(np.concatenate(notes), offsets, characters)

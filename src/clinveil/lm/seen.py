@@ -13,8 +13,8 @@ from clinveil.lm.notes import PlainNotes
 
 ALL = "all {n:,} notes are, word for word, notes that the model was trained on: this is how well it remembers them"
 SOME = "{some:,} of {n:,} notes are, word for word, notes that the model was trained on"
-BLOTTED = "rare words are <unk> in these notes and are not in the training notes; prepare both alike"
-PLAIN = "rare words are <unk> in the training notes and are not in these; prepare both alike"
+UNK_IN_TEST = "rare words are <unk> in these notes and are not in the training notes; prepare both alike"
+UNK_IN_TRAINING = "rare words are <unk> in the training notes and are not in these; prepare both alike"
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,16 @@ class Seen:
     """Training notes, as hashes. Secret, like the model that they stand beside: a guessed note can be looked up.
 
     Attributes:
-        fingerprints: of the text of each note. blotted: whether a word stands as `<unk>` in them.
+        fingerprints: of the text of each note. has_unk: whether a word stands as `<unk>` in them.
     """
 
     fingerprints: frozenset[str] = field(repr=False)
-    blotted: bool
+    has_unk: bool
 
     @classmethod
     def of(cls, notes: PlainNotes) -> Seen:
         """Those of notes at hand."""
-        return cls(frozenset(map(fingerprint, notes.texts)), _blotted(notes))
+        return cls(frozenset(map(fingerprint, notes.texts)), _has_unk(notes))
 
     @classmethod
     def from_dict(cls, data: Any) -> Seen | None:
@@ -42,14 +42,14 @@ class Seen:
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {"blotted": self.blotted, "fingerprints": sorted(self.fingerprints)}
+        return {"blotted": self.has_unk, "fingerprints": sorted(self.fingerprints)}
 
     def warnings(self, test: PlainNotes) -> list[str]:
         """What a figure of these test notes has to be read with."""
         n, some = len(test), sum(fingerprint(text) in self.fingerprints for text in test.texts)
         said = [(ALL if some == n else SOME).format(n=n, some=some)] if some else []
-        blotted = _blotted(test)
-        return said + ([BLOTTED if blotted else PLAIN] if blotted != self.blotted else [])
+        has_unk = _has_unk(test)
+        return said + ([UNK_IN_TEST if has_unk else UNK_IN_TRAINING] if has_unk != self.has_unk else [])
 
 
 def fingerprint(text: str) -> str:
@@ -57,7 +57,7 @@ def fingerprint(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _blotted(notes: PlainNotes) -> bool:
+def _has_unk(notes: PlainNotes) -> bool:
     return any(UNK in text.split() for text in notes.texts)
 
 
@@ -66,28 +66,28 @@ class Form:
     """Signs of MedText's form in notes as they stand in their file.
 
     Attributes:
-        blotted: words `<unk>`, a sure sign. alone, attached: commas by themselves, and at the end of a word.
+        has_unk: words `<unk>`, a sure sign. alone, attached: commas by themselves, and at the end of a word.
     """
 
-    blotted: int
+    has_unk: int
     alone: int
     attached: int
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Form:
         """Count."""
-        blotted = alone = attached = 0
+        has_unk = alone = attached = 0
         for text in texts:
             for word in (text or "").split():
-                blotted += word == UNK
+                has_unk += word == UNK
                 alone += word == ","
                 attached += len(word) > 1 and word.endswith(",")
-        return cls(blotted, alone, attached)
+        return cls(has_unk, alone, attached)
 
     @property
     def prepared(self) -> bool | None:
         """Whether notes are in MedText's form; None where nothing tells."""
-        if self.blotted or self.alone > self.attached:
+        if self.has_unk or self.alone > self.attached:
             return True
         return False if self.attached > self.alone else None
 

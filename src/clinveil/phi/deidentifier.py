@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus, Note, rows, with_texts
 from clinveil.phi.catalogue import detectors
 from clinveil.phi.detector import Detector
 from clinveil.phi.note import NoteView
@@ -109,23 +109,18 @@ class Deidentifier:
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
         done = Deidentified(batch, spans=[] if self.keep_spans else None)
-        rows, texts = [], []
-        columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-        for row, (note_id, patient_id, text) in enumerate(zip(*columns, strict=True)):
-            treated = self._note(str(note_id), patient_id or f"note {note_id}", text, done)
-            if treated is not None:
-                rows.append(row)
-                texts.append(treated)
-        done.batch = _with_texts(batch, rows, texts)
+        if nulls := batch.column(TEXT).null_count:
+            done.skipped[NULL_TEXT] = nulls
+            batch = batch.filter(batch.column(TEXT).is_valid())
+        texts = [self._note(note, done) for note in rows([batch])]
+        done.batch = with_texts(batch, texts)
         return done
 
-    def _note(self, note_id: str, patient_id: str, text: str | None, done: Deidentified) -> str | None:
-        if text is None:
-            done.skipped[NULL_TEXT] += 1
-            return None
+    def _note(self, note: Note, done: Deidentified) -> str | None:
+        """The treated text; None for a note that must not be written."""
         try:
-            spans = self.find(text, patient_id, note_id)
-            treated, tagged = self.treat(text, spans, patient_id)
+            spans = self.find(note.text, note.patient_id, note.note_id)
+            treated, tagged = self.treat(note.text, spans, note.patient_id)
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may hold its text
             done.skipped[RAISED] += 1
             return None
@@ -133,7 +128,7 @@ class Deidentifier:
         done.by_detector.update(span.detector for span in spans)
         done.tagged += tagged
         if done.spans is not None:
-            done.spans += [Found(note_id, span, text[span.start : span.end]) for span in spans]
+            done.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
         return treated
 
     def _replacement(self, text: str, span: Span, patient_id: str, surrogates: Surrogates, tagged: Counter[str]) -> str:
@@ -147,14 +142,6 @@ class Deidentifier:
                 return made
             tagged[span.label] += 1
         return tag(span.label)
-
-
-def _with_texts(batch: pa.RecordBatch, rows: list[int], texts: list[str]) -> pa.RecordBatch:
-    kept = batch.take(pa.array(rows, type=pa.int64()))
-    position = kept.schema.get_field_index(TEXT)
-    return kept.set_column(
-        position, kept.schema.field(position), pa.array(texts, type=kept.schema.field(position).type)
-    )
 
 
 def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterator[Deidentified]:

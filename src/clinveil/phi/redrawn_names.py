@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from clinveil.core.keys import Key, Stream
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
+from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, rows, with_texts
 from clinveil.corpus.people import Patient
 from clinveil.phi.detectors.own_names import name_words, own_words
 
@@ -55,15 +55,14 @@ def _placed(patient: Patient) -> list[tuple[str, list[str]]]:
 def _treat(
     batch: pa.RecordBatch, patients: Mapping[str, Patient], pools: Mapping[str, list[list[str]]], key: Key
 ) -> pa.RecordBatch:
-    columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
+    batch = batch.filter(batch.column(TEXT).is_valid())
     texts = [
-        _redraw(text, patients[patient_id], pools, key.stream("redrawn-names", str(note_id)))
-        if text is not None and patient_id in patients
-        else text
-        for note_id, patient_id, text in zip(*columns, strict=True)
+        _redraw(note.text, patients[note.patient_id], pools, key.stream("redrawn-names", note.note_id))
+        if note.patient_id in patients
+        else note.text
+        for note in rows([batch])
     ]
-    at = batch.schema.get_field_index(TEXT)
-    return batch.set_column(at, batch.schema.field(at), pa.array(texts, type=batch.schema.field(at).type))
+    return with_texts(batch, texts)
 
 
 def _redraw(text: str, patient: Patient, pools: Mapping[str, list[list[str]]], stream: Stream) -> str:

@@ -12,9 +12,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.inversion import inversion
-from clinveil.attacks.channel.name_outputs import EVERY, inversion_names, name_outputs
-from clinveil.attacks.channel.patient_counts import inversion_counts
+from clinveil.attacks.channel._patient_counts import inversion_counts
+from clinveil.attacks.channel.inversion import inversion, inversion_names
+from clinveil.attacks.channel.name_outputs import EVERY, name_outputs
 from clinveil.attacks.channel.repetition import repeated, repeats_in_notes
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.overlap import overlap

@@ -9,10 +9,9 @@ import numpy as np
 from clinveil.core.keys import Key
 from clinveil.corpus.medtext import dictionary
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
-from clinveil.lm.ready import ready
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
 
 
@@ -28,12 +27,12 @@ def words_of(texts: Sequence[str]) -> tuple[str, ...]:
     return dictionary(texts, [""] * len(texts), min_count=1).words
 
 
-def written(model: LanguageModel, tokens: int, seed: int, drawing: Drawing, *, threads: int = 1) -> EncodedNotes:
+def written(model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1) -> EncodedNotes:
     """Synthetic notes of so many tokens, under the key of a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     notes, made = [], 0
-    with ready(model, threads=threads):
-        for note in write_notes(model, Key.from_seed(seed), drawing):
+    with model.ready(threads=threads):
+        for note in generate(model, Key.from_seed(seed), how):
             notes.append(np.concatenate([note.ids, end]))
             made += notes[-1].size  # with its end: notes without a word come to an end too
             if made >= tokens:

@@ -59,7 +59,6 @@ def perplexity(
     from clinveil.core.errors import UsageError
     from clinveil.lm.model import fit_of
     from clinveil.lm.notes import encode
-    from clinveil.lm.ready import ready
     from clinveil.utility.perplexity import perplexity_findings
 
     if (train is None) == (source is None):
@@ -73,7 +72,7 @@ def perplexity(
     test = _read(notes, settings, said)
     model, floor = _models(settings, train, source, seed, test, said)
     control = None if floor is None else fit_of(floor, encode(test.texts, floor.vocabulary))
-    with ready(model, threads=settings.workers):
+    with model.ready(threads=settings.workers):
         fit = fit_of(model, encode(test.texts, model.vocabulary))
     found = perplexity_findings(model, fit, test, "test", control=control, more=said.detail(source is not None))
     title = f"{model.kind} on {notes.name} (seed {seed}; lower is better)"
@@ -109,7 +108,7 @@ def _read(path: Path, settings: PerplexitySettings, said: _Said) -> PlainNotes:
 
     corpus = open_corpus(path, settings.notes)
     form, prepared = form_of(corpus), settings.prepared
-    if form.blotted and not prepared:
+    if form.has_unk and not prepared:
         prepared = True
         said.read.append(READ.format(name=path.name))
     elif form.prepared is not None and form.prepared != prepared:
@@ -122,10 +121,10 @@ def _models(
 ) -> tuple[LanguageModel, LanguageModel | None]:
     """The model, given or trained; and for one trained here a unigram of the same notes."""
     from clinveil.lm.checkpoint import load_model
+    from clinveil.lm.models.unigram import train_unigram
     from clinveil.lm.notes import encode
     from clinveil.lm.seen import Seen
     from clinveil.lm.train import make_vocabulary, train_model
-    from clinveil.lm.unigram import train_unigram
 
     if source is not None:
         given, about = load_model(source, device=settings.lm.device)
@@ -145,7 +144,7 @@ def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
     """For a model that keeps one hash of all its notes: whether the test notes are those, or those of its run."""
     from clinveil.core.errors import ClinveilError
     from clinveil.lm.seen import Seen
-    from clinveil.release.synthesis.sides import Sides, split_as_before
+    from clinveil.release.producers.synthesis.trained import Sides, split_as_before
 
     split = about.get("split")
     if isinstance(split, dict) and Sides(test, test).digest == split.get("notes_sha256"):

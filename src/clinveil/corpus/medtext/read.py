@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.medtext.note import medtext
 from clinveil.corpus.medtext.paragraphs import Tags
 from clinveil.corpus.medtext.tokenizer import Splitter, sentences
@@ -52,22 +52,18 @@ def read_medtext(
         InputError: no note is left.
     """
     skipped: Counter[str] = Counter()
-    rows: list[tuple[str, str, str]] = []
+    read: list[tuple[str, str, str]] = []
     for batch in corpus.batches():
-        for wanted, note, patient, raw in _rows(batch, only or {}):
-            text = medtext(raw, tags=tags, split=split) if wanted and raw else ""
-            if text:
-                rows.append((text, note, patient))
-            else:
-                skipped[NO_WORD if wanted else UNWANTED] += 1
-    skipped += corpus.skipped
-    if not rows:
+        wanted = batch.filter(pa.array(selected(batch, only or {}), pa.bool_()))
+        before = len(read)
+        for note, patient, raw in rows([wanted]):
+            if text := medtext(raw, tags=tags, split=split):
+                read.append((text, note, patient))
+        skipped[UNWANTED] += batch.num_rows - wanted.num_rows
+        skipped[NO_WORD] += wanted.num_rows - (len(read) - before)
+    skipped += corpus.skipped  # which also takes zeros away
+    if not read:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped.most_common())
         raise InputError(f"no note is left ({reasons})", remedy="is it the right --text, and the right --only?")
-    texts, notes, patients = zip(*rows, strict=True)
+    texts, notes, patients = zip(*read, strict=True)
     return MedTextNotes(texts, notes, patients, skipped)
-
-
-def _rows(batch: pa.RecordBatch, only: Mapping[str, str]) -> Iterator[tuple[bool, str, str, str | None]]:
-    columns = [batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT)]
-    return zip(selected(batch, only), *columns, strict=True)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.models._blind import FOLDS
 from clinveil.attacks.models._from_text import written
-from clinveil.attacks.models.blind import FOLDS
-from clinveil.attacks.models.canary_run import as_corpus
 from clinveil.attacks.models.leaveout.data import load_data
 from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError
@@ -23,9 +22,9 @@ from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
 from clinveil.corpus.medtext.split import PARTS
 from clinveil.corpus.medtext.tokenizer import sentences
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.sampling import Drawing, lanes_for
-from clinveil.lm.unigram import train_unigram
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import END, Vocabulary, WordVocabulary
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.settings import REAL
@@ -158,7 +157,7 @@ class Written(NotesTask):
             return decoded(ids, load_data(self.model.data).vocabulary)
         words = self.parts.vocabulary(store)
         encoded = encode(train.texts, words)
-        how = Drawing(lanes_for(len(encoded)), int(encoded.lengths.max()))
+        how = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
         notes = written(train_unigram(encoded, words), encoded.ids.size, self.parts.seed, how)
         return decoded(notes.ids, words)
 
@@ -168,7 +167,7 @@ class Written(NotesTask):
 
     def corpus(self, store: Store) -> Corpus:
         """The same, to train vectors on."""
-        return as_corpus(self.load(store))
+        return self.load(store).as_corpus()
 
 
 def decoded(ids: SmallInts, vocabulary: Vocabulary) -> PlainNotes:

@@ -13,8 +13,8 @@ from pydantic import field_validator
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.settings import flag
 from clinveil.study.engine import StudySettings as AnyStudySettings
-from clinveil.utility.casing.settings import CasingSettings
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.utility.casing import CasingSettings
+from clinveil.utility.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
 REAL, UNIGRAM = "real notes", "unigram"

@@ -9,30 +9,30 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.attack import Context
 from clinveil.attacks.models._from_text import model_of_text
-from clinveil.attacks.models.canary_run import CanaryRun, as_corpus
+from clinveil.attacks.models.canaries import Canaries as CanaryAttack
 from clinveil.attacks.models.leaveout.closed_form import closed_form
-from clinveil.attacks.models.membership_run import infer_membership
+from clinveil.attacks.models.membership import infer_membership
 from clinveil.attacks.text.copies import copies
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.lm.checkpoint import load_model
 from clinveil.lm.model import LanguageModel, fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
+from clinveil.utility.casing import CasingSettings
 from clinveil.utility.casing.lines import Lines
 from clinveil.utility.casing.measure import casing
-from clinveil.utility.casing.settings import CasingSettings
+from clinveil.utility.nli import NliSettings
 from clinveil.utility.nli.measure import nli
-from clinveil.utility.nli.parts import nli_parts
-from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
 from clinveil.utility.pairs import read_pairs
 from clinveil.utility.perplexity import perplexity_findings
 from clinveil.utility.qualities import qualities
@@ -62,7 +62,7 @@ class Looked(Beside):
         parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
         train, valid, test = (by_unit(parts.load(store, name), parts.by_note) for name in ("train", "valid", "test"))
         notes = self.corpus.load(store)
-        findings = copies(as_corpus(notes), as_corpus(train), as_corpus(test), rng)
+        findings = copies(notes.as_corpus(), train.as_corpus(), test.as_corpus(), rng)
         text = model_of_text(notes, parts.vocabulary(store))
         findings += infer_membership(text, train, test, rng, reference=valid, detail={"from": "released notes"})
         if self.corpus.model is not None:
@@ -96,8 +96,9 @@ class Canaries(Beside):
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Exposure and extraction."""
-        run = CanaryRun(self.how, self.seed, each=self.each)
-        return found(run(self.parts.load(store, "train")), corpus=self.label)
+        attack = CanaryAttack(lm=self.how, seed=self.seed, each=self.each)
+        context = Context(training=self.parts.load(store, "train"), workers=1)
+        return found(attack(context, np.random.default_rng([self.seed, 0xCA])), corpus=self.label)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,13 @@ from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
 from clinveil.study.jamia_2020.treat import Prepare, Treat
 from clinveil.utility.classification import compare
-from clinveil.utility.classifiers.predict import Predictions, predict
-from clinveil.utility.classifiers.settings import ClassifierSettings
+from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
 from clinveil.utility.pairs import PairList, read_pairs
 from clinveil.utility.similarity import pair_similarities, similarity
 from clinveil.vectors.files import load_vectors
 
 TEST = "test.npy"
 DRAWS = 200  # of the bootstrap over pairs, once a repetition
-# Seconds for a million words on one busy core of a shared x86-64 machine, November 2026.
-SECONDS = {"lr": 20.0, "svm": 15.0, "cnn": 130.0, "cnn-attention": 220.0, "lstm": 70.0, "lstm-attention": 80.0}
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ class Classify(Task):
 
     def seconds(self, millions: float) -> float:
         """By model."""
-        return millions * SECONDS[self.model] + 5
+        return millions * classifier(self.model).cost + 5
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the guesses."""
@@ -129,9 +126,10 @@ class Classify(Task):
         # A note that the remover could not write is empty.
         texts = [treated.get(note) or "" for note in labels.labelled.note_ids]
         settings = ClassifierSettings(size=self.size, max_tokens=self.max_tokens, device=self.device)
-        own: dict[str, Any] = {"vectors": self.train.load(store) if self.train else None, "settings": settings}
-        own |= {"train_texts": texts, "test_texts": texts, "shuffled": self.shuffled}
-        guesses = predict(self.model, labels.labelled, labels.parts, self.run, **own)
+        side = Side(texts, texts, self.train.load(store) if self.train else None)
+        guesses = predict(
+            self.model, labels.labelled, labels.parts, self.run, side, settings=settings, shuffled=self.shuffled
+        )
         save_array(folder / TEST, guesses.test)
         return {"valid": guesses.valid_score, "detail": dict(guesses.detail)}
 

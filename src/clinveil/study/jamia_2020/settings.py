@@ -12,7 +12,7 @@ from clinveil.channel.settings import NeighbourRange
 from clinveil.core.settings import LABEL, flag
 from clinveil.study.engine import StudySettings as AnyStudySettings
 from clinveil.study.engine import choices
-from clinveil.utility.classifiers import MODELS
+from clinveil.utility.classifiers import classifiers
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
@@ -36,7 +36,7 @@ class StudySettings(AnyStudySettings):
                 "min_class": 10,
                 "transfers": False,
             },
-            "paper": {"model": MODELS, "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+            "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
         }
     )
     label: tuple[str, ...] = LABEL
@@ -77,7 +77,7 @@ class StudySettings(AnyStudySettings):
     @field_validator("algorithm", "similarity_algorithm", "model", "noise")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        return choices(values, {"model": MODELS, "noise": NOISE}.get(info.field_name, ALGORITHMS))
+        return choices(values, {"model": classifiers.names(), "noise": NOISE}.get(info.field_name, ALGORITHMS))
 
     @field_validator("unchanged")
     @classmethod

@@ -25,7 +25,7 @@ from clinveil.study.jamia_2020.tables import figures, tables
 from clinveil.study.jamia_2020.treat import Neighbourhood, Prepare, Setting, Treat
 from clinveil.study.outputs import run
 from clinveil.study.tables import Paper, Table, read_paper
-from clinveil.utility.classifiers import LINEAR, NEURAL
+from clinveil.utility.classifiers import any_neural, classifier
 from clinveil.vectors.settings import VectorSettings
 
 ORIGINAL = Setting("original")
@@ -58,7 +58,7 @@ def run_study(
         raise UsageError("nothing to measure by", remedy="--label COLUMN, --pairs FILE, or both")
     if len(settings.label) > 1:
         raise UsageError("one label a study", remedy="run it once for each --label")
-    if settings.label and set(settings.model) & set(NEURAL):
+    if settings.label and any_neural(settings.model):
         need_torch()
     lists = Lists(tuple(map(File.of, pairs)), settings.any_size) if pairs else None
     if lists:
@@ -171,7 +171,7 @@ class Jamia2020:
             yield Compare(original, other, (), f"plain vectors, text {setting.label}", told.seed)
 
     def _algorithms(self, model: str, setting: Setting) -> tuple[str, ...]:
-        if model in LINEAR:
+        if not classifier(model).neural:
             return ("",)
         return (setting.algorithm,) if setting.algorithm else self.settings.algorithm
 
@@ -186,7 +186,7 @@ class Jamia2020:
             Classify(
                 self.prepare, self._treat(setting), model, train, run, told.max_tokens, told.device, size, shuffled
             )
-            for run in seeds(told.seed, 1 if model in LINEAR or shuffled else told.seeds)
+            for run in seeds(told.seed, 1 if not classifier(model).neural or shuffled else told.seeds)
         )
 
     def _treat(self, setting: Setting, repetition: int = 0) -> Treat:

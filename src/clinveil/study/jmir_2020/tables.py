@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from clinveil.attacks.vectors.target_draws import REPLICATES
+from clinveil.attacks.vectors.scenario import REPLICATES
 from clinveil.core.finding import Finding
 from clinveil.report.draw import Figure
 from clinveil.report.numerals import NONE, p_value

@@ -6,21 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.vectors.association import AssociationPlan, association, over_models
-from clinveil.attacks.vectors.chain import ChainPlan, chain, reconstruct
-from clinveil.attacks.vectors.distances import Metric
-from clinveil.attacks.vectors.leaked_names import leaked_names
-from clinveil.attacks.vectors.name_ranking import NameRanking, rank_names
-from clinveil.attacks.vectors.name_tokens import NameTokens
-from clinveil.attacks.vectors.names import Lengths, attack_names
-from clinveil.attacks.vectors.scenario import ScenarioPlan, scenario
-from clinveil.attacks.vectors.targets import PAPER_TARGETS
+from clinveil.attacks.vectors._distances import Metric
+from clinveil.attacks.vectors.association import association, over_models
+from clinveil.attacks.vectors.chain import chain_of
+from clinveil.attacks.vectors.names import names, paper_k
+from clinveil.attacks.vectors.scenario import PAPER_TARGETS, scenario
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
@@ -35,7 +31,6 @@ from clinveil.vectors.table import Vectors
 
 MISSED, SURROGATES = "missed.parquet", "surrogates.parquet"
 SMALLEST = 20  # patients of a stratum of like note count
-PAPER_K = 600
 BEST = "attack.names_best"
 
 
@@ -146,9 +141,8 @@ class Attack(Task):
             if self.curve_only:
                 return found(findings, model=self.label)
             treated = store.result(self.treat)
-            reconstructed, pairs = reconstruct(vectors, missed, self.k, threads=1)
-            plan = ChainPlan(treated["patients"], self.targets or PAPER_TARGETS, (self.metric,), pairs)
-            findings += chain(vectors, missed, codes, reconstructed, rng, plan)
+            own: dict[str, Any] = {"everyone": treated["patients"], "k": self.k, "threads": 1, **self._targets}
+            findings += chain_of(vectors, missed, codes, rng, **own)
             others = permuted_names(missed, treated["notes_of_missed"], rng)
             permuted = self._findings(vectors, others, codes, rng)
             said = found(permuted, model=self.label)["findings"]
@@ -159,13 +153,16 @@ class Attack(Task):
     def _findings(
         self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], rng: Generator
     ) -> list[Finding]:
-        draws = 19 if self.curve_only else self.patient_draws
-        plan = AssociationPlan((self.metric,), draws, self.permutations, not self.curve_only, threads=1)
-        findings = association(vectors, missed, codes, rng, plan)
+        own: dict[str, Any] = {"draws": 19 if self.curve_only else self.patient_draws, "paper_p": not self.curve_only}
+        own |= {"permutations": self.permutations, "metrics": (self.metric,), "threads": 1}
+        findings = association(vectors, missed, codes, rng, **own)
         if self.curve_only:
             return findings
-        guesses = ScenarioPlan(self.targets or PAPER_TARGETS, (self.metric,), draws=self.scenario_draws)
-        return findings + scenario(vectors, missed, codes, rng, guesses)
+        return findings + scenario(vectors, missed, codes, rng, draws=self.scenario_draws, **self._targets)
+
+    @property
+    def _targets(self) -> dict[str, Any]:
+        return {"targets": self.targets or PAPER_TARGETS, "metrics": (self.metric,)}
 
 
 def permuted_names(missed: Sequence[Patient], notes: Sequence[int], rng: Generator) -> list[Patient]:
@@ -212,28 +209,28 @@ class AttackNames(Task):
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings, each P also adjusted over all models and metrics."""
         people, decoys = ([one.name for one in self.treat.people(store, kind)] for kind in (MISSED, SURROGATES))
-        names = NameTokens(people, also=decoys)
-        k = self.k or min(PAPER_K, max(1, len(names.true_pairs)))
-        rng = np.random.default_rng(self.treat.seed)
-        rankings, missing = self._rankings(names, k, store)
-        if not rankings:
-            return {"k": k, "findings": [], "missing": missing}
-        findings = attack_names(names, rankings, rng, k=k, draws=self.draws)
-        if decoys:  # of the names found, how many are real and not surrogates
-            real, surrogates = NameTokens(people, also=decoys), NameTokens(decoys, also=people)
-            findings += [leaked_names(real, surrogates, one, k, rng, draws=self.draws) for one in rankings]
+        k, missing = self.k or paper_k(people), dict[str, str]()
+        findings = names(
+            self._models(store, missing),
+            people,
+            np.random.default_rng(self.treat.seed),
+            metrics=cast(tuple[Metric, ...], self.metrics),
+            k=k,
+            draws=self.draws,
+            surrogates=decoys,
+            threads=1,
+            skip=lambda label, error: missing.update({label: str(error)}),
+        )
         best = [finding for finding in findings if finding.measure == BEST]  # its P pays for the choice already
         others = over_models([finding for finding in findings if finding.measure != BEST])
         return {"k": k, **found([*others, *best]), "missing": missing}
 
-    def _rankings(self, names: NameTokens, k: int, store: Store) -> tuple[list[NameRanking], dict[str, str]]:
-        most, rankings, missing = Lengths.of(names, k).most, list[NameRanking](), dict[str, str]()
+    def _models(self, store: Store, missing: dict[str, str]) -> Iterator[tuple[str, Vectors]]:
+        """The models that were trained; why there are others not goes to `missing`."""
         for train, label in zip(self.trains, self.labels, strict=True):
             try:
                 vectors = train.load(store)
-                for metric in self.metrics:
-                    own = cast(Metric, metric)
-                    rankings.append(rank_names(vectors, names, own, most, threads=1, label=label))
             except InputError as error:
                 missing[label] = str(error)
-        return rankings, missing
+                continue
+            yield label, vectors

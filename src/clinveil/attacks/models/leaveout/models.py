@@ -15,13 +15,11 @@ from clinveil.attacks.models.leaveout.data import AuditData, load_data
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
 from clinveil.lm.model import LanguageModel, Logs
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.plan import Plan, Rows, rows_plan
-from clinveil.lm.ready import ready
-from clinveil.lm.recipe import Recipe
-from clinveil.lm.sampling import Drawing, lanes_for
+from clinveil.lm.recipe import CountedKind, Recipe, kind_of
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.train import NeuralTask, identity_of, plan_of
-from clinveil.lm.unigram import train_unigram
 from clinveil.scale.tasks import Result, Store
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ class AuditModel(ABC):
         """Train, score the units, and write what was asked for."""
         data = load_data(self.data)
         model, history = self.train(data, folder, store)
-        with ready(model):
+        with model.ready():
             _save_logs(folder / "logs.npy", _units_logs(model, data))
             if self.write:
                 _save_logs(folder / "text-logs.npy", self._logs_from_text(model, data, folder))
@@ -85,7 +83,7 @@ class AuditModel(ABC):
         What synthetic notes give away without their model (paper C, footnote 6).
         """
         lengths = data.encoded.lengths
-        notes = written(model, self.write, self.seed, Drawing(lanes_for(len(lengths)), int(lengths.max())))
+        notes = written(model, self.write, self.seed, SamplingConfig(batch_size_for(len(lengths)), int(lengths.max())))
         save_array(folder / "text-ids.npy", notes.ids)
         return _units_logs(Ngram(notes, data.vocabulary), data)
 
@@ -96,8 +94,10 @@ class CountModel(AuditModel):
 
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
         """Count the notes without the unit."""
-        count = train_unigram if self.kind == "unigram" else Ngram
-        return count(data.without(self.left_out), data.vocabulary), {}
+        kind = kind_of(self.kind)
+        if not isinstance(kind, CountedKind):
+            raise TypeError(f"{self.kind} is not a model of counts")
+        return kind.count(data.without(self.left_out), data.vocabulary), {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class NetworkModel(AuditModel):
         """Train: from a shared state where there is one, and leaving such states behind."""
         from clinveil.core.neural import seeded
         from clinveil.lm.checkpoint import save_model
-        from clinveil.lm.neural_model import NeuralModel
+        from clinveil.lm.network import NeuralModel
         from clinveil.lm.states import load_training, read_tensors
 
         first = read_tensors(self.initial)[0] if self.initial else None
@@ -164,12 +164,11 @@ class NetworkModel(AuditModel):
                 load_training(training, state, identity)
             if self.shares and isinstance(training.plan, Rows):
                 _leave_states(training, training.plan, data, folder / FORKS, identity)
-            training.advance()
+            training.fit()
             model = NeuralModel(data.vocabulary, training.finish())
-        history = {"losses": training.progress.losses, "perplexities": training.progress.perplexities}
         if self.keep:
-            save_model(model, folder / "model", {"seed": self.seed, **history})
-        return model, history
+            save_model(model, folder / "model", {"seed": self.seed, **training.history})
+        return model, training.history
 
     def _state_to_share(self, plan: Plan, data: AuditData, store: Store) -> Path | None:
         """Of the model of all units just before the left-out unit's first step, where it was kept."""
@@ -190,7 +189,7 @@ def _leave_states(training: Training, plan: Rows, data: AuditData, folder: Path,
         return
     private_folder(folder)
     for step in steps:
-        training.advance(step)
+        training.fit(step)
         save_training(training, folder / f"{step}.safetensors", identity)
 
 
