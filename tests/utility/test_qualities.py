@@ -16,7 +16,7 @@ from scipy.spatial import distance
 
 from clinveil.core.finding import Finding
 from clinveil.corpus.medtext import medtext
-from clinveil.study.clinicalnlp_2019.qualities import (
+from clinveil.utility.qualities import (
     PAIR_NOTES,
     Precedence,
     headings,
