@@ -9,8 +9,7 @@ from typing import Any
 
 from clinveil.lm.checkpoint import load_model, save_model
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.seen import Seen
+from clinveil.lm.notes import PlainNotes, Seen, encode
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.release.synthesis.settings import SynthesisSettings
 from clinveil.release.synthesis.sides import Sides, split_as_before, split_sides
@@ -58,7 +57,6 @@ def train_anew(
     say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
     vocabulary = make_vocabulary(sides.training, settings.lm)
     model, went = train_model(
-        sides.training,
         encode(sides.training.texts, vocabulary),
         vocabulary,
         settings.lm,

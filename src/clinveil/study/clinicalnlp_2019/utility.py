@@ -85,7 +85,7 @@ class Similar:
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings of all lists; a term counts where the real notes hold it in lower case (paper C's code)."""
         from clinveil.utility.pairs import read_pairs
-        from clinveil.utility.similarity import similarity
+        from clinveil.utility.similarity import SimilarityTask, similarity
         from clinveil.vectors.files import load_vectors
 
         corpus = self.embedding.corpus
@@ -94,9 +94,9 @@ class Similar:
         found: list[Finding] = []
         for path in self.pairs:
             rng = np.random.default_rng([self.embedding.seed, 5])
-            own = {"protocol": "clinicalnlp", "frequencies": real, "min_count": self.min_count}
+            how = SimilarityTask(protocol="clinicalnlp", frequencies=real, min_count=self.min_count)
             try:
-                found += similarity(vectors, read_pairs(path), rng, **own)  # type: ignore[arg-type]
+                found += similarity(vectors, read_pairs(path), rng, how)
             except InputError as error:
                 detail = {"why": error.what, "list": path.name}
                 found.append(Finding("utility.similarity", None, 0, "higher", detail=detail, unit="word pairs"))

@@ -103,7 +103,7 @@ class Similar:
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings of all lists."""
         from clinveil.utility.pairs import read_pairs
-        from clinveil.utility.similarity import similarity
+        from clinveil.utility.similarity import SimilarityTask, similarity
 
         vectors = self.train.load(store)
         fast = self.train.load(store, FAST) if self.train.subwords else None
@@ -111,7 +111,7 @@ class Similar:
         for path in self.lists.paths:
             pairs = read_pairs(path, any_size=self.lists.any_size)
             rng = np.random.default_rng([self.train.treat.seed, 5])
-            found += similarity(vectors, pairs, rng, subwords=fast, draws=DRAWS)
+            found += similarity(vectors, pairs, rng, SimilarityTask(subwords=fast, draws=DRAWS))
         return {"findings": [f.as_dict() for f in found]}
 
 
@@ -135,7 +135,7 @@ class References:
     def __call__(self, folder: Path, store: Store) -> Result:
         """For each reference and list: both values and the pairs in common."""
         from clinveil.utility.pairs import read_pairs
-        from clinveil.utility.similarity import pair_similarities, similarity
+        from clinveil.utility.similarity import SimilarityTask, pair_similarities, similarity
         from clinveil.vectors.files import load_vectors
 
         ours, rows = self.train.load(store), []
@@ -145,7 +145,7 @@ class References:
                 pairs = read_pairs(file, any_size=self.lists.any_size)
                 both = ~np.isnan(pair_similarities(ours, pairs)) & ~np.isnan(pair_similarities(theirs, pairs))
                 rng = np.random.default_rng([self.train.treat.seed, 6])
-                found = [similarity(v, pairs, rng, only=both, draws=DRAWS)[0] for v in (ours, theirs)]
+                found = [similarity(v, pairs, rng, SimilarityTask(only=both, draws=DRAWS))[0] for v in (ours, theirs)]
                 row = {"reference": name, "list": pairs.name, "pairs": int(both.sum())}
                 rows.append({**row, "original": found[0].value, "value": found[1].value})
         return {"rows": rows}
