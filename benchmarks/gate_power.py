@@ -136,7 +136,7 @@ def _texts(training: PlainNotes, settings: ModelSettings, seed: int) -> list[str
     """As many tokens as were trained on."""
     vocabulary = make_vocabulary(training, settings)
     encoded = encode(training.texts, vocabulary)
-    model, _ = train_model(training, encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
+    model, _ = train_model(encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
     notes = written(model, encoded.ids.size, seed, SamplingConfig(64, 600))
     return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 

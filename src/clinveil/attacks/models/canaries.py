@@ -102,7 +102,7 @@ class Canaries(Attack):
         places = [word for canary in canaries for place in canary.family.places for word in place]
         vocabulary = make_vocabulary(notes, self.lm, always=[*every, *places])
         encoded = encode(notes.texts, vocabulary)
-        model, _ = train_model(notes, encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say)
+        model, _ = train_model(encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say)
         return model, encoded
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes, threads: int) -> list[str]:
