@@ -12,22 +12,22 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 
 import numpy as np
-from numba import njit
 
+from clinveil.core.compiled import kernel
 from clinveil.core.types import Ints, Mask, SmallInts
 
 BREAK, ABSENT = -2, -1
 _NONE = -1
 
 
-@njit(nogil=True)
+@kernel
 def _slot(state: int, word: int, mask: int) -> int:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     return int(np.int64(mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) & mask)
 
 
-@njit(nogil=True)
+@kernel
 def _edge(state: int, word: int, table: SmallInts, edges: SmallInts) -> int:
     """The edge from a state by a word, or -1."""
     mask = table.size - 1
@@ -40,7 +40,7 @@ def _edge(state: int, word: int, table: SmallInts, edges: SmallInts) -> int:
     return -1
 
 
-@njit(nogil=True)
+@kernel
 def _join(state: int, word: int, target: int, count: int, table: SmallInts, edges: SmallInts, head: SmallInts) -> int:
     """Add an edge, last of `count`; returns the new count. Edges: from, word, to, next edge of the same state."""
     mask = table.size - 1
@@ -53,7 +53,7 @@ def _join(state: int, word: int, target: int, count: int, table: SmallInts, edge
     return count + 1
 
 
-@njit(nogil=True)
+@kernel
 def _build(
     ids: SmallInts,
     table: SmallInts,
@@ -99,7 +99,7 @@ def _build(
     return states
 
 
-@njit(nogil=True)
+@kernel
 def _stream(
     ids: SmallInts,
     table: SmallInts,
@@ -132,7 +132,7 @@ def _stream(
         runs[position] = run
 
 
-@njit(nogil=True)
+@kernel
 def _runs(prefix: SmallInts, length: SmallInts, link: SmallInts, reach: SmallInts, order: Ints) -> SmallInts:
     """The longest run ending at each position: what a state reached, else what its suffix link reached."""
     for i in range(order.size - 1, 0, -1):

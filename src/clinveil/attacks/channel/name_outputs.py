@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import known_and_unknown
 from clinveil.channel.channel import Channel
+from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
@@ -126,7 +126,7 @@ class _Spelling:
         return np.asarray(_distances(row, self._codes, self._starts, self._letters))
 
 
-@njit(nogil=True)
+@kernel
 def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
     held = np.zeros(starts.size - 1, dtype=np.uint64)
     for i in range(held.size):
@@ -135,7 +135,7 @@ def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
     return held
 
 
-@njit(nogil=True)
+@kernel
 def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]) -> NDArray[np.int8]:
     """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
     word = codes[starts[row] : starts[row + 1]]
@@ -150,7 +150,7 @@ def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uin
     return found
 
 
-@njit(nogil=True)
+@kernel
 def within(one: SmallInts, other: SmallInts) -> int:
     """Edit distance of two words (insert, delete, change one letter), or LETTERS + 1 where it is more.
 
