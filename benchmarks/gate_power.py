@@ -35,9 +35,9 @@ from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.release.gates import patient_gates
-from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.gates import Looked, look
-from clinveil.release.synthesis.sides import Sides, split_sides
+from clinveil.release.producers.synthesis.gates import Looked, look
+from clinveil.release.producers.synthesis.trained import Sides, split_sides
+from clinveil.release.producers.synthesis.write import Floor
 from clinveil.stats import clopper_pearson
 
 SPAN, FLOOR = 50, 5

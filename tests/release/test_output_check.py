@@ -9,7 +9,7 @@ import pytest
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.release.check import check_output, source_words
-from clinveil.release.identity import CROSSWALK
+from clinveil.release.crosswalk import CROSSWALK
 
 WORDS = ("pain", "ache", "fever", "okafor")
 

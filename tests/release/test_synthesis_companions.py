@@ -28,10 +28,10 @@ from clinveil.cli.main import main
 from clinveil.core.errors import GateError, MissingExtra
 from clinveil.core.finding import Finding
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.release.manifest import released_files, sealed, write_companions, write_sums
-from clinveil.release.synthesis.record import SHOWN, TEST_SEED, public_manifest, seed_mark
-from clinveil.release.synthesis.run import Synthesis
-from clinveil.release.synthesis.settings import SynthesisSettings
+from clinveil.release.manifest import TEST_SEED, released_files, sealed, write_companions, write_sums
+from clinveil.release.producers.synthesis.record import SHOWN, seed_mark
+from clinveil.release.producers.synthesis.run import Synthesis
+from clinveil.release.producers.synthesis.settings import SynthesisSettings
 from clinveil.release.verify import verify
 from clinveil.report.edition import outward_finding
 
@@ -180,7 +180,7 @@ def test_a_gate_that_fails_lets_no_companion_out(tmp_path):
 
 
 def test_companions_come_with_the_notes_or_not_at_all(tmp_path, monkeypatch):
-    from clinveil.release.synthesis import run as room
+    from clinveil.release.producers.synthesis import run as room
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -376,26 +376,22 @@ def test_a_gate_without_power_says_so(finished):
 
 
 def test_small_counts_of_names_are_hidden_in_the_card(finished):
-    from clinveil.release.synthesis.card import render_card
-    from clinveil.release.synthesis.record import Account
     from clinveil.report.record import Gate
 
-    accounts = []
+    told = []
 
     class Run(Synthesis):
-        def _keep(self, account):
-            accounts.append(account)
-            super()._keep(account)
+        def _keep(self, made, account):
+            told.append((made, account))
+            super()._keep(made, account)
 
-    folder = finished[0].out.parent / "hidden"
-    made(folder, of=Run)
-    (account,) = accounts
-    assert isinstance(account, Account)
+    made(finished[0].out.parent / "hidden", of=Run)
+    ((product, account),) = told
     gate = Gate("a gate", "Is it?", passed=True, value=3, threshold=40, meaning="M", remedy="R", unit="names")
-    card = render_card(replace(account, gates=[gate]), {})
+    card = product.card(replace(account, gates=[gate]), {})
     assert r"| a gate | \<11 | 40 | passed |" in card
     few = Finding("attack.known_names", 3, 400, "lower", control=2.5, unit="known full names", count=3)
-    said = json.dumps(public_manifest(replace(account, gates=[gate], findings=[few]), {}))
+    said = json.dumps(replace(account, gates=[gate], findings=[few]).manifest("external", {}))
     assert '"value": "<11"' in said and '"value": 3' not in said and '"count": 3' not in said and "2.5" not in said
 
 

@@ -13,7 +13,7 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.seen import Form, Seen
 from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.release.synthesis.sides import split_sides
+from clinveil.release.producers.synthesis.trained import split_sides
 
 WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
 SECRET = "zyqquavex"

@@ -23,7 +23,7 @@ def demo(
     from clinveil.core.files import refuse_existing
     from clinveil.corpus.demo.files import write_demo
     from clinveil.phi.settings import PhiSettings
-    from clinveil.release.run import run_release
+    from clinveil.release.pipeline import release as run_release
     from clinveil.release.settings import ReleaseSettings
 
     folder = out or _free(Path("clinveil-demo"))

@@ -17,6 +17,7 @@ from clinveil.report.record import Gate
 from clinveil.stats.owners import ALPHA, has_power, refused_from
 
 SKIPPED_SHARE = 0.01
+FAULT = "This is a fault of the program. Do not release; report it."
 # Rows left out because the source says so, not because something went wrong.
 PLANNED = frozenset({ENTERED_IN_ERROR})
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
@@ -24,39 +25,38 @@ DROPPED = "Holds by construction: no digit is written (--numbers drop), so there
 DRAWN = "Only random draws can put it there, word for word in a row, for PHI is replaced before."
 
 
+def sound(name: str, question: str, faults: int, unit: str, meaning: str, **more: Any) -> Gate:
+    """A gate of what the program itself promises: not one fault is allowed."""
+    told: dict[str, Any] = {"passed": faults == 0, "threshold": 0, "remedy": FAULT}
+    return Gate(name, question, value=faults, unit=unit, meaning=meaning, **{**told, **more})
+
+
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
     """What reading the release back must show."""
     itself = channel.maps_to_itself
     return [
-        Gate(
+        sound(
             "no word stands for itself",
             "Does any released word stand where the same word stood in the source?",
+            check.self_replaced,
+            "words",
+            "The mechanism promises never to draw the word itself; words kept on request are counted apart.",
             passed=itself or (check.self_replaced == 0 and tally.self_replaced == 0),
-            value=check.self_replaced,
             threshold="not promised by this mechanism" if itself else 0,
-            unit="words",
-            meaning="The mechanism promises never to draw the word itself; words kept on request are counted apart.",
-            remedy="This is a fault of the program. Do not release; report it.",
         ),
-        Gate(
+        sound(
             "no unknown word passed",
             "Is every released word one that the channel can write, and every other character one of the layout's?",
-            passed=check.foreign == 0 and check.stray == 0,
-            value=check.foreign + check.stray,
-            threshold=0,
-            unit="words and characters",
-            meaning="A word without a vector is replaced by a draw from common words, or dropped; it never passes.",
-            remedy="This is a fault of the program. Do not release; report it.",
+            check.foreign + check.stray,
+            "words and characters",
+            "A word without a vector is replaced by a draw from common words, or dropped; it never passes.",
         ),
-        Gate(
+        sound(
             "rare-word floor held",
             "Is any released word one that too few patients used?",
-            passed=check.below_floor == 0,
-            value=check.below_floor,
-            threshold=0,
-            unit="words",
-            meaning="A word seen in fewer patients than --min-patients is never written, whoever's note it came from.",
-            remedy="This is a fault of the program. Do not release; report it.",
+            check.below_floor,
+            "words",
+            "A word seen in fewer patients than --min-patients is never written, whoever's note it came from.",
         ),
     ]
 
@@ -67,16 +67,15 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
     strangers = check.unmatched + abs(check.notes - rows.written)
     failed = sum(n for reason, n in rows.skipped.items() if reason not in PLANNED)
     share = failed / rows.read if rows.read else 0.0
+    faults = lost + strangers + check.unaligned
     return [
-        Gate(
+        sound(
             "every note accounted for",
             "Is each note read either written once under its own new id, or skipped for a stated reason?",
-            passed=lost == 0 and strangers == 0 and check.unaligned == 0 and tally.balanced,
-            value=lost + strangers + check.unaligned,
-            threshold=0,
-            unit="notes",
-            meaning="Read = written + skipped, and each released id leads to one source note in the crosswalk.",
-            remedy="This is a fault of the program. Do not release; report it.",
+            faults,
+            "notes",
+            "Read = written + skipped, and each released id leads to one source note in the crosswalk.",
+            passed=faults == 0 and tally.balanced,
         ),
         Gate(
             "few notes failed",

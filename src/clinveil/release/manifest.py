@@ -1,33 +1,98 @@
-"""`manifest.json`: the record of a run. The public edition names no path, host, user or source identifier."""
+"""What a run has to tell, whoever made its notes, and `manifest.json`, which tells it.
+
+The public edition names no path, host, user or source identifier.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from clinveil.core.files import sha256
-from clinveil.release.settings import ReleaseSettings
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.report.edition import outward_finding, outward_value
+from clinveil.report.record import Edition, Gate
 
 SCHEMA = "clinveil.manifest/1"
 SYNTHETIC = "synthetic"  # `kind` of the manifest beside synthetic notes; a release's names none
-SUMS = "SHA256SUMS"
-CARD = "README.md"
-NAME = "manifest.json"
-# Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "keep_words", "vectors")
-# How the run was called, not what it made.
-_CALL = ("workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+SUMS, CARD, NAME = "SHA256SUMS", "README.md", "manifest.json"
+TEST_SEED = "TEST SEED: not for release"
 
 
-def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
-    """The settings that a reader of the release may see."""
-    record = settings.flat()
-    shown = {k: v for k, v in record.items() if k not in _CALL and k not in _PLACES}
-    shown["n"] = str(settings.channel.n)
-    return shown | {f"{k}_given": record.get(k) is not None for k in _PLACES if k in record}
+@dataclass(frozen=True)
+class NotesFile:
+    """The released notes: the name of the file, its rows, and its columns by role (None: it has no such column)."""
+
+    file: str
+    rows: int
+    text: str
+    id: str
+    patient: str | None = None
+    keep: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a run has to tell, whichever producer made its notes.
+
+    Attributes:
+        notes: the file of notes. read: rows of the source, of which gates count shares.
+        settings: those that a recipient may see. public_seeds: what came of a public seed, in words.
+        told: what this producer alone has to tell, to the recipient and (as well) to the custodian.
+        gate_fields: what manifests say of a gate beside its value.
+    """
+
+    key: Key
+    notes: NotesFile
+    read: int
+    settings: Mapping[str, Any]
+    gates: Sequence[Gate]
+    findings: Sequence[Finding]
+    public_seeds: Sequence[str] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
+    told_inside: Mapping[str, Any] = field(default_factory=dict)
+    gate_fields: Sequence[str] = ("name", "passed", "outcome", "threshold", "power")
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def run(self) -> str:
+        """A name for the run that says nothing of its notes."""
+        return f"{self.created[:10]}-{self.key.commitment[:8]}"
+
+    @property
+    def refused(self) -> bool:
+        """Whether a gate failed, so that nothing may leave."""
+        return not all(gate.passed for gate in self.gates)
+
+    def manifest(self, edition: Edition, files: Mapping[str, str]) -> dict[str, Any]:
+        """The manifest: to the recipient ("external") nothing that the external report hides; `files` with hashes."""
+        outward = edition == "external"
+        return {
+            "schema": SCHEMA,
+            "tool": "clinveil",
+            "version": version("clinveil"),
+            "created": self.created,
+            "settings": dict(self.settings),
+            "notes": asdict(self.notes),
+            "files": dict(files),
+            "key_commitment": self.key.commitment,
+            **self.told,
+            "gates": [self._gate(gate, outward=outward) for gate in self.gates],
+            "findings": [outward_finding(f) if outward else f.as_dict() for f in self.findings],
+            "test_seed": bool(self.public_seeds),
+            **({} if outward else self.told_inside),
+        }
+
+    def _gate(self, gate: Gate, *, outward: bool) -> dict[str, Any]:
+        value = outward_value(gate, self.read) if outward else gate.value
+        return {**{name: getattr(gate, name) for name in self.gate_fields}, "value": value}
 
 
 def canonical(document: Mapping[str, Any]) -> str:

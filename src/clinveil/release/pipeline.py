@@ -1,9 +1,10 @@
-"""`clinveil release` from beginning to end."""
+"""The main job from beginning to end: notes in; a release, a vault and a report out."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,24 +14,23 @@ import numpy as np
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
-from clinveil.core.files import refuse_nested
+from clinveil.core.files import default_vault, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.release.beside import aligned, sources
+from clinveil.lm.notes import read_notes
 from clinveil.release.check import OutputCheck, check_output
-from clinveil.release.folder import KIND, Places
 from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.release.measure import Material, id_maps, measure, without_kept
-from clinveil.release.plan import Preflight, plan, preflight, require_patients
-from clinveil.release.publish import Outcome, publish
-from clinveil.release.record import Account, record_of
-from clinveil.release.settings import ReleaseSettings
-from clinveil.release.stages import (
+from clinveil.release.producers.obfuscation.plan import Preflight, plan, preflight, require_patients
+from clinveil.release.producers.obfuscation.record import Obfuscation, record_of
+from clinveil.release.producers.obfuscation.side_by_side import aligned, demo_side_by_side, sources
+from clinveil.release.producers.obfuscation.stages import (
     Job,
     channel_of,
     crosswalk_batches,
@@ -41,12 +41,19 @@ from clinveil.release.stages import (
     vectors_of,
     write_notes,
 )
-from clinveil.report.record import StageRow
+from clinveil.release.producers.synthesis.run import Synthesis
+from clinveil.release.producers.synthesis.settings import SynthesisSettings
+from clinveil.release.producers.synthesis.write import MAKER
+from clinveil.release.publish import KIND, Outcome, Places, publish
+from clinveil.release.settings import ReleaseSettings
+from clinveil.report.record import Gate, StageRow
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
-Say = Callable[[str], None]
+
+def nothing(line: str) -> None:
+    """Say it to nobody."""
 
 
 @dataclass
@@ -111,7 +118,7 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> 
     yield f"  in all about {sum(row.seconds for row in steps):,.0f} s with {settings.workers} workers"
 
 
-def run_release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say) -> Outcome:
+def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = nothing) -> Outcome:
     """The main job: notes in; a release, a vault and a report out.
 
     Raises:
@@ -160,26 +167,17 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
         findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
-    held = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
-    held += accounting_gates(rows, check, tally)
-    account = Account(
-        job=job,
-        rows=rows,
-        counts=counts,
-        channel=channel,
-        tally=tally,
-        found=protected.found,
-        gates=[*held, seed_gate(job.key)],
-        findings=findings,
-        stages=clock.rows,
-        digests=digests,
-        seeds=seeds,
-        source_sha256=source_sha256,
-        notes_sha256=fingerprint(path),
+    gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
+    gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
+    notes = fingerprint(path)
+    made = Obfuscation(
+        job, rows, counts, channel, tally, protected.found, clock.rows, digests, seeds, source_sha256, notes
     )
+    account = made.account(gates, findings)
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
-    return publish(account, record_of(account, aligned(sample, job.obfuscator(channel), "Sampled note")))
+    record = record_of(made, account, aligned(sample, job.obfuscator(channel), "Sampled note"))
+    return publish(job.folder, account, record, demo_side_by_side(settings))
 
 
 def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
@@ -200,3 +198,43 @@ def _reopened(job: Job, path: Path) -> Corpus:
     columns = job.corpus.columns
     roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """What became of a run of `synthesize`: findings, gates, and the line about public seeds, where there is one."""
+
+    findings: tuple[Finding, ...]
+    gates: tuple[Gate, ...]
+    mark: str | None
+
+
+def synthesize(
+    notes: Path,
+    out: Path,
+    settings: SynthesisSettings,
+    *,
+    source: Path | None = None,
+    vault: Path | None = None,
+    say: Say = nothing,
+) -> Synthesised:
+    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
+
+    Args:
+        out: one file where it has a known suffix, else a folder. vault: where model and key stay (OUT.vault).
+        source: the model of an earlier run, to write with it again.
+
+    Raises:
+        GateError: a gate failed: no note leaves. InputError: the notes do not fit. UsageError: a place is taken.
+    """
+    safe = vault or default_vault(out)
+    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
+        refuse_nested(OUT=out, the_vault=safe, **{role: place})
+    refuse_existing(out, force=settings.force, maker=MAKER)
+    if settings.lm.neural and source is None:
+        need_torch()
+    os.umask(0o077)
+    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
+    synthesis = Synthesis(settings, read, out, safe, source, say)
+    found = synthesis.run()
+    return Synthesised(tuple(found), tuple(synthesis.gates), synthesis.mark)

@@ -127,7 +127,7 @@ def _mark(source: str, released: str, channel: Channel) -> Mark:
     return "replaced" if form in channel.ids else "unknown"
 
 
-def demo_beside(settings: ReleaseSettings) -> list[AlignedNote]:
+def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
     """An invented note under the same settings, through a channel learnt from invented notes with a public key.
 
     The external edition shows this one: a real channel's answers to known words would be pairs for an attacker.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,33 +16,36 @@ from clinveil.core.files import private_text, remove, whole
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.neural import device_named
-from clinveil.core.runfolder import FREE, run_folder, run_hash
+from clinveil.core.runfolder import FREE, Kind, run_folder, run_hash
+from clinveil.core.types import Say
 from clinveil.corpus.formats.registry import suffix_of
 from clinveil.corpus.people import read_patients
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import need_byte_pairs
-from clinveil.release.manifest import released_files, write_companions
-from clinveil.release.synthesis.card import render_card
-from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.gates import Looked, look
-from clinveil.release.synthesis.record import (
-    TEST_SEED,
-    Account,
-    full_manifest,
-    lines,
-    public_manifest,
-    public_seeds,
-    seed_mark,
-)
-from clinveil.release.synthesis.settings import SynthesisSettings
-from clinveil.release.synthesis.sides import kept_aside
-from clinveil.release.synthesis.trained import STATE, Trained, load_trained, train_anew
-from clinveil.release.synthesis.vault import KIND, MANIFEST, training_seed
-from clinveil.release.synthesis.write import MAKER, Counts, Wanted, draw_notes, read_back, write_to
+from clinveil.release.manifest import TEST_SEED, Account, released_files, write_companions
+from clinveil.release.producers.synthesis.gates import Looked, look
+from clinveil.release.producers.synthesis.record import Synthetic, public_seeds, seed_mark
+from clinveil.release.producers.synthesis.settings import SynthesisSettings
+from clinveil.release.producers.synthesis.trained import STATE, Trained, kept_aside, load_trained, train_anew
+from clinveil.release.producers.synthesis.write import MAKER, Counts, Floor, Wanted, draw_notes, read_back, write_to
+from clinveil.report.record import Gate
 
-Say = Callable[[str], None]
+MANIFEST = "manifest.json"
+_IN_MODEL = ("SECRET.txt", "vocabulary.json", "counts.npy", "model.safetensors", "model.json")
+README = """The secrets of a run of `clinveil synthesize`. SECRET: none of this may leave.
+
+key.bin        every draw comes from it
+model/         the language model; it remembers the notes that it was trained on
+manifest.json  what was run, counts, gates and findings; no note text
+"""
+KIND = Kind(
+    what="vault of this command",
+    state="run.json",
+    own=frozenset({MANIFEST, STATE, "model/", *(f"model/{name}" for name in _IN_MODEL)}),
+    notes={"README.txt": README},
+)
 NO_MATTER = FREE | {"batch", "device", "patients"}
 ALONE = "one file, without companions: an OUT without a suffix is a folder with README.md, manifest.json and SHA256SUMS"
 
@@ -52,7 +56,7 @@ class Synthesis:
 
     Attributes:
         source: a folder of a model that was trained before, or None.
-        mark: after the run, the line about public seeds; None where there is none.
+        mark, gates: after the run, the line about public seeds (None where there is none), and how the gates ended.
     """
 
     settings: SynthesisSettings
@@ -62,6 +66,7 @@ class Synthesis:
     source: Path | None
     say: Say
     mark: str | None = field(default=None, init=False)
+    gates: Sequence[Gate] = field(default=(), init=False)
 
     def run(self) -> list[Finding]:
         """Train (or go on, or take the model given), write, look, and let the notes out.
@@ -100,12 +105,14 @@ class Synthesis:
             counts, written = self._write(trained, key, floor, part)
             looked = self._look(written, counts, trained, floor, seed)
             found += [_truncated(counts), _unknown(counts, floor), *looked.findings]
-            account = Account(self.settings, trained, key, seed, counts, floor, looked.gates, found)
-            self._keep(account)
+            made = Synthetic(self.settings, trained, key, seed, counts, floor)
+            account = made.account(looked.gates, found)
+            self.gates = looked.gates
+            self._keep(made, account)
             refuse_failed(looked)
             if not suffix_of(self.out):
                 files = released_files(part)
-                write_companions(part, render_card(account, files), public_manifest(account, files))
+                write_companions(part, made.card(account, files), account.manifest("external", files))
         self.say(ALONE if suffix_of(self.out) else f"whoever receives {self.out.name} can check it: clinveil verify")
         return found
 
@@ -148,40 +155,32 @@ class Synthesis:
         how, rng = self.settings, np.random.default_rng([seed, 1])
         return look(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=how.patients)
 
-    def _keep(self, account: Account) -> None:
-        manifest = json.dumps(full_manifest(account), indent=1, ensure_ascii=False)
+    def _keep(self, made: Synthetic, account: Account) -> None:
+        manifest = json.dumps(made.vault_manifest(account), indent=1, ensure_ascii=False)
         private_text(self.vault / MANIFEST, manifest + "\n")
-        for line in lines(account):
+        for line in made.lines(account.gates):
             self.say(line)
 
 
+def training_seed(key: Key) -> int:
+    """The seed of split and training: the public one, or one that is as secret as the key."""
+    return key.digest("training seed") % 2**31 if key.test_seed is None else key.test_seed
+
+
 def _truncated(counts: Counts) -> Finding:
+    """`release.truncated_notes`: of the notes written, those that were cut at the longest length."""
     from clinveil.stats import wilson
 
     low, high = wilson(counts.truncated, counts.notes)
-    detail = {"without_a_word": counts.empty}
-    share = counts.truncated / max(1, counts.notes)
-    return Finding(
-        "release.truncated_notes",
-        share,
-        counts.notes,
-        "lower",
-        low,
-        high,
-        detail=detail,
-        unit="notes",
-        count=counts.truncated,
-        method="Wilson, 95 %",
-    )
+    share, detail = counts.truncated / max(1, counts.notes), {"without_a_word": counts.empty}
+    told: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
+    return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **told)
 
 
 def _unknown(counts: Counts, floor: Floor) -> Finding:
     """`release.unknown_words`: of the words written, the share of `<unk>`; counted, so without an interval."""
-    share = counts.unknown / max(1, counts.words)
-    detail = {"below_floor": floor.replaced}
-    return Finding(
-        "release.unknown_words", share, counts.words, "lower", detail=detail, unit="words", count=counts.unknown
-    )
+    told: dict[str, Any] = {"unit": "words", "count": counts.unknown, "detail": {"below_floor": floor.replaced}}
+    return Finding("release.unknown_words", counts.unknown_share, counts.words, "lower", **told)
 
 
 def refuse_failed(looked: Looked) -> None:

@@ -1,9 +1,9 @@
-"""Drawing notes under the key until there are enough, and writing them as a corpus."""
+"""Notes drawn under the key until there are enough, with the rare-word floor applied, and written as a corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,22 +12,66 @@ from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.outputs import Maker
 from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
 from clinveil.corpus.formats.registry import OWN, suffix_of
-from clinveil.corpus.medtext import UNK
+from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
-from clinveil.release.synthesis.floor import Floor
 
 # What leaves has a manifest of its own, which lists the notes; it is the marker.
 MAKER = Maker("synthesize", NAME, {"schema": SCHEMA, "kind": SYNTHETIC}, frozenset({CARD, SUMS}))
 BATCH = 100
 COLUMNS = Columns(text="text", note_id="note_id")
 MOST_EMPTY = 1_000  # notes in a row without a word
+
+
+ALWAYS = frozenset({UNK, DEIDENTIFIED})
+
+
+@dataclass
+class Floor:
+    """What may be written.
+
+    Attributes:
+        allowed: words of at least so many patients. words, replaced: counted while notes pass.
+    """
+
+    allowed: frozenset[str] = field(repr=False)
+    words: int = 0
+    replaced: int = 0
+
+    @classmethod
+    def of(cls, training: PlainNotes, min_patients: int) -> Floor:
+        """The floor that training notes set; words that a model makes up stand below it."""
+        kept = dictionary(training.texts, training.patients, min_count=1, min_patients=min_patients).words
+        return cls(ALWAYS | frozenset(kept))
+
+    def apply(self, text: str) -> str:
+        """A note with all other words as `<unk>`."""
+        lines = []
+        for line in text.split("\n"):
+            row = line.split(" ")
+            self.words += len(row)
+            self.replaced += sum(word not in self.allowed for word in row)
+            lines.append(" ".join(word if word in self.allowed else UNK for word in row))
+        return "\n".join(lines)
+
+    def plain(self, notes: PlainNotes) -> PlainNotes:
+        """Real notes as `apply` would write them; nothing is counted."""
+        return PlainNotes(tuple(with_unknown(t, self.allowed) for t in notes.texts), notes.note_ids, notes.patients)
+
+    def below(self, texts: Iterable[str]) -> int:
+        """Words that stand below the floor all the same: what reading the release back must not find."""
+        return sum(1 for word in _words(texts) if word not in self.allowed)
+
+
+def _words(texts: Iterable[str]) -> Iterator[str]:
+    return (word for text in texts for word in text.split())
 
 
 @dataclass
@@ -40,6 +84,11 @@ class Counts:
     unknown: int = 0
     truncated: int = 0
     empty: int = 0
+
+    @property
+    def unknown_share(self) -> float:
+        """Of the words written, those that are `<unk>`."""
+        return self.unknown / max(1, self.words)
 
 
 @dataclass(frozen=True)
@@ -61,7 +110,7 @@ def draw_notes(
     floor: Floor,
     wanted: Wanted,
     counts: Counts,
-    say: Callable[[str], None],
+    say: Say,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of synthetic notes, `synthetic-000001` and so on; `counts` is kept while they pass, and `say` is told.
 

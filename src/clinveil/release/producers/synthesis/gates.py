@@ -14,8 +14,9 @@ from clinveil.attacks.text.copies import copies
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
-from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.sides import Sides
+from clinveil.release.gates import sound
+from clinveil.release.producers.synthesis.trained import Sides
+from clinveil.release.producers.synthesis.write import Floor
 from clinveil.report.record import Gate
 from clinveil.stats.fisher import ALPHA, fisher_from
 
@@ -60,29 +61,22 @@ def look(
 
 
 def _accounted(written: PlainNotes, expected: int) -> Gate:
-    lost = abs(expected - len(set(written.note_ids)))
-    return Gate(
+    return sound(
         "every note accounted for",
         "Is each note that was drawn written once, under an id of its own?",
-        passed=lost == 0,
-        value=lost,
-        threshold=0,
-        unit="notes",
-        meaning="Read back = drawn.",
-        remedy="This is a fault of the program. Do not release; report it.",
+        abs(expected - len(set(written.note_ids))),
+        "notes",
+        "Read back = drawn.",
     )
 
 
 def _floor(below: int) -> Gate:
-    return Gate(
+    return sound(
         "rare-word floor held",
         "Is any written word one that too few training patients used?",
-        passed=below == 0,
-        value=below,
-        threshold=0,
-        unit="words",
-        meaning="A word of fewer patients than --min-patients is never written, nor one that the model made up.",
-        remedy="This is a fault of the program. Do not release; report it.",
+        below,
+        "words",
+        "A word of fewer patients than --min-patients is never written, nor one that the model made up.",
     )
 
 
