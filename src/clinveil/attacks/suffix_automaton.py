@@ -34,22 +34,14 @@ class _Graph(NamedTuple):
     prefix: SmallInts
 
 
-<<<<<<< HEAD
-@kernel
-=======
 @helper
->>>>>>> h-chan
 def _slot(state: int, word: int, mask: int) -> int:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     return int(np.int64(mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) & mask)
 
 
-<<<<<<< HEAD
-@kernel
-=======
 @helper
->>>>>>> h-chan
 def _edge(state: int, word: int, graph: _Graph) -> int:
     """The edge from a state by a word, or -1."""
     mask = graph.table.size - 1
@@ -62,11 +54,7 @@ def _edge(state: int, word: int, graph: _Graph) -> int:
     return -1
 
 
-<<<<<<< HEAD
-@kernel
-=======
 @helper
->>>>>>> h-chan
 def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
     """Add an edge, last of `count`; returns the new count."""
     mask, edges = graph.table.size - 1, graph.edges
