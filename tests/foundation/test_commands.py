@@ -87,7 +87,9 @@ def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
     assert "play        Play a tune." in capsys.readouterr().out
     assert main(["play", "--help"]) == 0
     said = capsys.readouterr().out
-    assert all(words in said for words in ("--pitch", "How high it is.", "drum|horn", "--json", "--config", "Who plays."))
+    assert all(
+        words in said for words in ("--pitch", "How high it is.", "drum|horn", "--json", "--config", "Who plays.")
+    )
     assert main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"]) == 0
     ran = capsys.readouterr()
     assert json.loads(ran.out)["findings"][0]["value"] == 7

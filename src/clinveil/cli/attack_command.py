@@ -83,7 +83,7 @@ def _channel(path: Path, _: NotesSettings) -> Any:
 
 
 def _sources(path: Path, _: NotesSettings) -> Any:
-    from clinveil.release.crosswalk import source_notes
+    from clinveil.releases.crosswalk import source_notes
 
     return source_notes(path)
 

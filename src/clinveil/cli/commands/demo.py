@@ -14,8 +14,8 @@ from clinveil.core.files import refuse_existing
 from clinveil.core.settings import Settings
 from clinveil.corpus.demo.files import write_demo
 from clinveil.phi.settings import PhiSettings
-from clinveil.release.pipeline import release
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.pipeline import release
+from clinveil.releases.settings import ReleaseSettings
 
 PATIENTS = 300
 

@@ -8,9 +8,9 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
-from clinveil.release.pipeline import dry_run as plan_only
-from clinveil.release.pipeline import release as run_release
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.pipeline import dry_run as plan_only
+from clinveil.releases.pipeline import release as run_release
+from clinveil.releases.settings import ReleaseSettings
 
 
 @command("release", ReleaseSettings)

@@ -13,7 +13,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named
 from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, choice, flag, group
 from clinveil.corpus.open import open_corpus
-from clinveil.release.crosswalk import source_notes
+from clinveil.releases.crosswalk import source_notes
 from clinveil.utility.classification import Comparison, compared, evaluate
 from clinveil.utility.classifiers import ClassifierSettings, any_neural, classifiers
 from clinveil.vectors.files import load_vectors

@@ -17,11 +17,10 @@ from clinveil.corpus.open import open_corpus
 from clinveil.lm.checkpoint import load_model
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.notes import PlainNotes, Seen, encode, form_of, read_notes
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.seen import Seen, form_of
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.release.producers.synthesis.trained import Sides, split_as_before
+from clinveil.releases.producers.synthesis.trained import Sides, split_as_before
 from clinveil.utility.perplexity import perplexity_findings
 
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
@@ -116,7 +115,7 @@ def _models(
     remarks.compare(Seen.of(seen), test)
     vocabulary = make_vocabulary(seen, how.lm)
     encoded = encode(seen.texts, vocabulary)
-    model, _ = train_model(seen, encoded, vocabulary, how.lm, seed=run.seed, threads=how.workers, say=run.say)
+    model, _ = train_model(encoded, vocabulary, how.lm, seed=run.seed, threads=how.workers, say=run.say)
     return model, train_unigram(encoded, vocabulary)
 
 

@@ -15,8 +15,9 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 from clinveil.corpus.open import open_corpus
-from clinveil.utility import similarity as room
 from clinveil.utility.pairs import read_pairs
+from clinveil.utility.similarity import SimilarityTask
+from clinveil.utility.similarity import similarity as measure
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.table import Vectors
@@ -57,19 +58,15 @@ def similarity(
     loaded = load_vectors(vectors)
     unknown = load_vectors(subwords) if subwords else loaded if loaded.subwords is not None else None
     counts = _counts(notes, how, loaded)
-    findings: list[Finding] = []
-    for one in lists:
-        findings += room.similarity(
-            loaded,
-            one,
-            run.rng(),
-            protocol=how.protocol,
-            subwords=unknown,
-            frequencies=counts,
-            min_count=how.min_count,
-            missing=how.missing,
-            draws=how.draws,
-        )
+    task = SimilarityTask(
+        protocol=how.protocol,
+        subwords=unknown,
+        frequencies=counts,
+        min_count=how.min_count,
+        missing=how.missing,
+        draws=how.draws,
+    )
+    findings = [finding for one in lists for finding in measure(loaded, one, run.rng(), task)]
     run.show(findings, f"{vectors.name}, protocol {how.protocol} (seed {run.seed})")
     if not run.json:
         for line in dict.fromkeys(map(_counted, findings)):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import typer
 
 from clinveil.cli.command import Run, S
 from clinveil.cli.progress import say
-from clinveil.core.finding import Finding, write_findings
+from clinveil.core.finding import write_findings
+from clinveil.study.engine import Results
+from clinveil.study.tables import terminal
 
 
-def show(run: Run[S], findings: Sequence[Finding], out: Path, tables: Callable[[], str], *, seed: int) -> None:
+def show(run: Run[S], results: Results, out: Path) -> None:
     """Findings to `--json`, tables to stdout unless the findings go there, and what is secret."""
     if run.json:
-        write_findings(run.json, run.command, findings, seed=seed)
+        write_findings(run.json, run.command, results.findings, seed=results.settings.seed)
     if run.json != "-":
-        typer.echo(tables())
+        typer.echo(terminal(results.tables))
     say(f"SECRET: all of {out.name}; begin with {out.name}/study.html")

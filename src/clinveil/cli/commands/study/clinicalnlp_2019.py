@@ -10,10 +10,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.commands.study._print import show
 from clinveil.cli.options import Out
-from clinveil.study.clinicalnlp_2019.run import run_study
 from clinveil.study.clinicalnlp_2019.settings import StudySettings
-from clinveil.study.clinicalnlp_2019.tables import tables
-from clinveil.study.plain import markdown
+from clinveil.study.clinicalnlp_2019.study import run_study
 
 
 @command("study clinicalnlp-2019", StudySettings, findings=True)
@@ -27,4 +25,4 @@ def clinicalnlp_2019(
     The same command goes on where an earlier run stopped. All of DIR is secret.
     """
     results = run_study(notes, out, run.settings, run.say)
-    show(run, results.findings, out, lambda: markdown(tables(results)), seed=run.settings.seed)
+    show(run, results, out)

@@ -11,10 +11,8 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.commands.study._print import show
 from clinveil.cli.options import Out
 from clinveil.core.errors import UsageError
-from clinveil.study.jamia_2020.run import run_study
 from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.jamia_2020.tables import tables
-from clinveil.study.plain import markdown
+from clinveil.study.jamia_2020.study import run_study
 
 Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with people's scores; repeatable.")]
 References = Annotated[
@@ -36,9 +34,7 @@ def jamia_2020(
     """
     references = dict(map(_named, reference_vectors or ()))
     results = run_study(notes, out, run.settings, pairs=tuple(pairs or ()), references=references, say=run.say)
-    # Table 1 holds words of the notes: it stays in the folder.
-    shown = [table for table in tables(results) if table.ident != "table-1"]
-    show(run, results.everything, out, lambda: markdown(shown), seed=run.settings.seed)
+    show(run, results, out)
 
 
 def _named(said: str) -> tuple[str, Path]:

@@ -10,9 +10,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.commands.study._print import show
 from clinveil.cli.options import Out
-from clinveil.study.jmir_2020.run import run_study
 from clinveil.study.jmir_2020.settings import StudySettings
-from clinveil.study.jmir_2020.tables import markdown, tables
+from clinveil.study.jmir_2020.study import run_study
 
 Patients = Annotated[Path, typer.Option("--patients", help="Known patients: patients.parquet, with names and codes.")]
 Codes = Annotated[Path, typer.Option("--codes", help="codes.csv: code, description.")]
@@ -31,4 +30,4 @@ def jmir_2020(
     The same command goes on where an earlier run stopped. All of DIR is secret.
     """
     results = run_study(notes, patients, codes, out, run.settings, run.say)
-    show(run, results.everything, out, lambda: markdown(tables(results)), seed=run.settings.seed)
+    show(run, results, out)
