@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -87,6 +88,9 @@ class Copying:
         self.notes = [encoded.note(row).astype(np.int64) for row in range(len(encoded))]
         self._share = share
 
+    def ready(self, *, double=False, threads=1):
+        return nullcontext()
+
     def stream(self, lanes):
         return _Copies(self, lanes)
 
@@ -145,6 +149,9 @@ class Always:
 
     def score(self, notes):
         return [np.log(np.maximum(self._row[note], 1e-9)) for note in notes]
+
+    def ready(self, *, double=False, threads=1):
+        return nullcontext()
 
     def stream(self, lanes):
         return self._Stream(np.tile(self._row, (lanes, 1)))

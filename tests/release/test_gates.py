@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clinveil.attacks.vectors.full_names import NameIndex, NameScan
+from clinveil.attacks.text._full_names import NameIndex, NameScan
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding

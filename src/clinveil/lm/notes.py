@@ -9,7 +9,7 @@ import numpy as np
 
 from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.medtext import medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
@@ -28,6 +28,10 @@ class PlainNotes:
     def rows(self, rows: Sequence[int]) -> PlainNotes:
         """Some of them, in the order given."""
         return PlainNotes(*(tuple(part[row] for row in rows) for part in (self.texts, self.note_ids, self.patients)))
+
+    def as_corpus(self) -> MemoryCorpus:
+        """The same as a corpus."""
+        return memory_corpus(list(zip(self.note_ids, self.patients, self.texts, strict=True)))
 
     @property
     def words(self) -> int:

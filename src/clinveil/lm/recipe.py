@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.neural import need_torch
+from clinveil.core.neural import found_in
 from clinveil.core.registry import Registry
-from clinveil.core.settings import Settings, flag
+from clinveil.core.settings import Settings, choice, flag
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # Of a recipe's whole numbers: what no model of ours has more of.
 MOST = {"layers": 100, "width": 10_000, "heads": 100, "window": 10_000, "lanes": 10_000, "epochs": 10_000}
-Kind = Literal["unigram", "ngram", "lstm", "gpt"]
 Size = Literal["tiny", "small", "base", "paper"]
 
 
@@ -117,11 +116,7 @@ language_models: Registry[CountedKind | NeuralKind] = Registry(
 
 def kind_of(name: str) -> CountedKind | NeuralKind:
     """What stands for a name. Raises UsageError for an unknown one, MissingExtra for a network without PyTorch."""
-    try:
-        return language_models.get(name)
-    except ModuleNotFoundError:
-        need_torch()
-        raise
+    return found_in(language_models, name)
 
 
 def neural_kind(name: str) -> NeuralKind:
@@ -135,7 +130,9 @@ def neural_kind(name: str) -> NeuralKind:
 class ModelSettings(Settings):
     """Which language model, and how it is trained; `size` sets what is not given."""
 
-    model: Kind = flag("lstm", "unigram, ngram (scores only), lstm (paper C's), or gpt (a small decoder).")
+    model: str = choice(
+        language_models, "lstm", "unigram, ngram (scores only), lstm (paper C's), or gpt (a small decoder)."
+    )
     size: Size = flag("small", "tiny and small train on 2 cores; base wants a GPU; paper is paper C's LSTM, for a GPU.")
     vocabulary: Literal["auto", "words", "bytes"] = flag(
         "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."

@@ -8,8 +8,21 @@ from typing import Any, Literal
 from pydantic import field_validator, model_validator
 
 from clinveil.channel.settings import ChannelSettings
-from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import (
+    FORCE,
+    KEEP,
+    LABEL,
+    QUIET,
+    SEED,
+    WORKERS,
+    NotesSettings,
+    Settings,
+    choice,
+    flag,
+    group,
+)
 from clinveil.phi.settings import PhiSettings
+from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
 # Bundles of settings by name; a file's settings and flags win over them.
@@ -53,7 +66,7 @@ class ReleaseSettings(Settings):
     profile: Literal["default", "paper", "strict"] = flag(
         "default", "Named settings: paper draws anew each time; strict means more neighbours and a higher floor."
     )
-    model: tuple[str, ...] = flag(("lr",), "Classifiers of the utility figures: lr, svm, cnn, lstm, …; repeatable.")
+    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers of the utility figures; repeatable.")
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
     order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
 
@@ -64,8 +77,7 @@ class ReleaseSettings(Settings):
 
     @field_validator("model")
     @classmethod
-    def _known_models(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        known = ("lr", "svm", "cnn", "cnn-attention", "lstm", "lstm-attention")
-        if not values or set(values) - set(known):
-            raise ValueError("one or several of " + ", ".join(known))
+    def _one_or_several(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if not values:
+            raise ValueError("one or several of " + ", ".join(classifiers.names()))
         return values

@@ -22,6 +22,10 @@ OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
 VALIDATION_PARTS = 5  # one of these of what is not for testing
 
 
+class WrongNotes(InputError):
+    """The notes are not those that were meant: another column, or another release's vault."""
+
+
 @dataclass(frozen=True)
 class Labelled:
     """Notes with their classes.
@@ -96,13 +100,13 @@ def read_labelled(
             large enough; with one label a note only.
 
     Raises:
-        InputError: no such column, or fewer than two classes left.
+        WrongNotes: no such column. InputError: fewer than two classes left.
     """
     sample: KeySample[_Row] = KeySample(limit, rng)
     without = 0
     for batch in batches:
         if label not in batch.schema.names:
-            raise InputError(f"there is no column {label!r} in the notes", remedy="keep it with --label")
+            raise WrongNotes(f"there is no column {label!r} in the notes", remedy="keep it with --label")
         columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT, label))
         for note, patient, text, value in zip(*columns, strict=True):
             labels = _labels(value, separator)
@@ -173,14 +177,14 @@ def texts_of(
         crosswalk: source note id of each released one; None where they are equal.
 
     Raises:
-        InputError: a released id that the crosswalk does not know, or no note in common.
+        WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
     """
     place = {note: i for i, note in enumerate(labelled.note_ids)}
     texts: list[str | None] = [None] * len(place)
     for batch in released:
         for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True):
             if crosswalk is not None and note not in crosswalk:
-                raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+                raise WrongNotes("a released id is not in the crosswalk", remedy="name the vault of this release")
             row = place.get(crosswalk[note] if crosswalk is not None else note)
             if row is not None:
                 texts[row] = text

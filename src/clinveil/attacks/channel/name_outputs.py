@@ -1,5 +1,4 @@
-"""What a channel makes of names: another name, or a word that is spelled almost alike? And how often is a name read
-back by somebody who knows that a word is a name? Exact, from the channel's rows.
+"""What a channel makes of names: another name, or a word that is spelled almost alike? Exact, from the channel's rows.
 
 Paper A hopes that a name is rarely replaced by a misspelling of itself, and takes for granted that names come out as
 something else. Both are numbers here, by how frequent the name is.
@@ -7,20 +6,23 @@ something else. Both are numbers here, by how frequent the name is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel.inversion import NO_COUNTS, Inputs, recovered
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.channel._inputs import known_and_unknown
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
+from clinveil.core.settings import flag
 from clinveil.core.tokens import words
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core.words import words_beside
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
@@ -30,7 +32,26 @@ EXACT = "exact for this channel: no interval"
 SOURCE = "paper A, discussion of names; facts on its gaps; exact from the channel"
 
 
-def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int64]) -> list[Finding]:
+@attacks.register("name-outputs")
+class NameOutputs(Attack):
+    """What the channel makes of the names of known patients: themselves, other names, words spelled almost alike."""
+
+    needs = frozenset({"channel", "counts", "known"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 700
+    bands: bool = flag(False, "Also by how often the names occur.")
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Nothing is drawn."""
+        channel, counts = context.channel, context.counts
+        assert channel is not None and counts is not None
+        names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+        found = name_outputs(channel, names, known_and_unknown(channel, counts)[0])
+        return [finding for finding in found if self.bands or finding.detail.get("label", EVERY) == EVERY]
+
+
+def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[Finding]:
     """How name tokens come out: as themselves, as another name, as a word within two letters of themselves.
 
     Args:
@@ -59,33 +80,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
     return found
 
 
-def inversion_names(
-    channel: Channel,
-    names: Iterable[str],
-    counts: NDArray[np.int64],
-    unknown: Mapping[str, int] = MappingProxyType({}),
-) -> list[Finding]:
-    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
-
-    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
-    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
-
-    Args:
-        names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
-        unknown: occurrences of the words that the channel does not know.
-    Raises: InputError as `inversion` does.
-    """
-    all_forms = {form for name in names for form in words(name)}
-    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
-    outside = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown)) if unknown else NO_COUNTS
-    inputs = Inputs(channel, counts, outside)
-    known = np.array([word in forms for word in channel.words], dtype=np.bool_)
-    part = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
-    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
-    return [recovered(inputs, part, "attack.inversion_names", detail)]
-
-
-def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
+def _bands(counts: Ints) -> list[tuple[str, Mask]]:
     """All names, and those of each band of occurrences that holds one."""
     bands = [(EVERY, np.ones(counts.size, dtype=np.bool_))]
     for low, high in BANDS:
@@ -96,7 +91,7 @@ def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
     return bands
 
 
-def _usual_outputs(channel: Channel, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _usual_outputs(channel: Channel, counts: Ints) -> Doubles:
     """(n_words,) how often each word comes out, over all tokens."""
     shares = counts / max(int(counts.sum()), 1)
     return np.asarray(channel.matrix()[:-1].T @ shares, dtype=np.float64).ravel()
@@ -105,8 +100,8 @@ def _usual_outputs(channel: Channel, counts: NDArray[np.int64]) -> NDArray[np.fl
 def _shares(
     channel: Channel,
     row: int,
-    is_name: NDArray[np.bool_],
-    usual: NDArray[np.float64],
+    is_name: Mask,
+    usual: Doubles,
     distances: NDArray[np.int8],
 ) -> list[float]:
     """P(unchanged), P(another name), P(near) of the row's outputs, of a usual output, and P(one letter off)."""
@@ -132,7 +127,7 @@ class _Spelling:
 
 
 @njit(nogil=True)
-def _letters(codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
     held = np.zeros(starts.size - 1, dtype=np.uint64)
     for i in range(held.size):
         for code in codes[starts[i] : starts[i + 1]]:
@@ -141,9 +136,7 @@ def _letters(codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.
 
 
 @njit(nogil=True)
-def _distances(
-    row: int, codes: NDArray[np.int32], starts: NDArray[np.int64], letters: NDArray[np.uint64]
-) -> NDArray[np.int8]:
+def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]) -> NDArray[np.int8]:
     """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
     word = codes[starts[row] : starts[row + 1]]
     found = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
@@ -158,7 +151,7 @@ def _distances(
 
 
 @njit(nogil=True)
-def within(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
+def within(one: SmallInts, other: SmallInts) -> int:
     """Edit distance of two words (insert, delete, change one letter), or LETTERS + 1 where it is more.
 
     Source: Levenshtein 1966; in a band as by Ukkonen 1985.
@@ -179,9 +172,7 @@ def within(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
     return int(min(row[other.size], LETTERS + 1))
 
 
-def _finding(
-    measure: str, label: str, shares: NDArray[np.float64], chance: NDArray[np.float64], counts: NDArray[np.int64]
-) -> Finding:
+def _finding(measure: str, label: str, shares: Doubles, chance: Doubles, counts: Ints) -> Finding:
     detail: dict[str, Any] = {"label": label, "names": int(shares.size), "by_name": float(shares.mean())}
     return Finding(
         f"attack.{measure}",

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
+from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.attacks.text._rows import rows
-from clinveil.attacks.vectors.full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.words import words_beside

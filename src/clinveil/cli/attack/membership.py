@@ -107,7 +107,7 @@ def _attack(
     """All findings; the blind attacker, who is the same for all, once."""
     import numpy as np
 
-    from clinveil.attacks.models.membership_run import infer_membership
+    from clinveil.attacks.models.membership import infer_membership
 
     found: list[Finding] = []
     for name, one in attacked:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.attacks.attack import Context
 from clinveil.attacks.models._from_text import model_of_text
-from clinveil.attacks.models.canary_run import CanaryRun, as_corpus
+from clinveil.attacks.models.canaries import Canaries as CanaryAttack
 from clinveil.attacks.models.leaveout.closed_form import closed_form
 from clinveil.attacks.models.leaveout.models import AuditModel
-from clinveil.attacks.models.membership_run import infer_membership
+from clinveil.attacks.models.membership import infer_membership
 from clinveil.attacks.text.copies import copies
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Result, Store, name_of
@@ -47,7 +48,7 @@ class Looked:
         parts, rng = self.corpus.parts, np.random.default_rng([self.seed, 9])
         train, valid, test = (_by_unit(part_of(store, parts, name), parts) for name in ("train", "valid", "test"))
         notes = self.corpus.load(store)
-        found = copies(as_corpus(notes), as_corpus(train), as_corpus(test), rng)
+        found = copies(notes.as_corpus(), train.as_corpus(), test.as_corpus(), rng)
         text = model_of_text(notes, vocabulary_of_parts(store, parts))
         found += infer_membership(text, train, test, rng, reference=valid, detail={"from": "released notes"})
         if self.member is not None:
@@ -89,8 +90,10 @@ class Canaries:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Exposure and extraction."""
         how = self.settings.leave_out(self.dropout, "exact")
-        run = CanaryRun(how.lm, self.settings.seed, each=self.settings.scale.canaries)
-        return told(run(part_of(store, self.parts, "train")), corpus=self.label)
+        attack = CanaryAttack(lm=how.lm, seed=self.settings.seed, each=self.settings.scale.canaries)
+        context = Context(training=part_of(store, self.parts, "train"), workers=1)
+        rng = np.random.default_rng([self.settings.seed, 0xCA])
+        return told(attack(context, rng), corpus=self.label)
 
 
 @dataclass(frozen=True)

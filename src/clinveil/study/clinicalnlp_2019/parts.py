@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models.blind import FOLDS
+from clinveil.attacks.models._blind import FOLDS
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, sha256
 from clinveil.core.settings import NotesSettings

@@ -12,8 +12,8 @@ from pydantic import field_validator, model_validator
 
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
-from clinveil.utility.casing.settings import CasingSettings
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.utility.casing import CasingSettings
+from clinveil.utility.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
 SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from clinveil.attacks.models._from_text import model_of_text
-from clinveil.attacks.models.canary_run import as_corpus
 from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
@@ -57,7 +56,7 @@ class Embedding:
         from clinveil.vectors.train import train
 
         how = VectorSettings(algorithm="skipgram", dim=self.dim, window=5, negative=10, min_count=5, epochs=10)
-        notes = as_corpus(self.corpus.load(store))
+        notes = self.corpus.load(store).as_corpus()
         vectors = train(notes, how, seed=self.seed, workers=1, scratch=folder / "scratch", split=token_lines)
         save_vectors(vectors, folder / "vectors")
         remove(folder / "scratch")
@@ -125,8 +124,7 @@ class Inference:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Accuracy, and that of random vectors."""
         from clinveil.utility.nli.measure import nli
-        from clinveil.utility.nli.parts import nli_parts
-        from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
+        from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
         from clinveil.vectors.files import load_vectors
 
         vectors = load_vectors(store.folder(self.embedding) / "vectors")

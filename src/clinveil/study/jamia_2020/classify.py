@@ -14,7 +14,7 @@ from clinveil.study.jamia_2020.similar import Train
 from clinveil.study.jamia_2020.treat import Treat, texts_of_treat
 
 if TYPE_CHECKING:
-    from clinveil.utility.classifiers.predict import Predictions
+    from clinveil.utility.classifiers import Predictions
 
 TEST = "test.npy"
 
@@ -62,8 +62,7 @@ class Classify:
         from time import monotonic
 
         from clinveil.core.files import save_array
-        from clinveil.utility.classifiers.predict import predict
-        from clinveil.utility.classifiers.settings import ClassifierSettings
+        from clinveil.utility.classifiers import ClassifierSettings, Side, predict
 
         began, task = monotonic(), task_of(self.prepare, store)
         texts = texts_of_treat(self.treat, store, task.labelled.note_ids)
@@ -73,9 +72,7 @@ class Classify:
             task.labelled,
             task.parts,
             self.run,
-            train_texts=texts,
-            test_texts=texts,
-            vectors=self.train.load(store) if self.train else None,
+            Side(texts, texts, self.train.load(store) if self.train else None),
             settings=settings,
             shuffled=self.shuffled,
         )
@@ -85,7 +82,7 @@ class Classify:
 
     def load(self, store: Store) -> Predictions:
         """What a finished task guessed."""
-        from clinveil.utility.classifiers.predict import Predictions
+        from clinveil.utility.classifiers import Predictions
 
         said = store.result(self)
         return Predictions(np.load(store.folder(self) / TEST, allow_pickle=False), said["valid"], said["detail"])

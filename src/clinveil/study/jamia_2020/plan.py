@@ -13,12 +13,11 @@ from clinveil.study.jamia_2020.prepare import Prepare, Source
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.similar import Lists, References, Similar, Train
 from clinveil.study.jamia_2020.treat import Neighbourhood, Setting, Training, Treat, seeds
-from clinveil.utility.classifiers import LINEAR
+from clinveil.utility.classifiers import classifier
 
 ORIGINAL = Setting("original")
 # Seconds for a million words on one busy core of a shared x86-64 machine, November 2026.
 TREAT, TRAIN, FAST, NOISE = 12.0, {"cbow": 6.0, "skipgram": 14.0}, 35.0, 250.0
-MODELS = {"lr": 20.0, "svm": 15.0, "cnn": 130.0, "cnn-attention": 220.0, "lstm": 70.0, "lstm-attention": 80.0}
 LIMIT_HOURS = 2.0
 
 
@@ -55,7 +54,7 @@ class Tasks:
             fast = FAST if isinstance(work, Train) and work.subwords else 0.0
             return millions * (TRAIN[work.training.algorithm] * work.training.epochs / 5 + fast) + 2
         if isinstance(work, Classify):
-            return millions * MODELS[work.model] + 5
+            return millions * classifier(work.model).cost + 5
         return 6.0
 
     def lines(self, store: Store, workers: int) -> Iterator[str]:
@@ -184,7 +183,7 @@ class _Planner:
         return tuple(found)
 
     def _algorithms(self, model: str, setting: Setting) -> tuple[str, ...]:
-        if model in LINEAR:
+        if not classifier(model).neural:
             return ("",)
         return (setting.algorithm,) if setting.algorithm else self._told.algorithm
 
@@ -202,7 +201,7 @@ class _Planner:
         told = self._told
         train = self._train(start or setting, algorithm) if algorithm else None
         size: Literal["small", "paper"] = "paper" if told.size == "paper" else "small"
-        runs = seeds(told.seed, 1 if model in LINEAR or shuffled else told.seeds)
+        runs = seeds(told.seed, 1 if not classifier(model).neural or shuffled else told.seeds)
         made = tuple(
             Classify(
                 self._prepare, self._treat(setting), model, train, run, told.max_tokens, told.device, size, shuffled

@@ -17,7 +17,7 @@ from clinveil.study.jamia_2020.prepare import Source
 from clinveil.study.jamia_2020.results import Results, collect
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.similar import Lists
-from clinveil.utility.classifiers import NEURAL
+from clinveil.utility.classifiers import any_neural
 
 Say = Callable[[str], None]
 AHEAD = 1_000  # all tasks of a stage: they are few, and of very unlike length
@@ -49,7 +49,7 @@ def run_study(
         raise UsageError("nothing to measure by", remedy="--label COLUMN, --pairs FILE, or both")
     if len(settings.label) > 1:
         raise UsageError("one label a study", remedy="run it once for each --label")
-    if settings.label and set(settings.model) & set(NEURAL):
+    if settings.label and any_neural(settings.model):
         need_torch()
     over, lists = _map(settings), Lists.of(pairs, settings.any_size) if pairs else None
     known = {name: (path, _digest(path)) for name, path in (references or {}).items()}

@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 
 from clinveil.channel.settings import NeighbourRange
 from clinveil.core.settings import FORCE, LABEL, QUIET, WORKERS, NotesSettings, Settings, flag, group
-from clinveil.utility.classifiers import MODELS
+from clinveil.utility.classifiers import classifiers
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
@@ -29,7 +29,7 @@ SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "transfers": False,
         },
         "small": {},
-        "paper": {"model": MODELS, "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+        "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
     }
 )
 
@@ -90,7 +90,7 @@ class StudySettings(Settings):
     @field_validator("algorithm", "similarity_algorithm", "model", "noise")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        known = {"model": MODELS, "noise": ("laplace", "gaussian")}.get(info.field_name, ALGORITHMS)
+        known = {"model": classifiers.names(), "noise": ("laplace", "gaussian")}.get(info.field_name, ALGORITHMS)
         if not values or set(values) - set(known):
             raise ValueError("one or several of " + ", ".join(known))
         return tuple(name for name in known if name in values)

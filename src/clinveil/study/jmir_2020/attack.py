@@ -98,28 +98,27 @@ class Attack:
     def _findings(
         self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], rng: Generator
     ) -> list[dict[str, Any]]:
-        from clinveil.attacks.vectors.association import AssociationPlan, association
-        from clinveil.attacks.vectors.scenario import ScenarioPlan, scenario
-        from clinveil.attacks.vectors.targets import PAPER_TARGETS
+        from clinveil.attacks.vectors.association import association
+        from clinveil.attacks.vectors.scenario import PAPER_TARGETS, scenario
 
         draws = 19 if self.curve_only else self.patient_draws
-        plan = AssociationPlan((self.metric,), draws, self.permutations, not self.curve_only, threads=1)
-        found = association(vectors, missed, codes, rng, plan)
+        how: dict[str, Any] = {"draws": draws, "permutations": self.permutations, "paper_p": not self.curve_only}
+        found = association(vectors, missed, codes, rng, metrics=(self.metric,), threads=1, **how)
         if not self.curve_only:
-            guesses = ScenarioPlan(self.targets or PAPER_TARGETS, (self.metric,), draws=self.scenario_draws)
-            found += scenario(vectors, missed, codes, rng, guesses)
+            what: dict[str, Any] = {"targets": self.targets or PAPER_TARGETS, "metrics": (self.metric,)}
+            found += scenario(vectors, missed, codes, rng, draws=self.scenario_draws, **what)
         return self._labelled(found)
 
     def _chain(
         self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], everyone: int, rng: Generator
     ) -> list[dict[str, Any]]:
         """Attack 3 on the names that attack 1 put together."""
-        from clinveil.attacks.vectors.chain import ChainPlan, chain, reconstruct
-        from clinveil.attacks.vectors.targets import PAPER_TARGETS
+        from clinveil.attacks.vectors.chain import chain_of
+        from clinveil.attacks.vectors.scenario import PAPER_TARGETS
 
-        reconstructed, pairs = reconstruct(vectors, missed, self.k, threads=1)
-        plan = ChainPlan(everyone, self.targets or PAPER_TARGETS, (self.metric,), pairs)
-        return self._labelled(chain(vectors, missed, codes, reconstructed, rng, plan))
+        what: dict[str, Any] = {"targets": self.targets or PAPER_TARGETS, "metrics": (self.metric,)}
+        found = chain_of(vectors, missed, codes, rng, everyone=everyone, k=self.k, threads=1, **what)
+        return self._labelled(found)
 
     def _labelled(self, found: Sequence[Finding]) -> list[dict[str, Any]]:
         """Ready for JSON, each with the model's name in its detail."""

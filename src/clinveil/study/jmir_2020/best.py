@@ -72,7 +72,7 @@ def best_patients(results: Results, series: str) -> Iterator[str]:
 
 def draws_floor(results: Results, measure: str) -> Iterator[str]:
     """Says so where there are too few permuted orders for Holm ever to reject."""
-    from clinveil.attacks.vectors.target_draws import REPLICATES
+    from clinveil.attacks.vectors.scenario import REPLICATES
 
     found = [f for f in results.findings if f.measure == measure and f.value is not None]
     families = [int(finding.detail.get("models") or len(found)) for finding in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
 from clinveil.scale.tasks import Result, Store, name_of
 from clinveil.study.jmir_2020.train import VECTORS, Train
 from clinveil.study.jmir_2020.treat import MISSED, SURROGATES, Treat
 
 if TYPE_CHECKING:
     from clinveil.attacks.vectors.distances import Metric
-    from clinveil.attacks.vectors.name_ranking import NameRanking
-    from clinveil.attacks.vectors.name_tokens import NameTokens
+    from clinveil.vectors.table import Vectors
 
 PAPER_K = 600
 BEST = "attack.names_best"
@@ -56,60 +54,41 @@ class AttackNames:
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings, each P also adjusted over all models and metrics."""
         from clinveil.attacks.vectors.association import over_models
-        from clinveil.attacks.vectors.name_tokens import NameTokens
-        from clinveil.attacks.vectors.names import attack_names
+        from clinveil.attacks.vectors.names import names, paper_k
         from clinveil.corpus.people import read_patients
 
-        made = store.folder(self.treat)
+        made, missing = store.folder(self.treat), dict[str, str]()
         people = [patient.name for patient in read_patients(made / MISSED).values()]
-        decoys = _decoys(made / SURROGATES)
-        names = NameTokens(people, also=decoys)
-        k = self.k or min(PAPER_K, max(1, len(names.true_pairs)))
-        rng = np.random.default_rng(self.treat.seed)
-        rankings, missing = self._rankings(names, k, store)
-        if not rankings:
-            return {"k": k, "findings": [], "missing": missing}
-        found: list[Finding] = attack_names(names, rankings, rng, k=k, draws=self.draws)
-        if decoys:
-            found += self._leaked(people, decoys, rankings, k, rng)
+        k = self.k or paper_k(people)
+        found = names(
+            self._models(store, missing),
+            people,
+            np.random.default_rng(self.treat.seed),
+            metrics=self.metrics,
+            k=k,
+            draws=self.draws,
+            surrogates=_decoys(made / SURROGATES),
+            threads=1,
+            skip=lambda label, error: missing.update({label: str(error)}),
+        )
         best = [finding for finding in found if finding.measure == BEST]  # its P pays for the choice already
         others = over_models([finding for finding in found if finding.measure != BEST])
         return {"k": k, "findings": [finding.as_dict() for finding in [*others, *best]], "missing": missing}
 
-    def _rankings(self, names: NameTokens, k: int, store: Store) -> tuple[list[NameRanking], dict[str, str]]:
-        from clinveil.attacks.vectors.name_ranking import rank_names
-        from clinveil.attacks.vectors.names import Lengths
+    def _models(self, store: Store, missing: dict[str, str]) -> Iterator[tuple[str, Vectors]]:
+        """The models that were trained; why there are others not goes to `missing`."""
         from clinveil.vectors.files import load_vectors
 
-        most, missing = Lengths.of(names, k).most, {}
-        rankings = []
         for train in self.trains:
             label = train.model.label
             try:
                 if why := store.result(train).get("why"):
                     raise InputError(why)
                 vectors = load_vectors(store.folder(train) / VECTORS)
-                for metric in self.metrics:
-                    rankings.append(rank_names(vectors, names, metric, most, threads=1, label=label))
             except InputError as error:
                 missing[label] = str(error)
-        return rankings, missing
-
-    def _leaked(
-        self,
-        people: Sequence[tuple[str, ...]],
-        decoys: Sequence[tuple[str, ...]],
-        rankings: Sequence[NameRanking],
-        k: int,
-        rng: np.random.Generator,
-    ) -> Iterator[Finding]:
-        """Of the names found, how many are real and not surrogates."""
-        from clinveil.attacks.vectors.leaked_names import leaked_names
-        from clinveil.attacks.vectors.name_tokens import NameTokens
-
-        real, surrogates = NameTokens(people, also=decoys), NameTokens(decoys, also=people)
-        for ranking in rankings:
-            yield leaked_names(real, surrogates, ranking, k, rng, draws=self.draws)
+                continue
+            yield label, vectors
 
 
 def _decoys(path: Path) -> list[tuple[str, ...]]:

@@ -32,19 +32,19 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
     units = [np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()]
     counts = np.bincount(np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers))
     scores = unigram_pdtp(counts, units, alpha)
-    patients = notes.patients if by_note else tuple(groups)
+    group = crossfit.groups_of(notes.patients if by_note else tuple(groups), len(units))
     detail: dict[str, Any] = {"mode": "unigram", "model": "unigram", "scale": "nats", "words": len(numbers)}
-    about = {"detail": detail, "unit": "notes" if by_note else "patients", "source": SOURCE}
-    largest = {**about, "detail": {**detail, "largest": float(scores.max())}}
+    largest = {**detail, "largest": float(scores.max())}
+    about: dict[str, Any] = {"unit": "notes" if by_note else "patients", "source": SOURCE}
     if len(units) < 2:
-        return [_mean("attack.pdtp", scores, patients, largest)]
+        return [crossfit.mean_finding("attack.pdtp", scores, group, largest, **about)]
     floors = _floors(counts, units, alpha, rng)
-    with_placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
-    found = [_mean("attack.pdtp", scores, patients, {**largest, **with_placebo})]
-    control = {"chance": 0.0, "chance_is": "no effect"}
+    placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
+    found = [crossfit.mean_finding("attack.pdtp", scores, group, largest, **about, **placebo)]
     if len(units) > 2:
-        control |= {"control": float(floors[:, 2].mean()), "control_is": crossfit.CONTROL, "control_kind": "negative"}
-    return [*found, _mean("attack.pdtp_effect", floors[:, 1], patients, {**about, **control})]
+        about |= {"control": float(floors[:, 2].mean()), "control_is": crossfit.CONTROL, "control_kind": "negative"}
+    effect = crossfit.mean_finding("attack.pdtp_effect", floors[:, 1], group, detail, **crossfit.NO_EFFECT, **about)
+    return [*found, effect]
 
 
 def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float = 1.0) -> Doubles:
@@ -72,14 +72,6 @@ def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float 
         without = np.log((counts[rows] + alpha - often) / (total - often.sum()))
         scores[place] = np.abs(with_unit - without).max()
     return scores
-
-
-def _mean(measure: str, values: Doubles, patients: Sequence[str], about: dict[str, Any]) -> Finding:
-    low, high = crossfit.mean_interval(values, crossfit.groups_of(patients, values.size)) or (None, None)
-    if low is None:
-        about = {**about, "detail": {**about["detail"], "why": crossfit.FEW}}
-    method = "" if low is None else crossfit.METHOD
-    return Finding(measure, float(values.mean()), values.size, "lower", low, high, method=method, **about)
 
 
 def _floors(counts: Ints, units: list[tuple[Ints, Ints]], alpha: float, rng: Generator) -> Doubles:

@@ -31,6 +31,7 @@ METHOD = "Student's t over patients, 95 %"
 FEW = "an interval needs two patients"
 P_IS = "own less control, signs flipped by patient, one-sided"
 CONTROL = "another unit left out, its word chosen likewise"
+NO_EFFECT: Mapping[str, Any] = {"chance": 0.0, "chance_is": "no effect"}
 SOURCE = "paper C, equations 2 and 3, at a word chosen on other seeds (Cox 1975)"
 UnitLogs = Sequence[NDArray[np.floating[Any]]]
 """Of each unit, log p of its words, natural log."""
@@ -121,30 +122,23 @@ def effect_finding(
     effects: Effects, rng: Generator, detail: Mapping[str, Any], patients: Sequence[str] | None = None
 ) -> Finding:
     """`attack.pdtp_effect`: mean effect at the chosen word, chance 0, beside what losing somebody else does."""
-    group = groups_of(patients, len(effects.matrix))
-    control = effects.control
-    known = control is not None
-    low, high = mean_interval(effects.own, group) or (None, None)
-    more = {**detail, "seeds": effects.seeds, "scale": "nats"} | ({"why": FEW} if low is None else {})
-    return Finding(
-        "attack.pdtp_effect",
-        float(effects.own.mean()),
-        len(effects.own),
-        "lower",
-        low,
-        high,
-        chance=0.0,
-        control=control,
-        source=SOURCE,
-        detail=more,
-        unit="audited units",
-        p=flipped_p(above_floors(effects.matrix), group, rng) if known else None,
-        p_is=P_IS if known else "",
-        method="" if low is None else METHOD,
-        chance_is="no effect",
-        control_is=CONTROL if known else "",
-        control_kind="negative" if known else None,
-    )
+    group, more = groups_of(patients, len(effects.matrix)), dict[str, Any]()
+    if effects.control is not None:
+        more = {"control": effects.control, "control_is": CONTROL, "control_kind": "negative", "p_is": P_IS}
+        more["p"] = flipped_p(above_floors(effects.matrix), group, rng)
+    detail = {**detail, "seeds": effects.seeds, "scale": "nats"}
+    return mean_finding("attack.pdtp_effect", effects.own, group, detail, source=SOURCE, **NO_EFFECT, **more)
+
+
+def mean_finding(measure: str, values: Doubles, group: Ints, detail: Mapping[str, Any], **more: Any) -> Finding:
+    """A mean over units, its interval over patients; of one patient without, and why."""
+    more = {"unit": "audited units", **more}
+    ends = mean_interval(values, group)
+    if ends is None:
+        low, high, more["detail"] = None, None, {**detail, "why": FEW}
+    else:
+        (low, high), more["detail"], more["method"] = ends, detail, METHOD
+    return Finding(measure, float(values.mean()), values.size, "lower", low, high, **more)
 
 
 def above_floors(matrix: Doubles) -> Doubles:

@@ -20,24 +20,27 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.models.leaveout.crossfit import (
-    FEW,
-    METHOD,
+    NO_EFFECT,
     P_IS,
     UnitLogs,
     above_floors,
     flipped_p,
     groups_of,
-    mean_interval,
+    mean_finding,
 )
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
-from clinveil.stats import Interval, clopper_pearson, share_by_patient, share_method
+from clinveil.stats import clopper_pearson, share_by_patient, share_method
 
 SEEDS = "an interval of the reseed floor: it strays by seed, and seeds are few; their range is no interval"
 EXACT = "exact over patients (Clopper-Pearson), 95 %"
-PLACEBO = "placebo: another unit left out"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
+_PLACEBO: Mapping[str, Any] = {
+    "source": SOURCE,
+    "control_is": "placebo: another unit left out",
+    "control_kind": "negative",
+}
 
 
 @dataclass(frozen=True)
@@ -140,38 +143,16 @@ def findings(
     """
     group = groups_of(patients, measured.n_units)
     shared = {**(detail or {}), **_reseed(measured), "units": measured.n_units}
-    score, gap = mean_interval(measured.scores, group), mean_interval(measured.own_gaps, group)
-    placebo, gap_placebo = float(measured.placebos.mean()), float(_others(measured.gaps).mean())
-    p = flipped_p(above_floors(measured.gaps), group, rng) if measured.n_units > 2 else None
-    more = {**shared, "scale": "nats a token"}
-    tested = {"p": p, "p_is": P_IS if p is not None else "", "chance": 0.0, "chance_is": "no effect"}
+    gap: dict[str, Any] = {**NO_EFFECT, "control": float(_others(measured.gaps).mean())}
+    if measured.n_units > 2:
+        gap |= {"p": flipped_p(above_floors(measured.gaps), group, rng), "p_is": P_IS}
+    score = {"control": float(measured.placebos.mean())}
+    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats a token"}
     return [
-        _with_placebo("pdtp", measured.scores, score, placebo, {**shared, "scale": "nats"}),
-        _with_placebo("pdtp_gap", measured.own_gaps, gap, gap_placebo, more, **tested),
-        _sign(measured, shared, group, rng),
+        mean_finding("attack.pdtp", measured.scores, group, nats, **_PLACEBO, **score),
+        mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **_PLACEBO, **gap),
+        _sign(measured, {**shared, "scale": "share of units"}, group),
     ]
-
-
-def _with_placebo(
-    name: str, values: Doubles, ends: Interval | None, placebo: float, detail: dict[str, Any], **more: Any
-) -> Finding:
-    low, high = ends or (None, None)
-    return Finding(
-        f"attack.{name}",
-        float(values.mean()),
-        values.size,
-        "lower",
-        low,
-        high,
-        control=placebo,
-        source=SOURCE,
-        detail=detail if ends else {**detail, "why": FEW},
-        unit="audited units",
-        method=METHOD if ends else "",
-        control_is=PLACEBO,
-        control_kind="negative",
-        **more,
-    )
 
 
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
@@ -195,7 +176,7 @@ def _reseed(measured: LeaveOut) -> dict[str, Any]:
     return {"reseeds": len(measured.reseeded), "reseed_floor": float(measured.reseeded.mean())}
 
 
-def _sign(measured: LeaveOut, detail: dict[str, Any], group: Ints, rng: Generator) -> Finding:
+def _sign(measured: LeaveOut, detail: dict[str, Any], group: Ints) -> Finding:
     positive = measured.signed > 0
     hits, n = int(positive.sum()), measured.n_units
     by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
@@ -210,7 +191,7 @@ def _sign(measured: LeaveOut, detail: dict[str, Any], group: Ints, rng: Generato
         high,
         chance=0.5,
         source=SOURCE,
-        detail={**detail, "scale": "share of units"},
+        detail=detail,
         unit="audited units",
         count=hits,
         method=EXACT if alone else share_method(by_patient, "patients"),

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.models.canary_run import as_corpus
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.copies import copies
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
@@ -50,8 +49,8 @@ def look(
     """
     spans = tuple(sorted({*SPANS, span}))
     # Below the floor on all sides: or each rare word, <unk> in the copy alone, would cut a copy to pieces.
-    seen, other = (as_corpus(floor.plain(side)) for side in (sides.training, sides.held_out))
-    found = copies(as_corpus(written), seen, other, rng, spans=spans)
+    seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
+    found = copies(written.as_corpus(), seen, other, rng, spans=spans)
     gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
     gates += _seeing([_copied(found, span), _copied_whole(found)])
     if feed is not None:

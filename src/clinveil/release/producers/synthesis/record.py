@@ -11,6 +11,7 @@ from typing import Any
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.corpus.formats.registry import OWN, suffix_of
+from clinveil.lm.recipe import language_models
 from clinveil.release.manifest import SYNTHETIC, TEST_SEED, Account, NotesFile
 from clinveil.release.producers.synthesis.gates import NOT_TRIED
 from clinveil.release.producers.synthesis.settings import SynthesisSettings
@@ -22,11 +23,6 @@ from clinveil.report.record import Gate, score
 # What a recipient may see. A setting that is new stays inside until somebody adds it here.
 SHOWN = ("count", "temperature", "top_p", "longest", "exact", "min_patients", "span", "prepared")
 GATE_FIELDS = ("name", "passed", "outcome", "threshold", "unit", "meaning", "power")
-KINDS = {
-    "unigram": "a unigram: words drawn one by one, as often as they stand in the training notes",
-    "lstm": "an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)",
-    "gpt": "a small GPT, a decoder with attention",
-}
 
 
 @dataclass(frozen=True)
@@ -75,11 +71,12 @@ class Synthetic:
         """The card, made of counts, gates and public settings alone; `files` are the notes with their hashes."""
         said = account.manifest("external", files)
         recipe = {name: value for name, value in (self.trained.recipe or {}).items() if name != "kind"}
+        kind = self.trained.model.kind
         more = {
             "gates": account.gates,
             "score": score(account.gates),
             "size": size_class(self.counts.notes),
-            "made_by": KINDS.get(self.trained.model.kind, "a language model"),
+            "made_by": language_models.get(kind).about if kind in language_models else "a language model",
             "facts": said["settings"] | recipe,
             "seeds": " ".join(_SEEDS[what] for what in account.public_seeds),
             "mark": TEST_SEED,
