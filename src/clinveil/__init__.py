@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clinveil.api import attack, evaluate
     from clinveil.api.frames import to_frame
     from clinveil.api.transformers import Deidentifier, Obfuscator
     from clinveil.api.verbs import deidentify, embed, obfuscate
@@ -52,9 +53,11 @@ __all__ = [
     "Obfuscator",
     "Span",
     "Vectors",
+    "attack",
     "deidentify",
     "demo_corpus",
     "embed",
+    "evaluate",
     "load_vectors",
     "obfuscate",
     "open_corpus",
@@ -65,6 +68,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("attack", "evaluate"):
+        return import_module(f"clinveil.api.{name}")
     if name in _WINDOW:
         return getattr(import_module(_WINDOW[name]), name)
     raise AttributeError(f"module 'clinveil' has no attribute {name!r}")

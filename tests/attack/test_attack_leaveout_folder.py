@@ -17,7 +17,7 @@ from synthesis_cases import rows_of, write_csv
 
 from clinveil.attacks.models.leaveout.audit import duration, refuse_too_long
 from clinveil.attacks.models.leaveout.compare import FEW_NAMES, name_findings
-from clinveil.attacks.models.leaveout.folder import Given, audit_folder, hash_of, seed_of
+from clinveil.attacks.models.leaveout.folder import RunSpec, audit_folder, seed_of
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
@@ -25,7 +25,7 @@ from clinveil.scale.tasks import study_folder
 
 
 def given(seed=1, notes=None, public=None, **how):
-    return Given.of(notes or notes_of(), settings_of(**how), seed, public)
+    return RunSpec.of(notes or notes_of(), settings_of(**how), seed, public)
 
 
 def finish(out, of, force=False):
@@ -134,12 +134,6 @@ def test_the_seed_of_an_earlier_run_is_known(tmp_path):
     assert seed_of(tmp_path / "out") == 77
     (tmp_path / "out" / "run.json").write_text('{"seed": "77"}')
     assert seed_of(tmp_path / "out") is None
-
-
-def test_hashes_of_files_and_folders(tmp_path):
-    (tmp_path / "a").write_text("a")
-    (tmp_path / "b").write_text("b")
-    assert hash_of(tmp_path) == f"{hash_of(tmp_path / 'a')} {hash_of(tmp_path / 'b')}"
 
 
 def test_the_folder_says_what_is_in_it(tmp_path):

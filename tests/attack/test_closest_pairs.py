@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist
 
-from clinveil.attacks.vectors import closest_pairs as room
-from clinveil.attacks.vectors.closest_pairs import closest_pairs
-from clinveil.attacks.vectors.distances import METRICS, Scratch, screen
+from clinveil.attacks.vectors import _closest_pairs as room
+from clinveil.attacks.vectors._closest_pairs import closest_pairs
+from clinveil.attacks.vectors._distances import METRICS, Scratch, screen
 from clinveil.core.errors import InputError, UsageError
 
 

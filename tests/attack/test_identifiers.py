@@ -116,7 +116,9 @@ def test_a_feed_of_other_patients_shows_as_such():
 
 def test_no_patient_and_no_note_at_all():
     assert all(f.value is None for f in audit(CLEAN, {}).values())
-    assert all(f.value is None for f in audit([("p1", None), (None, "x")]).values())
+    assert all(f.value is None for f in audit([("p1", None)]).values())
+    alone = audit([("p1", None), (None, "x")])  # a note without a patient is its own patient, whom the feed lacks
+    assert all(f.value is None for name, f in alone.items() if name != "other_names") and alone["other_names"].n == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,6 +21,19 @@ BREAK, ABSENT = -2, -1
 _NONE = -1
 
 
+class _Graph(NamedTuple):
+    """The automaton: a hash table of edges (from, word, to, next edge of the same state), the last edge of each state,
+    the length and suffix link of each state, and the state of each prefix of the text.
+    """
+
+    table: SmallInts
+    edges: SmallInts
+    head: SmallInts
+    length: SmallInts
+    link: SmallInts
+    prefix: SmallInts
+
+
 @njit(nogil=True)
 def _slot(state: int, word: int, mask: int) -> int:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -28,42 +42,35 @@ def _slot(state: int, word: int, mask: int) -> int:
 
 
 @njit(nogil=True)
-def _edge(state: int, word: int, table: SmallInts, edges: SmallInts) -> int:
+def _edge(state: int, word: int, graph: _Graph) -> int:
     """The edge from a state by a word, or -1."""
-    mask = table.size - 1
+    mask = graph.table.size - 1
     place = _slot(state, word, mask)
-    while table[place] >= 0:
-        edge = table[place]
-        if edges[edge, 0] == state and edges[edge, 1] == word:
+    while graph.table[place] >= 0:
+        edge = graph.table[place]
+        if graph.edges[edge, 0] == state and graph.edges[edge, 1] == word:
             return edge
         place = (place + 1) & mask
     return -1
 
 
 @njit(nogil=True)
-def _join(state: int, word: int, target: int, count: int, table: SmallInts, edges: SmallInts, head: SmallInts) -> int:
-    """Add an edge, last of `count`; returns the new count. Edges: from, word, to, next edge of the same state."""
-    mask = table.size - 1
+def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
+    """Add an edge, last of `count`; returns the new count."""
+    mask, edges = graph.table.size - 1, graph.edges
     place = _slot(state, word, mask)
-    while table[place] >= 0:
+    while graph.table[place] >= 0:
         place = (place + 1) & mask
-    table[place] = count
-    edges[count, 0], edges[count, 1], edges[count, 2], edges[count, 3] = state, word, target, head[state]
-    head[state] = count
+    graph.table[place] = count
+    edges[count, 0], edges[count, 1], edges[count, 2], edges[count, 3] = state, word, target, graph.head[state]
+    graph.head[state] = count
     return count + 1
 
 
 @njit(nogil=True)
-def _build(
-    ids: SmallInts,
-    table: SmallInts,
-    edges: SmallInts,
-    head: SmallInts,
-    length: SmallInts,
-    link: SmallInts,
-    prefix: SmallInts,
-) -> int:
-    """Fill the automaton of `ids`; `prefix` gets the state of each prefix. Returns the number of states."""
+def _build(ids: SmallInts, graph: _Graph) -> int:
+    """Fill the automaton of `ids`. Returns the number of states."""
+    edges, length, link = graph.edges, graph.length, graph.link
     states, count, last = 1, 0, 0
     for position in range(ids.size):
         word = ids[position]
@@ -71,44 +78,36 @@ def _build(
         states += 1
         length[new] = length[last] + 1
         at = last
-        while at != _NONE and _edge(at, word, table, edges) < 0:
-            count = _join(at, word, new, count, table, edges, head)
+        while at != _NONE and _edge(at, word, graph) < 0:
+            count = _join(at, word, new, count, graph)
             at = link[at]
         if at == _NONE:
             link[new] = 0
         else:
-            old = edges[_edge(at, word, table, edges), 2]
+            old = edges[_edge(at, word, graph), 2]
             if length[at] + 1 == length[old]:
                 link[new] = old
             else:
                 clone = states
                 states += 1
                 length[clone], link[clone] = length[at] + 1, link[old]
-                edge = head[old]
+                edge = graph.head[old]
                 while edge >= 0:
-                    count = _join(clone, edges[edge, 1], edges[edge, 2], count, table, edges, head)
+                    count = _join(clone, edges[edge, 1], edges[edge, 2], count, graph)
                     edge = edges[edge, 3]
                 while at != _NONE:
-                    edge = _edge(at, word, table, edges)
+                    edge = _edge(at, word, graph)
                     if edge < 0 or edges[edge, 2] != old:
                         break
                     edges[edge, 2] = clone
                     at = link[at]
                 link[old] = link[new] = clone
-        prefix[position] = last = new
+        graph.prefix[position] = last = new
     return states
 
 
 @njit(nogil=True)
-def _stream(
-    ids: SmallInts,
-    table: SmallInts,
-    edges: SmallInts,
-    length: SmallInts,
-    link: SmallInts,
-    reach: SmallInts,
-    runs: SmallInts,
-) -> None:
+def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) -> None:
     """Run a text through the automaton.
 
     `runs` gets the longest run ending at each of its positions, `reach` keeps the longest run of each state.
@@ -118,23 +117,24 @@ def _stream(
         word = ids[position]
         edge = -1
         if word >= 0:
-            edge = _edge(state, word, table, edges)
+            edge = _edge(state, word, graph)
             while edge < 0 and state != 0:
-                state = link[state]
-                run = length[state]
-                edge = _edge(state, word, table, edges)
+                state = graph.link[state]
+                run = graph.length[state]
+                edge = _edge(state, word, graph)
         if edge < 0:
             state, run = 0, 0
         else:
-            state = edges[edge, 2]
+            state = graph.edges[edge, 2]
             run += 1
             reach[state] = max(reach[state], run)
         runs[position] = run
 
 
 @njit(nogil=True)
-def _runs(prefix: SmallInts, length: SmallInts, link: SmallInts, reach: SmallInts, order: Ints) -> SmallInts:
-    """The longest run ending at each position: what a state reached, else what its suffix link reached."""
+def _spread(graph: _Graph, reach: SmallInts, order: Ints) -> None:
+    """Let each state have what it reached, else what its suffix link reached; `order`: shortest states first."""
+    length, link = graph.length, graph.link
     for i in range(order.size - 1, 0, -1):
         state = order[i]
         if reach[state] > 0 and link[state] > 0:
@@ -143,7 +143,6 @@ def _runs(prefix: SmallInts, length: SmallInts, link: SmallInts, reach: SmallInt
         state = order[i]
         if reach[state] == 0:
             reach[state] = reach[link[state]]
-    return reach[prefix]
 
 
 def in_runs(runs: SmallInts, span: int) -> Mask:
@@ -163,14 +162,12 @@ class SuffixAutomaton:
 
     def __init__(self, ids: SmallInts) -> None:
         n = max(ids.size, 1)
-        self._edges = np.zeros((3 * n + 2, 4), dtype=np.int32)
-        self._table = np.full(1 << int(6 * n + 4).bit_length(), -1, dtype=np.int32)
-        self._length, self._link = np.zeros(2 * n + 1, dtype=np.int32), np.zeros(2 * n + 1, dtype=np.int32)
-        self._link[0] = _NONE
-        self._prefix = np.zeros(ids.size, dtype=np.int32)
-        head = np.full(2 * n + 1, -1, dtype=np.int32)
-        states = _build(ids, self._table, self._edges, head, self._length, self._link, self._prefix)
-        self._length, self._link = self._length[:states].copy(), self._link[:states].copy()
+        table = np.full(1 << int(6 * n + 4).bit_length(), -1, dtype=np.int32)
+        edges, prefix = np.zeros((3 * n + 2, 4), dtype=np.int32), np.zeros(ids.size, dtype=np.int32)
+        head, length, link = (np.full(2 * n + 1, value, dtype=np.int32) for value in (-1, 0, 0))
+        link[0] = _NONE
+        states = _build(ids, _Graph(table, edges, head, length, link, prefix))
+        self._graph = _Graph(table, edges, head[:0], length[:states].copy(), link[:states].copy(), prefix)
         self._reach = np.zeros(states, dtype=np.int32)
 
     def stream(self, ids: SmallInts) -> SmallInts:
@@ -180,7 +177,7 @@ class SuffixAutomaton:
             (n,) the longest run ending at each position of that text which the automaton's text holds.
         """
         runs = np.zeros(ids.size, dtype=np.int32)
-        _stream(ids, self._table, self._edges, self._length, self._link, self._reach, runs)
+        _stream(ids, self._graph, self._reach, runs)
         return runs
 
     def fresh(self) -> SuffixAutomaton:
@@ -191,8 +188,9 @@ class SuffixAutomaton:
 
     def runs(self) -> SmallInts:
         """(n,) the longest run of words ending at each position that some streamed text holds."""
-        order = np.argsort(self._length, kind="stable")
-        return np.asarray(_runs(self._prefix, self._length, self._link, self._reach.copy(), order))
+        reach = self._reach.copy()
+        _spread(self._graph, reach, np.argsort(self._graph.length, kind="stable"))
+        return reach[self._graph.prefix]
 
 
 class Vocabulary:

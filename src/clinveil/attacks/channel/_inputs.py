@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_matrix, diags_array
 
+from clinveil.attacks.attack import Context
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints, Mask
-
-if TYPE_CHECKING:
-    from clinveil.vectors.count import WordCounts
 
 RARE = 20
 EXACT = "exact, no sampling"
@@ -34,8 +31,14 @@ NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
 
 
-def known_and_unknown(channel: Channel, counts: WordCounts) -> tuple[Ints, dict[str, int]]:
-    """The owner's word frequencies in the channel's order, (n_words,), and those of the words it does not know."""
+def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
+    """The channel, the owner's word frequencies in its order, (n_words,), and those of the words it does not know.
+
+    Raises ValueError for a context without them.
+    """
+    channel, counts = context.channel, context.counts
+    if channel is None or counts is None:
+        raise ValueError("an attack on a channel needs a channel and counts")
     known, unknown = np.zeros(len(channel.words), dtype=np.int64), {}
     for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
         row = channel.ids.get(word)
@@ -43,7 +46,7 @@ def known_and_unknown(channel: Channel, counts: WordCounts) -> tuple[Ints, dict[
             unknown[word] = count
         else:
             known[row] = count
-    return known, unknown
+    return channel, known, unknown
 
 
 def frequencies(unknown: dict[str, int]) -> Ints:

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints
-from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
 
 
@@ -27,10 +27,8 @@ def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
 def sampled_words(corpus: Corpus, patients: int, rng: Generator) -> KeySample[Counter[str]]:
     """How often each word stands in the notes of each of at most `patients` patients, drawn uniformly; streams."""
     sample: KeySample[Counter[str]] = KeySample(patients, rng)
-    for batch in corpus.batches():
-        for patient, text in zip(batch["patient_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
-            if patient is not None and text is not None:
-                counter = sample.offer(patient, Counter)
-                if counter is not None:
-                    counter.update(words(text))
+    for note in rows(corpus):
+        counter = sample.offer(note.patient_id, Counter)
+        if counter is not None:
+            counter.update(words(note.text))
     return sample

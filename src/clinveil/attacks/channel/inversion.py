@@ -19,8 +19,8 @@ from clinveil.attacks.channel._inputs import (
     NO_COUNTS,
     RARE,
     Inputs,
+    channel_and_counts,
     frequencies,
-    known_and_unknown,
     recovered,
 )
 from clinveil.attacks.channel._patient_counts import inversion_counts
@@ -45,9 +45,7 @@ class Inversion(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """With known patients also their names; under memo `patient` also the attacker who counts."""
-        channel, counts = context.channel, context.counts
-        assert channel is not None and counts is not None
-        known, unknown = known_and_unknown(channel, counts)
+        channel, known, unknown = channel_and_counts(context)
         found = inversion(channel, known, frequencies(unknown), rare=self.rare)
         if context.known:
             names = [" ".join(patient.name) for patient in context.known.values()]

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import known_and_unknown
+from clinveil.attacks.channel._inputs import channel_and_counts
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -44,10 +44,9 @@ class NameOutputs(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Nothing is drawn."""
-        channel, counts = context.channel, context.counts
-        assert channel is not None and counts is not None
+        channel, known, _ = channel_and_counts(context)
         names = [" ".join(patient.name) for patient in (context.known or {}).values()]
-        found = name_outputs(channel, names, known_and_unknown(channel, counts)[0])
+        found = name_outputs(channel, names, known)
         return [finding for finding in found if self.bands or finding.detail.get("label", EVERY) == EVERY]
 
 

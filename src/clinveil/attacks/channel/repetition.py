@@ -25,8 +25,8 @@ from clinveil.attacks.channel._inputs import (
     SHUFFLED,
     Band,
     Inputs,
+    channel_and_counts,
     frequencies,
-    known_and_unknown,
 )
 from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
 from clinveil.channel.channel import Channel
@@ -60,9 +60,7 @@ class Repetition(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """With the source notes also how often they repeat a word."""
-        channel, counts = context.channel, context.counts
-        assert channel is not None and counts is not None
-        known, unknown = known_and_unknown(channel, counts)
+        channel, known, unknown = channel_and_counts(context)
         memo: Any = context.memo or "occurrence"
         draws = self.draws or _affordable(channel)
         found = repeated(channel, known, frequencies(unknown), memo=memo, rng=rng, draws=draws, rare=self.rare)

@@ -13,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import known_and_unknown
+from clinveil.attacks.channel._inputs import channel_and_counts
 from clinveil.attacks.channel.name_outputs import EXACT, USUAL
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
@@ -36,14 +36,14 @@ class Unchanged(Attack):
         """Distances are those of the first model of `vectors`, among the channel's words; nothing is drawn."""
         from clinveil.vectors.euclidean import nearest_distances  # compiles
 
-        channel, counts = context.channel, context.counts
-        assert channel is not None and counts is not None and context.vectors
+        channel, known, _ = channel_and_counts(context)
+        assert context.vectors
         vectors = context.vectors[0]
         if channel.ids.keys() - vectors.ids.keys():
             raise InputError("the channel has words without a vector", remedy="give the vectors that it was made of")
         matrix = vectors.matrix[[vectors.ids[word] for word in channel.words]]
         nearest = nearest_distances(matrix, channel.eligible)
-        return unchanged_by_distance(channel, known_and_unknown(channel, counts)[0], nearest)
+        return unchanged_by_distance(channel, known, nearest)
 
 
 def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[np.floating[Any]]) -> list[Finding]:

@@ -18,11 +18,10 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, separated
-from clinveil.attacks.text._rows import rows
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Mask
-from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus
+from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
 
 REPEATS = (1, 2, 4, 8, 16)
 REFERENCES = 1_000
@@ -108,7 +107,7 @@ def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> Memor
 
     Raises InputError where there are no notes. Streams the corpus once for its ids, and once at each pass.
     """
-    notes = [(note, patient or note) for note, patient, _ in rows(corpus)]
+    notes = [(note.note_id, note.patient_id) for note in rows(corpus)]
     if not notes:
         raise InputError("there is no note to plant canaries in")
     by_patient: dict[str, list[str]] = {}
@@ -125,12 +124,9 @@ def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> Memor
 
 def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Iterator[pa.RecordBatch]:
     for batch in corpus.batches():
-        at = batch.schema.get_field_index(TEXT)
-        texts = [
-            text if text is None or note not in additions else "\n".join([text, *additions[note]])
-            for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True)
-        ]
-        yield batch.set_column(at, batch.schema.field(at), pa.array(texts, type=batch.schema.field(at).type))
+        notes = zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True)
+        texts = [None if text is None else "\n".join([text, *additions.get(note, ())]) for note, text in notes]
+        yield batch.set_column(batch.schema.get_field_index(TEXT), TEXT, pa.array(texts, type=batch[TEXT].type))
 
 
 def expected_exposure(references: int = REFERENCES) -> float:

@@ -22,14 +22,13 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
 from clinveil.attacks.text._own_copies import PIECE, Notes, own_copies, runs_finding, whole_finding
-from clinveil.attacks.text._rows import rows
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.core.words import words_beside
-from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient, share_method
 
 UNKNOWN = "<unk>"
@@ -135,7 +134,7 @@ def copies(
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
     """Raise InputError where a patient stands on both sides; before the scan, which takes longer."""
-    seen, kept = ({patient or note for note, patient, _ in rows(side)} for side in (training, held_out))
+    seen, kept = ({note.patient_id for note in rows(side)} for side in (training, held_out))
     if both := len(seen & kept):
         raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
 
@@ -157,8 +156,8 @@ def _side(
     places: dict[str, int] = {}
     shared: list[Ints] = []
     ids, matches, about = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)], list[tuple[int, ...]]()
-    for note, patient, text in rows(corpus):
-        place = places.setdefault(patient or note, len(places))
+    for _, patient, text in rows(corpus):
+        place = places.setdefault(patient, len(places))
         if place == len(shared):
             shared.append(np.zeros(len(spans) + 1, dtype=np.int64))
         if only is not None and not only[place]:

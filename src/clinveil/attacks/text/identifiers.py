@@ -19,11 +19,10 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
-from clinveil.attacks.text._rows import rows
 from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.words import words_beside
-from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.stats import clopper_pearson
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ def identifiers(
     Streams the release once; memory grows with the patients, not with the notes.
 
     Args:
-        released: notes whose patient is not known are left out.
+        released: the notes that are searched.
         patients: the known-patient feed, by source patient id.
         crosswalk: source patient id of each released one; None where they are equal.
 
@@ -236,8 +235,8 @@ def identifiers(
     places = {patient: place for place, patient in enumerate(patients)}
     index = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
     names, own = NameScan(index, places), OwnIdentifiers(patients, rng)
-    known = ((source_id(patient, crosswalk), text) for _, patient, text in rows(released) if patient is not None)
-    while batch := [(patient, ReleasedText(text)) for patient, text in islice(known, BATCH)]:
+    notes = ((source_id(patient, crosswalk), text) for _, patient, text in rows(released))
+    while batch := [(patient, ReleasedText(text)) for patient, text in islice(notes, BATCH)]:
         for patient, note in batch:
             own.add(patient, note)
         names.add([patient for patient, _ in batch], [note.forms for _, note in batch])

@@ -15,13 +15,12 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, common_runs, separated
-from clinveil.attacks.text._rows import rows
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints, SmallInts
 from clinveil.core.words import words_beside
-from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 
@@ -103,7 +102,7 @@ def overlap(
 def _sample(released: Corpus, crosswalk: Mapping[str, str] | None, notes: int, rng: Generator) -> _Sampled:
     held: KeySample[tuple[str, str]] = KeySample(notes, rng)
     for note, patient, text in rows(released):
-        held.offer(note, lambda p=patient, t=text: (p or "", t))  # type: ignore[misc]
+        held.offer(note, lambda p=patient, t=text: (p, t))  # type: ignore[misc]
     vocabulary, total, cut = Vocabulary(), 0, 0
     ids, sources, patients = list[SmallInts](), list[str](), list[str]()
     for note, (patient, text) in held.values.items():

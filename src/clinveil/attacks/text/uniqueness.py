@@ -16,12 +16,11 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.text._rows import rows
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, tokenize
 from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
-from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.corpus import Corpus, rows
 
 _WORD, _NUMBER, _SPACE = re.compile("[A-Za-z]+"), re.compile("[0-9]+"), re.compile(r"\s+")
 _OTHER = dict.fromkeys(c for c in range(128) if not chr(c).isprintable() and chr(c) != "\n")

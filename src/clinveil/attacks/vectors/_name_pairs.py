@@ -14,8 +14,8 @@ from itertools import combinations
 
 import numpy as np
 
-from clinveil.attacks.vectors.closest_pairs import closest_pairs
-from clinveil.attacks.vectors.distances import Metric
+from clinveil.attacks.vectors._closest_pairs import closest_pairs
+from clinveil.attacks.vectors._distances import Metric
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.core.types import Floats, Ints, Mask

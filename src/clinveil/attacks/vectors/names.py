@@ -19,16 +19,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.vectors._distances import METRICS, Metric
 from clinveil.attacks.vectors._name_pairs import Name, NameRanking, NameTokens, rank_names
 from clinveil.attacks.vectors._name_permutation import DRAWS
 from clinveil.attacks.vectors._name_scores import SOURCE, K, attack_names, leaked_names, list_lengths
-from clinveil.attacks.vectors.distances import METRICS, Metric
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
@@ -38,6 +38,9 @@ from clinveil.stats import clopper_pearson
 from clinveil.vectors.exact import exact_search
 from clinveil.vectors.nearest import Space
 from clinveil.vectors.table import Vectors
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
 
 NEIGHBOURS, SHARE = 10, 0.5
 ASSUMED = "JMIR 2020;22(7):e18055, introduction: the assumption that name tokens are found"
@@ -88,7 +91,7 @@ def paper_k(people: Iterable[Name]) -> int:
 
 def names(
     models: Vectors | Iterable[Vectors | tuple[str, Vectors]],
-    people: Iterable[Name],
+    people: Iterable[Name | Patient],
     rng: Generator,
     *,
     metrics: Sequence[str] = ("cosine",),
@@ -104,7 +107,7 @@ def names(
 
     Args:
         models: what is to be released, one at a time in memory where it is an iterator; a label may stand before each.
-        people: the true full names, first name first: the secret.
+        people: the patients, or their full names, first name first: the secret.
         metrics: cosine, cityblock, euclidean.
         k: the length of the list of pairs (the paper: 600). draws: re-pairings of the true names.
         surrogates: names that stand among the real ones in the notes.
@@ -117,7 +120,7 @@ def names(
             metric.
     """
     chosen, others = _metrics(metrics), list(surrogates)
-    tokens = NameTokens(people, also=others)
+    tokens = NameTokens(map(_full_name, people), also=others)
     most = max(list_lengths(tokens, k).values())
     rankings: list[NameRanking] = []
     picked: list[Finding] = []
@@ -136,6 +139,13 @@ def names(
         return []
     found = attack_names(tokens, rankings, rng, k=k, draws=draws) + picked
     return found + [leaked_names(tokens, ranking, k, rng, draws=draws) for ranking in rankings if others]
+
+
+def _full_name(person: Name | Patient) -> Name:
+    """The words of a full name."""
+    if isinstance(person, str):
+        return person.split()
+    return person if isinstance(person, Sequence) else person.name
 
 
 def _metrics(asked: Sequence[str]) -> list[Metric]:

@@ -15,7 +15,7 @@ from clinveil.study.jmir_2020.train import VECTORS, Train
 from clinveil.study.jmir_2020.treat import MISSED, SURROGATES, Treat
 
 if TYPE_CHECKING:
-    from clinveil.attacks.vectors.distances import Metric
+    from clinveil.attacks.vectors._distances import Metric
     from clinveil.vectors.table import Vectors
 
 PAPER_K = 600

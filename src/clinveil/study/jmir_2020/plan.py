@@ -15,7 +15,7 @@ from clinveil.study.jmir_2020.train import Train
 from clinveil.study.jmir_2020.treat import Source, Treat
 
 if TYPE_CHECKING:
-    from clinveil.attacks.vectors.distances import Metric
+    from clinveil.attacks.vectors._distances import Metric
 
 # Seconds for a million words on one busy core of a shared x86-64 machine, November 2026: treating; reading, counting
 # and encoding for training; one pass with 50 dimensions, and what each window word adds to it.

@@ -11,13 +11,13 @@ import numpy as np
 
 from clinveil.attacks.models.leaveout.compare import compare
 from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.folder import hash_of
 from clinveil.attacks.models.leaveout.models import NetworkModel
 from clinveil.attacks.models.leaveout.plan import INITIAL, Audit, Embedded, Pretrained, audit_of
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.errors import UsageError
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding
+from clinveil.core.runfolder import fingerprint
 from clinveil.core.types import Say
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import Recipe
@@ -143,7 +143,7 @@ def _audits(
         start = replace(recipe, plan="rows", schedule="fixed")
         weights["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
     if recipe is not None and settings.init_vectors is not None:
-        hashed = hash_of(settings.init_vectors)
+        hashed = fingerprint(settings.init_vectors)
         weights["word vectors"] = Embedded(folder, recipe, seed, settings.init_vectors, hashed)
     perform_all(store, list(weights.values()), over, say)
     files = {"": None, **{name: store.folder(work) / INITIAL for name, work in weights.items()}}

@@ -71,12 +71,11 @@ class Synthetic:
         """The card, made of counts, gates and public settings alone; `files` are the notes with their hashes."""
         said = account.manifest("external", files)
         recipe = {name: value for name, value in (self.trained.recipe or {}).items() if name != "kind"}
-        kind = self.trained.model.kind
         more = {
             "gates": account.gates,
             "score": score(account.gates),
             "size": size_class(self.counts.notes),
-            "made_by": language_models.get(kind).about if kind in language_models else "a language model",
+            "made_by": _about(self.trained.model.kind),
             "facts": said["settings"] | recipe,
             "seeds": " ".join(_SEEDS[what] for what in account.public_seeds),
             "mark": TEST_SEED,
@@ -128,3 +127,8 @@ def seed_mark(seeds: Sequence[str], out: Path) -> str | None:
     line = f"{TEST_SEED} (public seed of the {' and of the '.join(seeds)})"
     silent = suffix_of(out) not in ("", ".parquet")
     return f"{line}; {out.name} is of a kind that cannot say so itself" if silent else line
+
+
+def _about(kind: str) -> str:
+    """What a model is, for the card."""
+    return language_models.get(kind).about if kind in language_models else "a language model"

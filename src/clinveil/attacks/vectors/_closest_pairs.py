@@ -15,8 +15,8 @@ from threading import local
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.attacks.vectors.distances import METRICS, Doubles, Floats, Metric, Rows, Scratch, Screen, exact, screen
-from clinveil.attacks.vectors.distances import inverse_lengths as _inverse_lengths
+from clinveil.attacks.vectors._distances import METRICS, Doubles, Floats, Metric, Rows, Scratch, Screen, exact, screen
+from clinveil.attacks.vectors._distances import inverse_lengths as _inverse_lengths
 from clinveil.core.errors import InputError, UsageError
 from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.exact import one_thread_each
