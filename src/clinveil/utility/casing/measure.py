@@ -102,7 +102,7 @@ def _restored(
 
 @dataclass(frozen=True)
 class _Scores:
-    """Turns restored lines into findings, with intervals over the owners of test lines; `lower`: of no capital at all."""
+    """Turns restored lines into findings, with intervals over the owners of test lines; `lower`: of none."""
 
     reference: list[str]
     owners: Sequence[str] | None
