@@ -74,15 +74,16 @@ class Task:
 
     Its identity is its fields, so that nothing which changes its result can be forgotten; a field with `compare=False`
     (where a file lies, how many words it has) names nothing. The code's version is added by `name_of`. Tasks of one
-    `stage` do not need one another.
+    `stage` do not need one another; `says` is its title, with fields in braces.
     """
 
-    stage = ""
+    stage: ClassVar[str] = ""
+    says: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
-        raise NotImplementedError
+        """What it does, for people: `says`, its braces filled by the fields."""
+        return self.says.format(**vars(self))
 
     def needs(self) -> Iterator[Task]:
         """The tasks among its fields."""
