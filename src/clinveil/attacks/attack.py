@@ -62,7 +62,7 @@ from clinveil.core.words import MeasureText
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from clinveil.channel.channel import Channel
+    from clinveil.channel.channel import Channel, Memo
     from clinveil.corpus.corpus import Corpus
     from clinveil.corpus.people import Patient
     from clinveil.lm.model import LanguageModel
@@ -87,7 +87,7 @@ class Context:
 
     channel: Channel | None = None
     counts: WordCounts | None = None
-    memo: str | None = None
+    memo: Memo | None = None
     original: Corpus | None = None
     released: Corpus | None = None
     entered: Corpus | None = None

@@ -13,8 +13,8 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, Mask, SmallInts
 
 BREAK, ABSENT = -2, -1
@@ -34,14 +34,14 @@ class _Graph(NamedTuple):
     prefix: SmallInts
 
 
-@njit(nogil=True)
+@helper
 def _slot(state: int, word: int, mask: int) -> int:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     return int(np.int64(mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) & mask)
 
 
-@njit(nogil=True)
+@helper
 def _edge(state: int, word: int, graph: _Graph) -> int:
     """The edge from a state by a word, or -1."""
     mask = graph.table.size - 1
@@ -54,7 +54,7 @@ def _edge(state: int, word: int, graph: _Graph) -> int:
     return -1
 
 
-@njit(nogil=True)
+@helper
 def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
     """Add an edge, last of `count`; returns the new count."""
     mask, edges = graph.table.size - 1, graph.edges
@@ -67,7 +67,7 @@ def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
     return count + 1
 
 
-@njit(nogil=True)
+@kernel
 def _build(ids: SmallInts, graph: _Graph) -> int:
     """Fill the automaton of `ids`. Returns the number of states."""
     edges, length, link = graph.edges, graph.length, graph.link
@@ -106,7 +106,7 @@ def _build(ids: SmallInts, graph: _Graph) -> int:
     return states
 
 
-@njit(nogil=True)
+@kernel
 def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) -> None:
     """Run a text through the automaton.
 
@@ -131,7 +131,7 @@ def _stream(ids: SmallInts, graph: _Graph, reach: SmallInts, runs: SmallInts) ->
         runs[position] = run
 
 
-@njit(nogil=True)
+@kernel
 def _spread(graph: _Graph, reach: SmallInts, order: Ints) -> None:
     """Let each state have what it reached, else what its suffix link reached; `order`: shortest states first."""
     length, link = graph.length, graph.link

@@ -15,12 +15,21 @@ from numba import njit
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def compiled(**options: Any) -> Callable[[F], F]:
+    """A decorator like `kernel`, with options of `numba.njit`."""
+
+    def kept(function: F) -> F:
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError:  # neither folder can be written
+            return njit(nogil=True, **options)(function)
+
+    return kept
+
+
 def kernel(function: F) -> F:
     """Compile a function of NumPy arrays and numbers when it is first called from Python."""
-    try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # neither folder can be written
-        return njit(nogil=True)(function)
+    return compiled()(function)
 
 
 def helper(function: F) -> F:

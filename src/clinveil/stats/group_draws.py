@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints, Mask
 
 ENOUGH = 200
@@ -131,7 +131,7 @@ def _run(block: Callable[[slice], None], n: int, threads: int) -> None:
         list(pool.map(block, (slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))))
 
 
-@njit(nogil=True, inline="always")
+@helper
 def _mixed(state: np.uint64) -> np.uint64:
     """SplitMix64's output for a state (Steele, Lea & Flood 2014)."""
     z = (state ^ (state >> np.uint64(30))) * _MIX1
@@ -139,7 +139,7 @@ def _mixed(state: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(nogil=True)
+@kernel
 def _uniform(distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64], out: Ints) -> None:
     n_codes = distances.shape[1]
     order = np.arange(n_codes)
@@ -166,7 +166,7 @@ def _uniform(distances: Doubles, has: Mask, draws: int, seeds: NDArray[np.uint64
             out[p] += abs(drawn - middle) >= bar
 
 
-@njit(nogil=True)
+@kernel
 def _centre(row: Doubles, taken: Ints, members: Ints, starts: Ints, chances: Doubles) -> float:
     """The mean sum of a drawn group."""
     total = 0.0
@@ -182,12 +182,12 @@ def _centre(row: Doubles, taken: Ints, members: Ints, starts: Ints, chances: Dou
     return total
 
 
-@njit(nogil=True, inline="always")
+@helper
 def _fraction(state: np.uint64) -> float:
     return np.float64(_mixed(state) >> np.uint64(11)) * 2.0**-53
 
 
-@njit(nogil=True)
+@kernel
 def _drawn_with_retries(first: int, ends: Doubles, state: np.uint64, drawn: Ints) -> np.uint64:
     """Fill `drawn` with distinct items of a class, by drawing with replacement until none is repeated."""
     fresh = False
@@ -195,7 +195,8 @@ def _drawn_with_retries(first: int, ends: Doubles, state: np.uint64, drawn: Ints
         fresh = True
         for i in range(len(drawn)):
             state += _GOLDEN
-            drawn[i] = first + min(np.searchsorted(ends, _fraction(state), side="right"), len(ends) - 1)
+            place = int(np.searchsorted(ends, _fraction(state), side="right"))
+            drawn[i] = first + min(place, len(ends) - 1)
             for j in range(i):
                 fresh &= drawn[j] != drawn[i]
             if not fresh:
@@ -203,7 +204,7 @@ def _drawn_with_retries(first: int, ends: Doubles, state: np.uint64, drawn: Ints
     return state
 
 
-@njit(nogil=True)
+@kernel
 def _drawn_in_turn(first: int, chances: Doubles, state: np.uint64, drawn: Ints) -> np.uint64:
     """Fill `drawn` with distinct items of a class, asking of each item in turn whether it is taken."""
     left, i = len(drawn), first
@@ -216,7 +217,7 @@ def _drawn_in_turn(first: int, chances: Doubles, state: np.uint64, drawn: Ints) 
     return state
 
 
-@njit(nogil=True)
+@kernel
 def _matched(
     distances: Doubles,
     has: Mask,

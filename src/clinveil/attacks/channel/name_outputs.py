@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import channel_and_counts
 from clinveil.channel.channel import Channel
+from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
@@ -69,7 +69,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
         return [Finding("attack.name_to_name", None, 0, "lower", source=SOURCE, detail=why, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
-    usual, spelling = _usual_outputs(channel, counts), _Spelling(channel.words)
+    usual, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
     table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
     found = []
     for label, part in _bands(counts[rows]):
@@ -88,12 +88,6 @@ def _bands(counts: Ints) -> list[tuple[str, Mask]]:
         if inside.any():
             bands.append((label, inside))
     return bands
-
-
-def _usual_outputs(channel: Channel, counts: Ints) -> Doubles:
-    """(n_words,) how often each word comes out, over all tokens."""
-    shares = counts / max(int(counts.sum()), 1)
-    return np.asarray(channel.matrix()[:-1].T @ shares, dtype=np.float64).ravel()
 
 
 def _shares(
@@ -125,7 +119,7 @@ class _Spelling:
         return np.asarray(_distances(row, self._codes, self._starts, self._letters))
 
 
-@njit(nogil=True)
+@kernel
 def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
     held = np.zeros(starts.size - 1, dtype=np.uint64)
     for i in range(held.size):
@@ -134,7 +128,7 @@ def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
     return held
 
 
-@njit(nogil=True)
+@kernel
 def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]) -> NDArray[np.int8]:
     """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
     word = codes[starts[row] : starts[row + 1]]
@@ -149,7 +143,7 @@ def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uin
     return found
 
 
-@njit(nogil=True)
+@kernel
 def within(one: SmallInts, other: SmallInts) -> int:
     """Edit distance of two words (insert, delete, change one letter), or LETTERS + 1 where it is more.
 

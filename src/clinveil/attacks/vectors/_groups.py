@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clinveil.attacks.vectors._distances import METRICS
+from clinveil.attacks.vectors._closest_pairs import METRICS
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask

@@ -14,8 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from clinveil.attacks.vectors._closest_pairs import closest_pairs
-from clinveil.attacks.vectors._distances import Metric
+from clinveil.attacks.vectors._closest_pairs import Metric, closest_pairs
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.core.types import Floats, Ints, Mask

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors._distances import METRICS, Metric
+from clinveil.attacks.vectors._closest_pairs import METRICS, Metric
 from clinveil.attacks.vectors._name_pairs import Name, NameRanking, NameTokens, rank_names
 from clinveil.attacks.vectors._name_permutation import DRAWS
 from clinveil.attacks.vectors._name_scores import SOURCE, K, attack_names, leaked_names, list_lengths
@@ -35,8 +35,7 @@ from clinveil.core.settings import flag
 from clinveil.core.types import Mask, Say, SmallInts
 from clinveil.core.words import words_beside
 from clinveil.stats import clopper_pearson
-from clinveil.vectors.exact import exact_search
-from clinveil.vectors.nearest import Space
+from clinveil.vectors.search import Space, exact_search
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
 from clinveil.utility.pairs import read_pairs
 from clinveil.utility.perplexity import perplexity_findings
 from clinveil.utility.qualities import qualities
-from clinveil.utility.similarity import similarity
+from clinveil.utility.similarity import SimilarityTask, similarity
 
 
 class Beside(Task):
@@ -182,13 +182,13 @@ class Similar(Task):
         """The findings of all lists; a term counts where the real notes hold it in lower case (paper C's code)."""
         vectors = self.train.load(store)
         texts = self.corpus.parts.load(store, "train").texts
-        own: dict[str, Any] = {"frequencies": Counter(token for text in texts for token in text.split())}
-        own |= {"protocol": "clinicalnlp", "min_count": self.min_count}
+        frequencies = Counter(token for text in texts for token in text.split())
+        own = SimilarityTask(protocol="clinicalnlp", frequencies=frequencies, min_count=self.min_count)
         findings: list[Finding] = []
         for file in self.pairs:
             rng = np.random.default_rng([self.train.seed, 5])
             try:
-                findings += similarity(vectors, read_pairs(file.path), rng, **own)
+                findings += similarity(vectors, read_pairs(file.path), rng, own)
             except InputError as error:
                 detail = {"why": error.what, "list": file.path.name}
                 findings.append(Finding("utility.similarity", None, 0, "higher", detail=detail, unit="word pairs"))

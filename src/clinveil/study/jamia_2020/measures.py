@@ -16,7 +16,7 @@ from clinveil.study.jamia_2020.treat import Prepare, Treat
 from clinveil.utility.classification import compare
 from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
 from clinveil.utility.pairs import PairList, read_pairs
-from clinveil.utility.similarity import pair_similarities, similarity
+from clinveil.utility.similarity import SimilarityTask, pair_similarities, similarity
 from clinveil.vectors.files import load_vectors
 
 TEST = "test.npy"
@@ -53,7 +53,7 @@ class Similar(Task):
         findings = []
         for pairs in self.lists.read():
             rng = np.random.default_rng([self.treat.seed, 5])
-            findings += similarity(vectors, pairs, rng, subwords=fast, draws=DRAWS)
+            findings += similarity(vectors, pairs, rng, SimilarityTask(subwords=fast, draws=DRAWS))
         own = [finding for finding in findings if finding.measure == "utility.similarity"]
         said = {"algorithm": self.train.settings.algorithm, "n": self.treat.setting.n or "0"}
         return found(own, **said, repetition=self.treat.repetition)
@@ -79,7 +79,8 @@ class References(Task):
             for pairs in self.lists.read():
                 both = ~np.isnan(pair_similarities(ours, pairs)) & ~np.isnan(pair_similarities(theirs, pairs))
                 rng = np.random.default_rng([self.seed, 6])
-                values = [similarity(v, pairs, rng, only=both, draws=DRAWS)[0].value for v in (ours, theirs)]
+                task = SimilarityTask(only=both, draws=DRAWS)
+                values = [similarity(v, pairs, rng, task)[0].value for v in (ours, theirs)]
                 row = {"reference": name, "list": pairs.name, "pairs": int(both.sum())}
                 rows.append({**row, "original": values[0], "value": values[1]})
         return {"rows": rows}

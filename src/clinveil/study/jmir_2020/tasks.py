@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.vectors._distances import Metric
+from clinveil.attacks.vectors._closest_pairs import Metric
 from clinveil.attacks.vectors.association import association, over_models
 from clinveil.attacks.vectors.chain import chain_of
 from clinveil.attacks.vectors.names import names, paper_k

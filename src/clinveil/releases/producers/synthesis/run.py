@@ -24,12 +24,12 @@ from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import need_byte_pairs
-from clinveil.release.manifest import TEST_SEED, Account, released_files, write_companions
-from clinveil.release.producers.synthesis.gates import Looked, look
-from clinveil.release.producers.synthesis.record import Synthetic, public_seeds, seed_mark
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
-from clinveil.release.producers.synthesis.trained import STATE, Trained, kept_aside, load_trained, train_anew
-from clinveil.release.producers.synthesis.write import MAKER, Counts, Floor, Wanted, draw_notes, read_back, write_to
+from clinveil.releases.manifest import TEST_SEED, Account, released_files, write_companions
+from clinveil.releases.producers.synthesis.gates import Looked, look
+from clinveil.releases.producers.synthesis.record import Synthetic, public_seeds, seed_mark
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.trained import STATE, Trained, kept_aside, load_trained, train_anew
+from clinveil.releases.producers.synthesis.write import MAKER, Counts, Floor, Wanted, draw_notes, read_back, write_to
 from clinveil.report.record import Gate
 
 MANIFEST = "manifest.json"

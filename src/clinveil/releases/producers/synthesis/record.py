@@ -12,11 +12,11 @@ from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.corpus.formats.registry import OWN, suffix_of
 from clinveil.lm.recipe import language_models
-from clinveil.release.manifest import SYNTHETIC, TEST_SEED, Account, NotesFile
-from clinveil.release.producers.synthesis.gates import NOT_TRIED
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
-from clinveil.release.producers.synthesis.trained import Trained
-from clinveil.release.producers.synthesis.write import Counts, Floor
+from clinveil.releases.manifest import SYNTHETIC, TEST_SEED, Account, NotesFile
+from clinveil.releases.producers.synthesis.gates import NOT_TRIED
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.trained import Trained
+from clinveil.releases.producers.synthesis.write import Counts, Floor
 from clinveil.report.card import card, size_class
 from clinveil.report.record import Gate, score
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.estimate import estimate
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples

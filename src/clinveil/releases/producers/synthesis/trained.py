@@ -14,10 +14,9 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.types import Say
 from clinveil.lm.checkpoint import load_model, save_model
 from clinveil.lm.model import LanguageModel
-from clinveil.lm.notes import PlainNotes, encode
-from clinveil.lm.seen import Seen
+from clinveil.lm.notes import PlainNotes, Seen, encode
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
 
 STATE = "training.safetensors"
 FEWEST = 2  # patients of each side
@@ -119,7 +118,6 @@ def train_anew(notes: PlainNotes, settings: SynthesisSettings, seed: int, vault:
     say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
     vocabulary = make_vocabulary(sides.training, settings.lm)
     model, went = train_model(
-        sides.training,
         encode(sides.training.texts, vocabulary),
         vocabulary,
         settings.lm,

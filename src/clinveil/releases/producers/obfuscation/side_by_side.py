@@ -18,7 +18,7 @@ from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.demo.stream import demo_corpus
 from clinveil.phi.deidentifier import Deidentifier
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train

@@ -23,7 +23,7 @@ from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.people import Patient
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classification import classification
 from clinveil.vectors.count import WordCounts
 

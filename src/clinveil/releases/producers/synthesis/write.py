@@ -21,7 +21,7 @@ from clinveil.corpus.write import write_corpus
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.sampling import SamplingConfig, generate
-from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
+from clinveil.releases.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
 
 # What leaves has a manifest of its own, which lists the notes; it is the marker.
 MAKER = Maker("synthesize", NAME, {"schema": SCHEMA, "kind": SYNTHETIC}, frozenset({CARD, SUMS}))

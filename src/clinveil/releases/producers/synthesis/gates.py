@@ -14,9 +14,9 @@ from clinveil.attacks.text.copies import copies
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
-from clinveil.release.gates import sound
-from clinveil.release.producers.synthesis.trained import Sides
-from clinveil.release.producers.synthesis.write import Floor
+from clinveil.releases.gates import sound
+from clinveil.releases.producers.synthesis.trained import Sides
+from clinveil.releases.producers.synthesis.write import Floor
 from clinveil.report.record import Gate
 from clinveil.stats.fisher import ALPHA, fisher_from
 

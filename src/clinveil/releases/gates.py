@@ -11,7 +11,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
-from clinveil.release.check import OutputCheck
+from clinveil.releases.check import OutputCheck
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate
 from clinveil.stats.owners import ALPHA, has_power, refused_from

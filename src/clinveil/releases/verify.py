@@ -12,7 +12,7 @@ from typing import Any
 from clinveil.core.errors import ClinveilError, InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
-from clinveil.release.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC, canonical, released_files
+from clinveil.releases.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC, canonical, released_files
 from clinveil.report.record import tally
 
 REPORT = "report.html"

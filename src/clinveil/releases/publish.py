@@ -15,7 +15,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, refuse_existing
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import Kind, RunFolder
-from clinveil.release.manifest import NAME, Account, released_files, sealed, write_companions
+from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
 from clinveil.report.card import release_card
 from clinveil.report.edition import external_edition
 from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, score

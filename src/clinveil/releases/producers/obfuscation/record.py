@@ -15,10 +15,10 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.catalogue import covered as covered_labels
-from clinveil.release.manifest import Account, NotesFile
-from clinveil.release.measure import NOT_TRIED
-from clinveil.release.producers.obfuscation.stages import Job
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.manifest import Account, NotesFile
+from clinveil.releases.measure import NOT_TRIED
+from clinveil.releases.producers.obfuscation.stages import Job
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.edition import outward_count
 from clinveil.report.record import (
     AlignedNote,

@@ -24,13 +24,13 @@ from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
-from clinveil.release.check import OutputCheck, check_output
-from clinveil.release.gates import accounting_gates, output_gates, patient_gates, seed_gate
-from clinveil.release.measure import Material, id_maps, measure, without_kept
-from clinveil.release.producers.obfuscation.plan import Preflight, plan, preflight, require_patients
-from clinveil.release.producers.obfuscation.record import Obfuscation, record_of
-from clinveil.release.producers.obfuscation.side_by_side import aligned, demo_side_by_side, sources
-from clinveil.release.producers.obfuscation.stages import (
+from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.releases.measure import Material, id_maps, measure, without_kept
+from clinveil.releases.producers.obfuscation.plan import Preflight, plan, preflight, require_patients
+from clinveil.releases.producers.obfuscation.record import Obfuscation, record_of
+from clinveil.releases.producers.obfuscation.side_by_side import aligned, demo_side_by_side, sources
+from clinveil.releases.producers.obfuscation.stages import (
     Job,
     channel_of,
     crosswalk_batches,
@@ -41,11 +41,11 @@ from clinveil.release.producers.obfuscation.stages import (
     vectors_of,
     write_notes,
 )
-from clinveil.release.producers.synthesis.run import Synthesis
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
-from clinveil.release.producers.synthesis.write import MAKER
-from clinveil.release.publish import KIND, Outcome, Places, publish
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.producers.synthesis.run import Synthesis
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.write import MAKER
+from clinveil.releases.publish import KIND, Outcome, Places, publish
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import Gate, StageRow
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import count_words

@@ -27,9 +27,9 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.release.crosswalk import Renamer, by_new_id, by_place, reordered
-from clinveil.release.publish import Places
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases.publish import Places
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes, threads
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
