@@ -116,6 +116,8 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if is_dataclass(value):
         return _identity(value)
+    if isinstance(value, Path):
+        raise TypeError("a task is named by what a file holds, not by where it lies: use a File")
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
