@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.options import JsonOut, Out, Vault, settings_command
 from clinveil.cli.progress import say, say_unless
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
 
 app = typer.Typer(add_completion=False)
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
@@ -29,7 +29,7 @@ def synthesize(
     A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
     """
     from clinveil.cli.findings import say_findings
-    from clinveil.release.pipeline import synthesize as run
+    from clinveil.releases.pipeline import synthesize as run
 
     done = run(notes, out, settings, source=source, vault=vault, say=say_unless(settings.quiet))
     title = f"synthetic notes in {out.name}"

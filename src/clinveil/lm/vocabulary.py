@@ -144,13 +144,13 @@ def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
         size: pieces at most; fewer where the text has no pair left that stands there twice.
 
     Raises:
-        InputError: a size below 257. MissingExtra: `tokenizers` is not installed.
+        ValueError: a size below 257. MissingExtra: `tokenizers` is not installed.
     """
     need_byte_pairs()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if size < SMALLEST:
-        raise InputError(f"a byte pair vocabulary has at least {SMALLEST} pieces")
+        raise ValueError(f"a byte pair vocabulary has at least {SMALLEST} pieces")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -13,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.split import Split, split, splits
@@ -62,13 +63,13 @@ class Labelled:
 class Parts:
     """Row numbers for training, for choosing (settings, epochs, thresholds), and for testing; ascending."""
 
-    train: NDArray[np.int64] = field(repr=False)
-    valid: NDArray[np.int64] = field(repr=False)
-    test: NDArray[np.int64] = field(repr=False)
+    train: Ints = field(repr=False)
+    valid: Ints = field(repr=False)
+    test: Ints = field(repr=False)
     duplicates: int = 0
 
     @property
-    def learn(self) -> NDArray[np.int64]:
+    def learn(self) -> Ints:
         """Everything that is not for testing."""
         return np.sort(np.concatenate([self.train, self.valid]))
 
@@ -233,7 +234,7 @@ def _strata(labelled: Labelled) -> list[str]:
     return [str(min(np.flatnonzero(row).tolist(), key=lambda i: int(size[i]))) for row in labelled.targets]
 
 
-def _inner(outer: Split, keys: Sequence[str], rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inner(outer: Split, keys: Sequence[str], rng: Generator) -> tuple[Ints, Ints]:
     from sklearn.model_selection import StratifiedGroupKFold
 
     label = np.unique(np.array(keys, dtype=object), return_inverse=True)[1][outer.train]

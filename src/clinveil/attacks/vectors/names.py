@@ -305,3 +305,6 @@ def attack_picked_names(
     ranking = rank_names(vectors, tokens, metric, k, candidates=picked, threads=threads, label=label)
     found = attack_names(tokens, [ranking], rng, k=k, curve=(), draws=draws)
     return [replace(finding, measure=_PICKED[finding.measure]) for finding in found if finding.measure in _PICKED]
+
+
+__all__ = ["METRICS", "Metric", "Names", "names", "paper_k", "read_full_names"]

@@ -88,7 +88,7 @@ def _sides(
     settings: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str
 ) -> tuple[PlainNotes, PlainNotes]:
     """Members and others: as given, or as `synthesize` split them."""
-    from clinveil.release.producers.synthesis.trained import split_as_before
+    from clinveil.releases.producers.synthesis.trained import split_as_before
 
     notes = _read(training, settings)
     if held_out is not None:

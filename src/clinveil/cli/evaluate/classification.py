@@ -110,6 +110,6 @@ def _by_label(
 def _crosswalk(vault: Path | None) -> dict[str, str] | None:
     if vault is None:
         return None
-    from clinveil.release.crosswalk import source_notes
+    from clinveil.releases.crosswalk import source_notes
 
     return source_notes(vault)

@@ -16,8 +16,7 @@ from clinveil.lm.recipe import ModelSettings
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel
-    from clinveil.lm.notes import PlainNotes
-    from clinveil.lm.seen import Seen
+    from clinveil.lm.notes import PlainNotes, Seen
 
 app = typer.Typer(add_completion=False)
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
@@ -103,8 +102,7 @@ class _Said:
 def _read(path: Path, settings: PerplexitySettings, said: _Said) -> PlainNotes:
     """Notes in MedText's form, whether they were or not."""
     from clinveil.corpus.open import open_corpus
-    from clinveil.lm.notes import read_notes
-    from clinveil.lm.seen import form_of
+    from clinveil.lm.notes import form_of, read_notes
 
     corpus = open_corpus(path, settings.notes)
     form, prepared = form_of(corpus), settings.prepared
@@ -122,8 +120,7 @@ def _models(
     """The model, given or trained; and for one trained here a unigram of the same notes."""
     from clinveil.lm.checkpoint import load_model
     from clinveil.lm.models.unigram import train_unigram
-    from clinveil.lm.notes import encode
-    from clinveil.lm.seen import Seen
+    from clinveil.lm.notes import Seen, encode
     from clinveil.lm.train import make_vocabulary, train_model
 
     if source is not None:
@@ -136,15 +133,15 @@ def _models(
     vocabulary = make_vocabulary(seen, settings.lm)
     encoded = encode(seen.texts, vocabulary)
     say = say_unless(settings.quiet)
-    model, _ = train_model(seen, encoded, vocabulary, settings.lm, seed=seed, threads=settings.workers, say=say)
+    model, _ = train_model(encoded, vocabulary, settings.lm, seed=seed, threads=settings.workers, say=say)
     return model, train_unigram(encoded, vocabulary)
 
 
 def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
     """For a model that keeps one hash of all its notes: whether the test notes are those, or those of its run."""
     from clinveil.core.errors import ClinveilError
-    from clinveil.lm.seen import Seen
-    from clinveil.release.producers.synthesis.trained import Sides, split_as_before
+    from clinveil.lm.notes import Seen
+    from clinveil.releases.producers.synthesis.trained import Sides, split_as_before
 
     split = about.get("split")
     if isinstance(split, dict) and Sides(test, test).digest == split.get("notes_sha256"):

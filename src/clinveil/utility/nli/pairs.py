@@ -17,7 +17,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.tokens import tokens
 from clinveil.core.types import Ints
 from clinveil.corpus.formats.registry import open_source
-from clinveil.utility.duplicates import groups
+from clinveil.utility.split import groups
 
 Sentence = tuple[str, ...]
 # premise, hypothesis, label: the first layout whose columns are all there counts.
