@@ -36,7 +36,7 @@ from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
 from clinveil.utility.pairs import read_pairs
 from clinveil.utility.perplexity import perplexity_findings
 from clinveil.utility.qualities import qualities
-from clinveil.utility.similarity import similarity
+from clinveil.utility.similarity import SimilarityTask, similarity
 
 
 class Beside(Task):
