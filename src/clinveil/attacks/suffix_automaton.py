@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clinveil.core.compiled import kernel
+from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, Mask, SmallInts
 
 BREAK, ABSENT = -2, -1
@@ -34,14 +34,14 @@ class _Graph(NamedTuple):
     prefix: SmallInts
 
 
-@kernel
+@helper
 def _slot(state: int, word: int, mask: int) -> int:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(word + 3) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     return int(np.int64(mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)) & mask)
 
 
-@kernel
+@helper
 def _edge(state: int, word: int, graph: _Graph) -> int:
     """The edge from a state by a word, or -1."""
     mask = graph.table.size - 1
@@ -54,7 +54,7 @@ def _edge(state: int, word: int, graph: _Graph) -> int:
     return -1
 
 
-@kernel
+@helper
 def _join(state: int, word: int, target: int, count: int, graph: _Graph) -> int:
     """Add an edge, last of `count`; returns the new count."""
     mask, edges = graph.table.size - 1, graph.edges
