@@ -23,13 +23,10 @@ from clinveil.report.render import render
 ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
+MAKES = re.compile(r"\b(Finding|proportion|unmeasured|mean_over)\(")  # a finding, or a builder of one
 NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary"}  # files, and beginnings of names
 
 LENGTHS = {"_name_scores.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
-
-
-def _makes_findings(code: str) -> bool:
-    return any(builder in code for builder in ("Finding(", "proportion(", "unmeasured("))
 
 
 def _constants(tree: ast.AST) -> set[str]:
@@ -78,7 +75,7 @@ def _formatted(module: ast.Module, path: Path) -> Iterator[tuple[str, str]]:
         assert isinstance(node.values[1], ast.FormattedValue)
         variable = getattr(node.values[1].value, "id", "")
         words = _bound(variable, function) | _passed(function.name, module) | LENGTHS.get(path.name, set())
-        assert words or not _makes_findings(ast.unparse(function)), f"{path.name}: nobody knows what {variable} is"
+        assert words or "Finding(" not in ast.unparse(function), f"{path.name}: nobody knows what {variable} is"
         yield from ((start + word, path.name) for word in words if re.fullmatch("[a-z][a-z0-9_]*", word))
 
 
@@ -86,7 +83,7 @@ def measures() -> dict[str, str]:
     """All names of measures in the source, and a file that holds each."""
     found: dict[str, str] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        if path.is_relative_to(ROOT / "report") or not _makes_findings(path.read_text("utf-8")):
+        if path.is_relative_to(ROOT / "report") or not MAKES.search(path.read_text(encoding="utf-8")):
             continue
         module = ast.parse(path.read_text(encoding="utf-8"))
         found |= {name: path.name for name in _constants(module) if NAME.fullmatch(name)}

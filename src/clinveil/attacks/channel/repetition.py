@@ -61,8 +61,8 @@ class Repetition(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """With the source notes also how often they repeat a word."""
         channel, known, unknown = channel_and_counts(context)
-        how: dict[str, Any] = {"memo": context.memo or channel.policy.memo, "rare": self.rare}
-        found = repeated(channel, known, frequencies(unknown), rng=rng, draws=self.draws or _affordable(channel), **how)
+        how: dict[str, Any] = {"draws": self.draws or _affordable(channel), "rare": self.rare}
+        found = repeated(channel, known, frequencies(unknown), rng=rng, **how)
         return found + (repeats_in_notes(context.original, rng) if context.original is not None else [])
 
 
@@ -179,7 +179,6 @@ def repeated(
     counts: Ints,
     unknown: Ints = NO_COUNTS,
     *,
-    memo: Memo,
     rng: Generator,
     repeats: Sequence[int] = REPEATS,
     draws: int = DRAWS,
@@ -198,7 +197,7 @@ def repeated(
     inputs = Inputs(channel, counts, unknown)
     findings = []
     for stratum, band in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
-        detail: Detail = {"memo": memo, "stratum": stratum}
+        detail: Detail = {"memo": channel.policy.memo, "stratum": stratum}
         if not band.tokens:
             findings.append(unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens"))
             continue
