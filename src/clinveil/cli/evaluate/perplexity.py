@@ -141,10 +141,10 @@ def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
     """For a model that keeps one hash of all its notes: whether the test notes are those, or those of its run."""
     from clinveil.core.errors import ClinveilError
     from clinveil.lm.notes import Seen
-    from clinveil.releases.producers.synthesis.trained import Sides, split_as_before
+    from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit, split_as_before
 
     split = about.get("split")
-    if isinstance(split, dict) and Sides(test, test).digest == split.get("notes_sha256"):
+    if isinstance(split, dict) and TrainHoldoutSplit(test, test).digest == split.get("notes_sha256"):
         return Seen.of(test)
     try:
         return Seen.of(split_as_before(test, split, "model").training)
