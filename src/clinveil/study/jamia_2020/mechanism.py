@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.mechanism import mechanisms
 from clinveil.study.jamia_2020.treat import FLOOR, REACH, Setting
 
 if TYPE_CHECKING:
-    from clinveil.channel.mechanisms.mechanism import Mechanism
+    from clinveil.channel.mechanism import Mechanism
     from clinveil.vectors.table import Neighbours, Vectors
 
 
@@ -28,13 +28,9 @@ def table_for(setting: Setting, vectors: Vectors, table: Neighbours) -> Neighbou
 def mechanism_for(setting: Setting, vectors: Vectors, table: Neighbours, seed: int) -> Mechanism:
     """The mechanism that a setting names; noise is calibrated on these vectors."""
     if setting.kind in ("neighbours", "product"):
-        low, _, high = (setting.n or "3-14").partition("-")
-        return NeighbourMechanism(int(low), int(high or low))
-    from clinveil.channel.calibrate import epsilon_for, sigma_for
-    from clinveil.channel.mechanisms.gaussian import GaussianMechanism
-    from clinveil.channel.mechanisms.laplace import LaplaceMechanism
+        return mechanisms.get("neighbours")(**{"n": setting.n or "3-14"})
+    from clinveil.channel.calibrate import calibrate, cast_rays
 
-    rng = np.random.default_rng([seed, 4])
-    if setting.kind == "laplace":
-        return LaplaceMechanism(epsilon_for(vectors, table.eligible, rng, unchanged=setting.share), 100, seed)
-    return GaussianMechanism(sigma_for(vectors, table.eligible, rng, unchanged=setting.share), 100, seed)
+    rays = cast_rays(vectors, table.eligible, np.random.default_rng([seed, 4]))
+    size = calibrate(setting.kind, rays, setting.share)
+    return mechanisms.get(setting.kind)(**{"epsilon" if setting.kind == "laplace" else "sigma": size})

@@ -149,14 +149,15 @@ class Treat:
     def _channel(self, store: Store) -> tuple[Channel | None, dict[str, Any]]:
         if self.near is None:
             return None, {}
-        from clinveil.channel.mechanisms.mechanism import common_pool
+        from clinveil.channel.mechanism import Material, common_pool
         from clinveil.study.jamia_2020.mechanism import mechanism_for, table_for
 
         vectors, table = self.near.load(store)
         assert vectors.counts is not None
         table = table_for(self.setting, vectors, table)
         mechanism = mechanism_for(self.setting, vectors, table, self.seed)
-        channel = mechanism.compile(vectors, table, common_pool(vectors.counts, table.eligible))
+        pool = common_pool(vectors.counts, table.eligible)
+        channel = mechanism.compile(Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100))
         if self.repetition:
             return channel, {}
         from clinveil.study.jamia_2020.tokens_of import token_findings
