@@ -15,12 +15,9 @@ from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.calibrate import epsilon_for, sigma_for
+from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.gaussian import GaussianMechanism
-from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.mechanism import Mechanism, common_pool
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.mechanism import Material, Mechanism, common_pool, mechanisms
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
@@ -185,20 +182,20 @@ class Treat(NotesTask):
             table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=0)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
-        channel = self._mechanism(vectors, table).compile(vectors, table, pool)
+        material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
+        channel = self._mechanism(vectors, table).compile(material)
         return channel, {} if self.repetition else found(
             token_findings(channel, vectors, table), setting=self.setting.label
         )
 
     def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
         """Algorithm 1 as published, our defaults, or noise that leaves a share of the tokens of these vectors."""
-        kind, share, rng = self.setting.kind, self.setting.share, np.random.default_rng([self.seed, 4])
-        if kind == "laplace":
-            return LaplaceMechanism(epsilon_for(vectors, table.eligible, rng, unchanged=share), 100, self.seed)
-        if kind == "gaussian":
-            return GaussianMechanism(sigma_for(vectors, table.eligible, rng, unchanged=share), 100, self.seed)
-        low, _, high = self.setting.n.partition("-")
-        return NeighbourMechanism(int(low), int(high or low))
+        kind = self.setting.kind
+        if kind in ("neighbours", "product"):
+            return mechanisms.get("neighbours").model_validate({"n": self.setting.n or "3-14"})
+        rays = cast_rays(vectors, table.eligible, np.random.default_rng([self.seed, 4]))
+        size = calibrate(kind, rays, self.setting.share)
+        return mechanisms.get(kind).model_validate({"epsilon" if kind == "laplace" else "sigma": size})
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
