@@ -26,6 +26,9 @@ from clinveil.vectors.train import train
 
 NOTES, VECTORS = "notes.parquet", "vectors"
 COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID)
+# Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
+# and what each window word adds to it.
+PASS = {"cbow": (0.8, 0.03), "skipgram": (0.3, 0.6), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 
 
 @dataclass(frozen=True)
@@ -103,19 +106,14 @@ class Train(Task):
     sentences: bool = False
 
     stage = "train"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        how = self.settings
-        return f"{how.algorithm} vectors, window {how.window}, {how.dim} d, of: {self.notes.title}"
+    says = "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of: {notes.title}"
 
     def seconds(self, millions: float) -> float:
-        """Measured on a shared x86-64 machine, November 2026."""
+        """Reading, GloVe's counting, and the passes."""
         how = self.settings
         base, each = PASS[how.algorithm]
         pairs = how.window if how.algorithm == "glove" else 0
-        return millions * (2.0 + pairs + (base + each * how.window) * how.dim / 50 * how.epochs) + 2
+        return millions * (2.0 + pairs + (base + each * how.window) * max(1.0, how.dim / 100) * how.epochs) + 2
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors; where there are none to be had, `why`."""
@@ -140,7 +138,3 @@ def trained(folder: Path, result: Result) -> Vectors:
     if why := result.get("why"):
         raise InputError(why)
     return load_vectors(folder / VECTORS)
-
-
-# Seconds for a million words: one pass with 50 dimensions, and what each window word adds to it.
-PASS = {"cbow": (0.5, 0.03), "skipgram": (0.5, 0.3), "fasttext": (3.0, 0.1), "glove": (0.3, 0.25)}

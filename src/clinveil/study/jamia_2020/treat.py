@@ -56,8 +56,8 @@ class Prepare(NotesTask):
     separator: str | None
     seed: int
 
-    title = "sample and split the notes"
     stage = "prepare"
+    says = "sample and split the notes"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; targets and parts as arrays."""
@@ -162,11 +162,7 @@ class Treat(NotesTask):
     seed: int
 
     stage = "treat"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"{self.setting.label}, repetition {self.repetition}"
+    says = "{setting.label}, repetition {repetition}"
 
     def seconds(self, millions: float) -> float:
         """Measured on a shared x86-64 machine, November 2026."""

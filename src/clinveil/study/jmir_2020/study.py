@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from clinveil.attacks.vectors.association import over_models
 from clinveil.core.errors import UsageError
@@ -19,8 +19,8 @@ from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
 from clinveil.study.jmir_2020.tables import ALL_NAMES, figures, tables
 from clinveil.study.jmir_2020.tasks import Attack, AttackNames, Treat
-from clinveil.study.outputs import run
-from clinveil.study.tables import Paper, Table, read_paper
+from clinveil.study.outputs import Study, run
+from clinveil.study.tables import Table
 
 
 def run_study(
@@ -43,19 +43,14 @@ def run_study(
 
 
 @dataclass(frozen=True)
-class Jmir2020:
+class Jmir2020(Study):
     """Paper B on some notes, known patients and diagnoses."""
 
     settings: StudySettings
     source: Source
     patients: File
     codes: File
-    command = "study jmir-2020"
-
-    @property
-    def paper(self) -> Paper:
-        """Words and printed numbers."""
-        return read_paper(__file__)
+    command: ClassVar[str] = "study jmir-2020"
 
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. Raises UsageError if no model could be attacked."""

@@ -20,7 +20,7 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, Seen, encode, form_of, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.releases.producers.synthesis.trained import Sides, split_as_before
+from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit, split_as_before
 from clinveil.utility.perplexity import perplexity_findings
 
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
@@ -122,7 +122,7 @@ def _models(
 def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
     """For a model that keeps one hash of all its notes: whether the test notes are those, or those of its run."""
     split = about.get("split")
-    if isinstance(split, dict) and Sides(test, test).digest == split.get("notes_sha256"):
+    if isinstance(split, dict) and TrainHoldoutSplit(test, test).digest == split.get("notes_sha256"):
         return Seen.of(test)
     try:
         return Seen.of(split_as_before(test, split, "model").training)
