@@ -14,10 +14,11 @@ from typing import TextIO
 import pyarrow as pa
 
 from clinveil.core.errors import GateError, UsageError
-from clinveil.core.files import default_vault, locked, private_folder, private_text, refuse_places, remove, whole
+from clinveil.core.files import default_vault, private_text, refuse_places, remove, whole
 from clinveil.core.keys import Key
 from clinveil.core.outputs import Maker
 from clinveil.core.progress import track
+from clinveil.core.runfolder import KEY, LOCK, Kind, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
@@ -28,7 +29,7 @@ from clinveil.phi.settings import DeidentifySettings
 from clinveil.scale import processes
 
 MAKER = Maker("deidentify")
-KEY_FILE, RECORD, SPANS = "key.bin", "deidentify.json", "spans.jsonl"
+RECORD, SPANS = "deidentify.json", "spans.jsonl"
 MOST_RAISED = 0.01  # share of the notes
 README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
 
@@ -94,7 +95,9 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    with _open_vault(secrets, settings.seed) as key, whole(out, force=settings.force, maker=MAKER) as part:
+    with run_folder(secrets, VAULT) as folder, whole(out, force=settings.force, maker=MAKER) as part:
+        # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
+        key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         remover = _remover(settings, key)
         with _spans_file(secrets, wanted=settings.spans) as spans:
             counts = _write(settings, corpus, remover, *place_in(part, out, corpus.suffix), spans, say)
@@ -104,39 +107,14 @@ def deidentify_notes(
     return counts
 
 
-@contextmanager
-def _open_vault(secrets: Path, seed: int | None) -> Iterator[Key]:
-    """The vault for this run alone, and its key; what was made of them for a run that fails is removed again."""
-    there = secrets.exists()
-    lock, path = private_folder(secrets) / "lock", secrets / KEY_FILE
-    _refuse_foreign(secrets)
-    with locked(lock):
-        new = not there and list(secrets.iterdir()) == [lock]
-        new_key = not path.exists()
-        try:
-            yield _key(seed, path)
-        except BaseException:
-            if new or new_key:
-                remove(secrets if new else path)
-            raise
+def _ours(vault: Path) -> bool:
+    """Whether a folder is a vault of this command: a README.txt of somebody's own may lie in it."""
+    names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
+    left = {LOCK, SPANS, *(name for name in names if name.startswith(f".{SPANS}."))}  # by a run that was killed
+    return RECORD in names or not names - {KEY, *(left if KEY in names else {LOCK})}
 
 
-def _refuse_foreign(secrets: Path) -> None:
-    """Raise UsageError for a folder that is no vault of this command: a README.txt of somebody's own may lie in it."""
-    names = {item.name for item in secrets.iterdir()} if secrets.is_dir() else set()
-    left = {"lock", SPANS, *(name for name in names if name.startswith(f".{SPANS}."))}  # by a run that was killed
-    if RECORD not in names and names - {KEY_FILE, *(left if KEY_FILE in names else {"lock"})}:
-        what, remedy = "is there already, and is no vault of clinveil deidentify", "name another --vault, or a new one"
-        raise UsageError(what, where=secrets.name, remedy=remedy)
-
-
-def _key(seed: int | None, path: Path) -> Key:
-    """The vault's own key where there is one, so that later notes of a patient are treated as the earlier ones."""
-    if seed is not None:
-        return Key.from_seed(seed)
-    if not path.exists():
-        Key.generate().save(path)
-    return Key.load(path)
+VAULT = Kind("vault of clinveil deidentify", known=_ours)
 
 
 def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedRemover:

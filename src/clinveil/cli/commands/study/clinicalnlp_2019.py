@@ -1,4 +1,4 @@
-"""`clinveil study clinicalnlp-2019`: Paper C: synthetic notes by dropout, their privacy with its floors, utility."""
+"""`clinveil study clinicalnlp-2019`: Paper C: synthetic notes by dropout, privacy with its floors, audits, utility."""
 
 from __future__ import annotations
 
