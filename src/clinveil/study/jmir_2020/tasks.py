@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.vectors._closest_pairs import Metric
 from clinveil.attacks.vectors.association import association, over_models
 from clinveil.attacks.vectors.chain import chain_of
-from clinveil.attacks.vectors.names import names, paper_k
+from clinveil.attacks.vectors.names import Metric, names, paper_k
 from clinveil.attacks.vectors.scenario import PAPER_TARGETS, scenario
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
