@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import remove, sha256
+from clinveil.core.files import remove
+from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.scale.tasks import Result, Store
@@ -41,7 +41,7 @@ class File:
     @classmethod
     def of(cls, path: Path) -> File:
         """Of a path."""
-        return cls(sha256(path / "matrix.npy" if path.is_dir() else path), path)
+        return cls(fingerprint(path), path)
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ class NotesTask(Task):
 
     def texts(self, store: Store) -> dict[str, str]:
         """Its texts by note."""
-        table = pq.read_table(store.folder(self) / NOTES)
-        return dict(zip(table[NOTE_ID].to_pylist(), table[TEXT].to_pylist(), strict=True))
+        return {note.note_id: note.text for note in rows(self.corpus(store))}
 
 
 def write_notes(batches: Iterator[pa.RecordBatch], folder: Path) -> int:

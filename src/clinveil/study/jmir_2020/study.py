@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -54,33 +55,33 @@ class Jmir2020(Study):
 
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. Raises UsageError if no model could be attacked."""
-        plan = self.plan()
-        for line in plan.lines(bench.store, self.settings.workers):
+        for line in self.plan.lines(bench.store, self.settings.workers):
             bench.say(line)
-        bench.do(plan)
+        bench.do(self.plan)
         results = self._collected(bench.store)
         if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):
             raise UsageError("no model could be attacked", remedy=next(iter(results.facts["missing"].values()), ""))
         return results
 
+    @cached_property
     def plan(self) -> Plan:
         """All tasks."""
         return Plan((self.names, *filter(None, [self.figure_3]), *self.attacks), self.source.words)
 
-    @property
+    @cached_property
     def treat(self) -> Treat:
         """The notes with the names that the remover missed."""
         told = self.settings
         return Treat(self.source, self.patients, told.mode, told.miss_rate, told.seed, told.redrawn)
 
-    @property
+    @cached_property
     def names(self) -> AttackNames:
         """Attack 1 on all models."""
         told, treat, grid = self.settings, self.treat, models(self.settings)
         trains = tuple(_train(treat, model) for model in grid)
         return AttackNames(treat, trains, tuple(model.label for model in grid), told.metric, told.k, told.draws)
 
-    @property
+    @cached_property
     def attacks(self) -> list[Attack]:
         """Attacks 2 and 3 on each model under each metric."""
         told, treat = self.settings, self.treat
@@ -91,7 +92,7 @@ class Jmir2020(Study):
             for metric in told.metric
         ]
 
-    @property
+    @cached_property
     def figure_3(self) -> Attack | None:
         """The curve on notes with all names."""
         told = self.settings
