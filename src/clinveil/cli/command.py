@@ -37,11 +37,9 @@ class Run(Generic[S]):
 
     @cached_property
     def seed(self) -> int:
-        """The public seed: the one given, or one drawn; it is said."""
+        """The public seed: the one given, or one drawn; it is said at the end."""
         given: int | None = getattr(self.settings, "seed", None)
-        seed = secrets.randbelow(2**31) if given is None else given
-        self.say(f"seed {seed} (public: --seed {seed} gives the same again)")
-        return seed
+        return secrets.randbelow(2**31) if given is None else given
 
     def rng(self) -> Generator:
         """A generator of the seed, each time from its start."""
@@ -73,7 +71,10 @@ class Command(Generic[S]):
         typed = {name: value for name, value in typed.items() if value not in (None, ())}
         settings = load_settings(self.settings or Settings, typed, rest.pop("config", None))
         json = {"json": rest.pop("json")} if self.findings else {}
-        self.function(Run(self.name, settings, **json), **rest)
+        run = Run(self.name, settings, **json)
+        self.function(run, **rest)
+        if "seed" in vars(run):
+            run.say(f"seed {run.seed} (public: --seed {run.seed} gives the same again)")
 
     def parser(self) -> Any:
         """The parser of its command line."""

@@ -153,18 +153,19 @@ def refuse_places(
     vault: Path | None = None,
     vault_maker: Maker | None = None,
     read: Mapping[str, Path | None],
+    apart: bool = False,
 ) -> None:
     """Refuse places where a run would destroy what it reads, or anything but what an earlier run of its kind wrote.
 
     Args:
         vault: the folder of secrets; `vault_maker` where it may not be there already, but for `force`.
-        read: what the run reads, by the name that the message gives it.
+        read: what the run reads, by the name that the message gives it. apart: whether these must be apart too.
 
     Raises:
         UsageError: as `refuse_nested` and `refuse_existing`.
     """
-    for name, path in read.items():
-        refuse_nested(OUT=out, the_vault=vault, **{name: path})
+    for places in [read] if apart else [{name: path} for name, path in read.items()]:
+        refuse_nested(OUT=out, the_vault=vault, **places)
     refuse_existing(out, force=force, maker=maker)
     if vault is not None and vault_maker is not None:
         refuse_existing(vault, force=force, maker=vault_maker)

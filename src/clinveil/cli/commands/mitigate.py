@@ -44,7 +44,7 @@ def mitigate(run: Run[MitigateSettings], vectors: VectorFile, out: Out) -> None:
     how = run.settings
     if how.scrub_top is None and how.min_patients is None and how.noise is None:
         raise UsageError("nothing to do", remedy="give --scrub-top, --min-patients or --noise")
-    refuse_places(out, MAKER, force=how.force, read={"VECTORS": vectors, "--patients": how.patients})
+    refuse_places(out, MAKER, force=how.force, read={"VECTORS": vectors, "--patients": how.patients}, apart=True)
     before, known = load_vectors(vectors), _known_names(how.patients)
     after = _noisy(how, _fewer(how, before, known))
     save_vectors(after, out, force=how.force, maker=MAKER)

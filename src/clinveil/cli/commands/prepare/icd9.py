@@ -53,7 +53,7 @@ def icd9(
 ) -> None:
     """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out and counted."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses})
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses}, apart=True)
     source = Diagnoses(diagnoses, how.notes.encoding)
     labelled, columns = _labelled(how, notes, source, _table(how, source))
     with whole(out, force=how.force, maker=MAKER) as part:

@@ -65,7 +65,7 @@ class MedTextSettings(Settings):
 def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     """Make MedText (paper C): a sentence a line, rare words as <unk>, train, validation and test of other patients."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general})
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general}, apart=True)
     if how.general and not how.general.is_file():
         raise InputError("is no file", where=how.general.name, remedy="--general takes .txt or .txt.gz")
     split = splitter(how.tokenizer)
