@@ -120,11 +120,7 @@ class Attack(Task):
     curve_only: bool = False
 
     stage = "attack"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"attack {self.label}, {self.metric}"
+    says = "attack {label}, {metric}"
 
     def seconds(self, millions: float) -> float:
         """With the paper's draws and 650 patients."""
@@ -195,11 +191,7 @@ class AttackNames(Task):
     draws: int
 
     stage = "attack"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"attack names in {len(self.trains)} models"
+    says = "attack names in all models"
 
     def seconds(self, millions: float) -> float:
         """Of each model and metric 1.5 seconds with 9,999 re-pairings."""
