@@ -1,0 +1,69 @@
+"""`docs/extending.md`: its files, in a distribution of their own, are found by entry points and used by commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GROUPS = {"first_words": "attacks", "common": "mechanisms", "badges": "detectors"}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with a distribution of three modules in its `site`, and notes."""
+    desk = tmp_path_factory.mktemp("desk")
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    site = desk / "site"
+    info = site / "more-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1.0\n")
+    lines = []
+    for (name, kind), block in zip(GROUPS.items(), blocks, strict=True):
+        (site / f"{name}.py").write_text(block, encoding="utf-8")
+        thing = {"first_words": "FirstWords", "common": "Common", "badges": "BADGES"}[name]
+        if name == "badges":
+            block = block.replace("detectors.register(", "BADGES = detectors.register(")
+            (site / f"{name}.py").write_text(block, encoding="utf-8")
+        lines.append(f"[clinveil.{kind}]\n{name.replace('_', '-')} = {name}:{thing}\n")
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    notes = [f'{{"note_id": {i}, "text": "Badge # B-2041{i % 10} seen by nurse today with pain"}}' for i in range(60)]
+    (desk / "notes.jsonl").write_text("\n".join(notes) + "\n")
+    return desk
+
+
+def clinveil(desk, *arguments):
+    path = os.pathsep.join([str(desk / "site"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    line = [sys.executable, "-m", "clinveil", *arguments]
+    done = subprocess.run(line, cwd=desk, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert done.returncode in (0, 4), done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_command_line_knows_them(desk):
+    assert "first-words" in clinveil(desk, "attack", "--help")
+    assert "--length" in clinveil(desk, "attack", "first-words", "--help")
+    helped = clinveil(desk, "obfuscate", "--help")
+    assert "common" in helped and "--words" in helped
+
+
+def test_the_mechanism_and_the_detector_work(desk):
+    clinveil(desk, "obfuscate", "notes.jsonl", "-o", "o.jsonl", "--mechanism", "common", "--words", "2", "--seed", "1")
+    words = {word for line in (desk / "o.jsonl").read_text().splitlines() for word in json.loads(line)["text"].split()}
+    assert len(words) == 2
+    clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--mode", "tag", "--seed", "1")
+    assert all("B-2041" not in line and "[OTHER" in line for line in (desk / "d.jsonl").read_text().splitlines())
+
+
+def test_a_release_is_measured_by_the_attack_and_the_report_has_its_words(desk):
+    said = clinveil(desk, "release", "notes.jsonl", "-o", "out", "--epochs", "1", "-n", "2", "--min-patients", "2")
+    page = desk / "out" / "vault" / "report.html"
+    assert page.exists(), said
+    assert "Notes that begin as they were" in page.read_text(encoding="utf-8")
