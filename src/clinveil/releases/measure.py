@@ -60,5 +60,5 @@ def useful(context: Context, labels: tuple[str, ...], models: tuple[str, ...]) -
 
 def without_kept(context: Context, base: Channel, rng: Generator) -> list[Finding]:
     """The inversion figures of the same channel without the user's kept words: what keeping them costs."""
-    found = Inversion()(replace(context, channel=base, known=None, memo=None), rng)
+    found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
     return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]

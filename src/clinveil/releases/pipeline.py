@@ -194,7 +194,6 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
     return Context(
         channel=channel,
         counts=counts,
-        memo=job.settings.channel.memo,
         original=job.corpus,
         released=released,
         entered=entered,
