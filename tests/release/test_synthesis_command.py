@@ -233,7 +233,7 @@ def test_without_tokenizers_the_pip_line_is_said(notes, tmp_path, monkeypatch, c
     ("flags", "code", "said"),
     [
         (["--model", "ngram"], 2, "scores notes and writes none"),
-        (["--model", "gpt", "--size", "paper"], 2, "--size paper is paper C's LSTM"),
+        (["--model", "gpt", "--size", "paper"], 2, "--model gpt has no --size paper"),
         (["--model", "gpt", "--plan", "stream"], 2, "--plan stream is the LSTM's"),
         (["--temperature", "0"], 2, "temperature"),
         (["--top-p", "1.1"], 2, "top"),
@@ -287,7 +287,7 @@ def test_perplexity_of_a_unigram_against_arithmetic(notes, tmp_path):
     found = {f["measure"]: f for f in json.loads(out.read_text())["findings"]}
     rows = [(n, p, f"{t} {SECRET} {SECRET}.") for n, p, t in rows_of()]
     seen, other = notes_of(rows), notes_of(rows_of(8, seed=2))
-    vocabulary = make_vocabulary(seen, SynthesisSettings(model="unigram"))
+    vocabulary = make_vocabulary(seen, SynthesisSettings(model="unigram").lm)
     counts = np.bincount(encode(seen.texts, vocabulary).ids, minlength=vocabulary.size) + 1.0
     ids = encode(other.texts, vocabulary).ids
     mean = -np.log(counts / counts.sum())[ids].mean()
@@ -314,7 +314,7 @@ def test_a_network_is_deterministic_and_knows_its_notes(notes, written, tmp_path
 
 
 def train_words():
-    return make_vocabulary(notes_of(rows_of()), SynthesisSettings(model="unigram"))
+    return make_vocabulary(notes_of(rows_of()), SynthesisSettings(model="unigram").lm)
 
 
 def test_perplexity_wants_one_model(notes, written, tmp_path, capfd):
