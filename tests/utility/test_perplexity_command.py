@@ -207,7 +207,7 @@ def test_the_wrong_flag_is_told_by_the_commas(files, evaluate):
 
 
 def test_form_by_hand():
-    assert Form.of(["a , b, <unk>", None, "", ", ,\n12,5"]) == Form(blotted=1, alone=3, attached=1)
+    assert Form.of(["a , b, <unk>", None, "", ", ,\n12,5"]) == Form(n_unk=1, alone=3, attached=1)
     assert Form.of(["<unk> a, b, c,"]).prepared is True
     assert Form.of(["a , b"]).prepared is True
     assert Form.of(["a, b"]).prepared is False
@@ -219,7 +219,7 @@ def test_seen_goes_through_json_and_shows_nothing(files):
     notes = read(files["blotted"])
     seen = Seen.of(notes)
     assert Seen.from_dict(json.loads(json.dumps(seen.as_dict()))) == seen
-    assert seen.blotted
+    assert seen.has_unk
     assert len(seen.fingerprints) == len(set(notes.texts)) == 36
     assert not any(text in json.dumps(seen.as_dict()) + repr(seen) for text in (*notes.texts, *WORDS))
     for other in (None, [], {}, {"fingerprints": {}}, "?"):

@@ -163,28 +163,28 @@ class Form:
     """Signs of MedText's form in notes as they stand in their file.
 
     Attributes:
-        has_unk: words `<unk>`, a sure sign. alone, attached: commas by themselves, and at the end of a word.
+        n_unk: words `<unk>`, a sure sign. alone, attached: commas by themselves, and at the end of a word.
     """
 
-    has_unk: int
+    n_unk: int
     alone: int
     attached: int
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Form:
         """Count."""
-        has_unk = alone = attached = 0
+        n_unk = alone = attached = 0
         for text in texts:
             for word in (text or "").split():
-                has_unk += word == UNK
+                n_unk += word == UNK
                 alone += word == ","
                 attached += len(word) > 1 and word.endswith(",")
-        return cls(has_unk, alone, attached)
+        return cls(n_unk, alone, attached)
 
     @property
     def prepared(self) -> bool | None:
         """Whether notes are in MedText's form; None where nothing tells."""
-        if self.has_unk or self.alone > self.attached:
+        if self.n_unk or self.alone > self.attached:
             return True
         return False if self.attached > self.alone else None
 

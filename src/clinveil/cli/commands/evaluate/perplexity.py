@@ -93,7 +93,7 @@ def _read(path: Path, how: PerplexitySettings, remarks: _Remarks) -> PlainNotes:
     """Notes in MedText's form, whether they were or not."""
     corpus = open_corpus(path, how.notes)
     form, prepared = form_of(corpus), how.prepared
-    if form.has_unk and not prepared:
+    if form.n_unk and not prepared:
         prepared = True
         remarks.read.append(READ.format(name=path.name))
     elif form.prepared is not None and form.prepared != prepared:
