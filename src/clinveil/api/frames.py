@@ -30,7 +30,7 @@ class TableSource:
     """An Arrow table as a source of rows, like a file of notes."""
 
     table: pa.Table = field(repr=False)
-    unsteady: frozenset[str] = frozenset()
+    optional_keys: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:

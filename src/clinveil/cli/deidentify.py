@@ -192,7 +192,7 @@ def _run(
 
 def _write(batches: Iterable[pa.RecordBatch], part: Path, out: Path, corpus: NotesCorpus) -> None:
     """One file where OUT has a known suffix; else a folder, of .txt where the notes were one, or with one file."""
-    from clinveil.corpus.formats.registry import suffix_of
+    from clinveil.corpus.file_format import suffix_of
     from clinveil.corpus.write import write_corpus
 
     suffix = suffix_of(out) or corpus.suffix

@@ -180,7 +180,7 @@ def _write(run: _Run, channel: Channel, part: Path, out: Path) -> Tally:
     """One file where OUT has a known suffix; else a folder, of .txt where the notes were one, or with one file."""
     from clinveil.channel.apply import Obfuscator, obfuscate_batches
     from clinveil.channel.tally import Tally
-    from clinveil.corpus.formats.registry import suffix_of
+    from clinveil.corpus.file_format import suffix_of
     from clinveil.corpus.write import write_corpus
     from clinveil.scale import threads
 

@@ -16,8 +16,7 @@ from clinveil.core.settings import FORCE, KEEP, QUIET, NotesSettings, Settings, 
 
 if TYPE_CHECKING:
     from clinveil.corpus.corpus import Columns
-    from clinveil.corpus.diagnoses import Diagnoses, LabelledNotes
-    from clinveil.corpus.icd9 import LabelTable
+    from clinveil.corpus.icd9 import Diagnoses, LabelledNotes, LabelTable
 
 app = typer.Typer(add_completion=False)
 MAKER = Maker("prepare icd9")
@@ -50,7 +49,7 @@ def icd9(
 ) -> None:
     """Add a column with the ICD-9 labels of each note's admission; notes without a label are left out and counted."""
     from clinveil.core.files import refuse_existing, refuse_nested, whole
-    from clinveil.corpus.diagnoses import Diagnoses
+    from clinveil.corpus.icd9 import Diagnoses
 
     refuse_nested(OUT=out, NOTES=notes, DIAGNOSES=diagnoses)
     refuse_existing(out, force=settings.force, maker=MAKER)
@@ -82,7 +81,7 @@ def _labelled(
 ) -> tuple[LabelledNotes, Columns]:
     """The notes with their labels, and the columns to write: those asked for, and the new one."""
     from clinveil.core.errors import UsageError
-    from clinveil.corpus.diagnoses import LabelledNotes
+    from clinveil.corpus.icd9 import LabelledNotes
     from clinveil.corpus.open import open_corpus
     from clinveil.corpus.selection import selection
 
@@ -100,8 +99,8 @@ def _labelled(
 
 def _admission(path: Path, encoding: str) -> str:
     from clinveil.core.errors import InputError
-    from clinveil.corpus.diagnoses import column
-    from clinveil.corpus.formats.registry import open_source
+    from clinveil.corpus.file_format import open_source
+    from clinveil.corpus.icd9 import column
 
     name = column(open_source(path, encoding)[0], "hadm_id")
     if name is None:
@@ -111,7 +110,7 @@ def _admission(path: Path, encoding: str) -> str:
 
 def _write(labelled: LabelledNotes, columns: Columns, part: Path, out: Path) -> int:
     """One file where OUT has a known suffix; else a folder with one file of the notes' own kind."""
-    from clinveil.corpus.formats.registry import suffix_of
+    from clinveil.corpus.file_format import suffix_of
     from clinveil.corpus.write import write_corpus
 
     suffix = suffix_of(out) or labelled.corpus.suffix

@@ -11,7 +11,7 @@ from typing import Any
 
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
-from clinveil.corpus.formats.registry import OWN, suffix_of
+from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.release.manifest import SCHEMA, SYNTHETIC
 from clinveil.release.synthesis.floor import Floor
 from clinveil.release.synthesis.gates import NOT_TRIED

@@ -16,7 +16,7 @@ from clinveil.core.files import sha256 as file_sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.neural import device_named
-from clinveil.corpus.formats.registry import suffix_of
+from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.people import read_patients
 from clinveil.lm.byte_pairs import need_byte_pairs
 from clinveil.lm.model import fit_of

@@ -13,7 +13,7 @@ from clinveil.core.keys import Key
 from clinveil.core.outputs import Maker
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.formats.registry import OWN, suffix_of
+from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.corpus.medtext import UNK
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus

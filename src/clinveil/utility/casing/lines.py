@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import PATIENT_ID, TEXT
-from clinveil.corpus.formats.registry import suffix_of
-from clinveil.corpus.formats.streams import ByteReader, wrong_encoding
+from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.streams import ByteReader, wrong_encoding
 
 TEST_SHARE, DEV_SHARE = 0.1, 0.05
 _GUESS = NotesSettings()

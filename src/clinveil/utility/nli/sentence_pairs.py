@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import tokens
-from clinveil.corpus.formats.registry import open_source
+from clinveil.corpus.file_format import open_source
 
 Sentence = tuple[str, ...]
 # premise, hypothesis, label: the first layout whose columns are all there counts.
