@@ -16,10 +16,9 @@ from clinveil.core.outputs import Maker
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 
 if TYPE_CHECKING:
-    from clinveil.corpus.medtext.prepare import MedTextPlan
-    from clinveil.corpus.medtext.read import MedTextNotes
-    from clinveil.corpus.medtext.split import SplitSizes
-    from clinveil.corpus.medtext.table import CorpusCounts
+    from clinveil.corpus.medtext.counts import CorpusCounts
+    from clinveil.corpus.medtext.parts import SplitSizes
+    from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan
     from clinveil.corpus.open import NotesCorpus
 
 app = typer.Typer(add_completion=False)
@@ -69,7 +68,7 @@ def medtext(
     """Make MedText (paper C): a sentence a line, rare words as <unk>, train, validation and test of other patients."""
     from clinveil.core.files import refuse_existing, refuse_nested, whole
     from clinveil.corpus.medtext import prepare, splitter
-    from clinveil.corpus.medtext.read import read_medtext
+    from clinveil.corpus.medtext.prepare import read_medtext
 
     refuse_nested(OUT=out, NOTES=notes, GENERAL=settings.general)
     refuse_existing(out, force=settings.force, maker=MAKER)
@@ -114,7 +113,7 @@ def _plan(settings: MedTextSettings) -> MedTextPlan:
 
 def _sizes(settings: MedTextSettings) -> tuple[SplitSizes, SplitSizes]:
     """Of the small and the large corpus."""
-    from clinveil.corpus.medtext.split import SMALL, SplitSizes
+    from clinveil.corpus.medtext.parts import SMALL, SplitSizes
 
     told = settings.train is not None or settings.words is not None
     valid, test = settings.valid, settings.test
@@ -126,7 +125,7 @@ def _sizes(settings: MedTextSettings) -> tuple[SplitSizes, SplitSizes]:
 def _beside(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCounts]:
     """A corpus, and general text of its size where there is some."""
     from clinveil.corpus.medtext import splitter
-    from clinveil.corpus.medtext.table import general_counts
+    from clinveil.corpus.medtext.counts import general_counts
 
     if settings.general is None:
         return [counts]
@@ -153,7 +152,7 @@ def _report(
     from rich.console import Console
     from rich.table import Table
 
-    from clinveil.corpus.medtext.table import table_rows
+    from clinveil.corpus.medtext.counts import table_rows
 
     head, *rows = table_rows(columns)
     table = Table(*head, box=None, pad_edge=False)

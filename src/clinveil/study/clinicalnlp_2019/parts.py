@@ -17,8 +17,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, sha256
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.split import PARTS
-from clinveil.corpus.medtext.tokenizer import sentences
+from clinveil.corpus.medtext.form import sentences
+from clinveil.corpus.medtext.parts import PARTS
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.vocabulary import WordVocabulary
