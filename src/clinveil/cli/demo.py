@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Make a demo corpus, release it, and print where the report lies."""
     from clinveil.core.files import refuse_existing
-    from clinveil.corpus.demo.files import write_demo
+    from clinveil.corpus.demo.stream import write_demo
     from clinveil.phi.settings import PhiSettings
     from clinveil.release.run import run_release
     from clinveil.release.settings import ReleaseSettings

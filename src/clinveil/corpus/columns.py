@@ -22,6 +22,30 @@ from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 
+# Compared without case, spaces, dots, hyphens and underscores.
+USUAL = {
+    "text": (
+        "text", "notetext", "note", "notes", "transcription", "report", "reporttext", "clinicalnote", "clinicaltext",
+        "freetext", "documenttext", "sectiontext", "content", "body",
+    ),
+    "id": ("noteid", "docid", "id", "rowid", "documentid", "reportid", "textid"),
+    "patient": ("patientid", "subjectid", "personid", "patid", "ptid", "patient", "subject"),
+}  # fmt: skip
+# Columns that stand beside a note in MIMIC, OMOP and ordinary exports.
+_BESIDE = (
+    "hadmid", "stayid", "chartdate", "charttime", "storetime", "category", "description", "cgid", "iserror",
+    "notetype", "noteseq", "notedate", "notedatetime", "notetypeconceptid", "noteclassconceptid", "notetitle",
+    "encodingconceptid", "languageconceptid", "providerid", "visitoccurrenceid", "visitdetailid", "notesourcevalue",
+    "noteeventid", "noteeventfieldconceptid",
+    "mrn", "encounterid", "visitid", "admissionid", "authorid", "date", "datetime", "time", "timestamp", "year",
+    "createdat", "updatedat", "type", "doctype", "documenttype", "reporttype", "status", "title", "section", "source",
+    "department", "specialty", "medicalspecialty", "service", "ward", "unit", "site", "language", "author", "name",
+    "patientname", "sex", "gender", "age", "birthdate", "dob", "race", "ethnicity", "address", "phone", "email",
+    "label", "labels", "class", "code", "codes", "icd", "icd9", "icd10", "icdcode", "diagnosis", "diagnosisgroup",
+    "samplename", "keywords", "summary", "key", "index", "split",
+)  # fmt: skip
+_SHOWN = 12
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -82,31 +106,6 @@ def drop_errors(batch: pa.RecordBatch, flags: pa.Array) -> tuple[pa.RecordBatch,
     values = pc.cast(flags.dictionary_decode() if pa.types.is_dictionary(flags.type) else flags, pa.string())
     wrong = pc.fill_null(pc.is_in(pc.utf8_trim_whitespace(values), pa.array(["1", "1.0", "true"])), False)
     return batch.filter(pc.invert(wrong)), int(pc.sum(wrong).as_py() or 0)
-
-
-# Compared without case, spaces, dots, hyphens and underscores.
-USUAL = {
-    "text": (
-        "text", "notetext", "note", "notes", "transcription", "report", "reporttext", "clinicalnote", "clinicaltext",
-        "freetext", "documenttext", "sectiontext", "content", "body",
-    ),
-    "id": ("noteid", "docid", "id", "rowid", "documentid", "reportid", "textid"),
-    "patient": ("patientid", "subjectid", "personid", "patid", "ptid", "patient", "subject"),
-}  # fmt: skip
-# Columns that stand beside a note in MIMIC, OMOP and ordinary exports.
-_BESIDE = (
-    "hadmid", "stayid", "chartdate", "charttime", "storetime", "category", "description", "cgid", "iserror",
-    "notetype", "noteseq", "notedate", "notedatetime", "notetypeconceptid", "noteclassconceptid", "notetitle",
-    "encodingconceptid", "languageconceptid", "providerid", "visitoccurrenceid", "visitdetailid", "notesourcevalue",
-    "noteeventid", "noteeventfieldconceptid",
-    "mrn", "encounterid", "visitid", "admissionid", "authorid", "date", "datetime", "time", "timestamp", "year",
-    "createdat", "updatedat", "type", "doctype", "documenttype", "reporttype", "status", "title", "section", "source",
-    "department", "specialty", "medicalspecialty", "service", "ward", "unit", "site", "language", "author", "name",
-    "patientname", "sex", "gender", "age", "birthdate", "dob", "race", "ethnicity", "address", "phone", "email",
-    "label", "labels", "class", "code", "codes", "icd", "icd9", "icd10", "icdcode", "diagnosis", "diagnosisgroup",
-    "samplename", "keywords", "summary", "key", "index", "split",
-)  # fmt: skip
-_SHOWN = 12
 
 
 def bare(name: str) -> str:

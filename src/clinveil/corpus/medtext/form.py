@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from clinveil.core.errors import MissingExtra
 from clinveil.core.spans import LABELS
 
+UNK, EOS, EON = "<unk>", "<eos>", "<eon>"  # a rare word; end of a line; end of a note
 DEIDENTIFIED = "<deidentified>"
 FULL_LINE = 42  # a line of so many characters goes on in the next one
 Tags = Literal["all", "published"]
@@ -26,6 +27,37 @@ _CUT_TAG = re.compile(r"\[\*\*[^\[\]]{0,100}\*\*\]")  # one that goes on in the 
 _TAG_WIDTH = 12  # of a tag in a line, blanks included, where paper C's code measures the line
 _FILLER = re.compile(r">\.+<")
 _BULLET = re.compile(r"([1-9][0-9]?)\.\s")
+Splitter = Callable[[str], list[list[str]]]  # a paragraph -> sentences of tokens
+_ABBREVIATIONS = (
+    "Dr", "Drs", "Mr", "Mrs", "Ms", "St", "Jr", "Sr", "Prof", "vs", "approx", "etc", "Inc", "Co", "Dept", "Fig",
+    "cf", "est", "pt", "temp", "wt", "ht", "resp", "hx", "dx", "tx", "rx",
+)  # fmt: skip
+# Combining marks, joiners and the soft hyphen are no \w, and belong to their word all the same.
+_MARKS = (
+    "\u00ad\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
+)
+_TOKEN = re.compile(
+    "|".join(
+        [
+            re.escape(DEIDENTIFIED),
+            r"\d+(?:[.,:/]\d+)+",  # 3.5, 1,200, 10:30, 120/80, 3/4/2011
+            r"(?:[^\W\d_]\.){2,}",  # e.g., p.o., q.i.d.
+            r"\b(?i:" + "|".join(_ABBREVIATIONS) + r")\.(?=\s)",
+            r"\bNo\.(?=\s*\d)",  # a number; else an answer
+            r"\b[A-Z]\.(?=\s+[A-Z])",  # an initial
+            r"[^\W\d_]+(?=[nN]['’][tT]\b)",
+            r"[nN]['’][tT]\b",
+            r"['’](?:s|S|re|ve|ll|d|m)\b",
+            r"[\w" + _MARKS + "]+",
+            r"\.{2,}|-{2,}|={2,}|\*{2,}|#{2,}|~{2,}|\+{2,}|<{2,}|>{2,}",
+            r"\S",
+        ]
+    )
+)
+_ENDS = frozenset(".?!")
+_CLOSING = frozenset("\"')]}”’")
+_AFTER = _ENDS | _CLOSING
 
 
 class Paragraph(NamedTuple):
@@ -84,39 +116,6 @@ def _joined(lines: list[str]) -> Paragraph:
     return Paragraph("", text, one_line=False)
 
 
-Splitter = Callable[[str], list[list[str]]]  # a paragraph -> sentences of tokens
-_ABBREVIATIONS = (
-    "Dr", "Drs", "Mr", "Mrs", "Ms", "St", "Jr", "Sr", "Prof", "vs", "approx", "etc", "Inc", "Co", "Dept", "Fig",
-    "cf", "est", "pt", "temp", "wt", "ht", "resp", "hx", "dx", "tx", "rx",
-)  # fmt: skip
-# Combining marks, joiners and the soft hyphen are no \w, and belong to their word all the same.
-_MARKS = (
-    "\u00ad\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
-)
-_TOKEN = re.compile(
-    "|".join(
-        [
-            re.escape(DEIDENTIFIED),
-            r"\d+(?:[.,:/]\d+)+",  # 3.5, 1,200, 10:30, 120/80, 3/4/2011
-            r"(?:[^\W\d_]\.){2,}",  # e.g., p.o., q.i.d.
-            r"\b(?i:" + "|".join(_ABBREVIATIONS) + r")\.(?=\s)",
-            r"\bNo\.(?=\s*\d)",  # a number; else an answer
-            r"\b[A-Z]\.(?=\s+[A-Z])",  # an initial
-            r"[^\W\d_]+(?=[nN]['’][tT]\b)",
-            r"[nN]['’][tT]\b",
-            r"['’](?:s|S|re|ve|ll|d|m)\b",
-            r"[\w" + _MARKS + "]+",
-            r"\.{2,}|-{2,}|={2,}|\*{2,}|#{2,}|~{2,}|\+{2,}|<{2,}|>{2,}",
-            r"\S",
-        ]
-    )
-)
-_ENDS = frozenset(".?!")
-_CLOSING = frozenset("\"')]}”’")
-_AFTER = _ENDS | _CLOSING
-
-
 def tokens(paragraph: str) -> list[str]:
     """The tokens of a paragraph; without white space, nothing of it is lost."""
     return _TOKEN.findall(paragraph)
@@ -172,9 +171,6 @@ def _spacy() -> Splitter:
         return list(_sentences([t.text.strip() for t in language(paragraph) if t.text.strip()]))
 
     return split
-
-
-UNK, EOS, EON = "<unk>", "<eos>", "<eon>"  # a rare word; end of a line; end of a note
 
 
 def medtext(text: str, *, tags: Tags = "all", split: Splitter = sentences) -> str:

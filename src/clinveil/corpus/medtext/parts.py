@@ -12,6 +12,7 @@ from clinveil.core.errors import InputError
 from clinveil.corpus.medtext.form import EON, EOS, UNK
 
 PARTS = ("train", "valid", "test")
+MIN_COUNT = 3
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,6 @@ def _refuse_short(parts: dict[str, list[int]], words: int, sizes: SplitSizes, n:
         raise InputError(f"{n} notes are too few: the parts need {sum(wanted.values())}", remedy=remedy)
     if sizes.train is None and sizes.words is not None and not enough_words:
         raise InputError(f"{words} words are left for training, not {sizes.words}", remedy=remedy)
-
-
-MIN_COUNT = 3
 
 
 @dataclass(frozen=True)

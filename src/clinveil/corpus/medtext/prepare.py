@@ -25,6 +25,14 @@ from clinveil.corpus.selection import UNWANTED, selected
 from clinveil.corpus.write import write_corpus
 
 NO_WORD = "no word in it"
+SCHEMA = "clinveil.medtext/1"
+SECRET = """SECRET: all of this folder. It must not leave.
+
+The parts are the notes, in another form; <unk> stands for rare words only, and nothing else was taken out. The
+dictionary is of the notes too. counts.json and hashes.json hold numbers only; whoever has the notes and the seed can
+make the hashes again, and see that these notes were used.
+"""
+_COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,6 @@ def read_medtext(
         raise InputError(f"no note is left ({reasons})", remedy="is it the right --text, and the right --only?")
     texts, notes, patients = zip(*read, strict=True)
     return MedTextNotes(texts, notes, patients, skipped)
-
-
-SCHEMA = "clinveil.medtext/1"
-SECRET = """SECRET: all of this folder. It must not leave.
-
-The parts are the notes, in another form; <unk> stands for rare words only, and nothing else was taken out. The
-dictionary is of the notes too. counts.json and hashes.json hold numbers only; whoever has the notes and the seed can
-make the hashes again, and see that these notes were used.
-"""
-_COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
 
 
 @dataclass(frozen=True)
