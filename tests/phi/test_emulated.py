@@ -18,10 +18,8 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, read_patients, write_patients
-from clinveil.lexicons.forms import name_form
-from clinveil.phi.detectors.own_names import own_words
-from clinveil.phi.emulated import EmulatedRemover
-from clinveil.phi.redrawn_names import redrawn_names
+from clinveil.lexicons.names import name_form
+from clinveil.phi.emulated import EmulatedRemover, own_words, redrawn_names
 
 KEY = Key.from_seed(4)
 

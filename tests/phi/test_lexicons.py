@@ -7,10 +7,16 @@ from importlib.resources import files
 import pytest
 
 from clinveil.lexicons.ambiguity import Reading, reading
-from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import (
+    all_given_names,
+    gender_of,
+    given_names,
+    name_form,
+    surnames,
+    world_given,
+    world_surnames,
+)
 from clinveil.lexicons.words import is_word, vocabulary, word_list
-from clinveil.lexicons.world import world_given, world_surnames
 
 LISTS = ["common", "clinical", "eponyms", "eponym_nouns", "states", "cities", "hospitals"]
 

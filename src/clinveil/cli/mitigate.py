@@ -61,7 +61,7 @@ def mitigate(
 
 
 def _fewer(settings: MitigateSettings, vectors: Vectors, known: frozenset[str]) -> Vectors:
-    from clinveil.lexicons.forms import name_form
+    from clinveil.lexicons.names import name_form
     from clinveil.vectors.mitigate import census_names, drop_rare, scrub
 
     if settings.scrub_top is not None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from clinveil.lexicons.census import all_given_names, surnames
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import all_given_names, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.lexicons.world import world_given, world_surnames
 
 USUAL_GIVEN = 0.01  # percent of the census population; about 780 first names
 USUAL_FAMILY = 0.001  # about 19,000 surnames

@@ -20,10 +20,8 @@ from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus, Note, rows, with_texts
 from clinveil.phi.catalogue import detectors
 from clinveil.phi.detector import Detector
-from clinveil.phi.note import NoteView
-from clinveil.phi.overlap import resolve
-from clinveil.phi.plain import plain
-from clinveil.phi.policy import Mode, Treatment, tag, treatment
+from clinveil.phi.note import NoteView, plain
+from clinveil.phi.policy import Mode, Treatment, resolve, tag, treatment
 from clinveil.phi.surrogates import Surrogates
 
 if TYPE_CHECKING:

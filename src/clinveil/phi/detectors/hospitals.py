@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, Reading, reading
-from clinveil.lexicons.census import surnames
+from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import Detector, Rule, RuleDetector, words
 from clinveil.phi.note import NoteView

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import Reading
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import Detector
 from clinveil.phi.detectors.dates import MONTHS
 from clinveil.phi.note import NoteView, Word

@@ -12,10 +12,10 @@ from functools import cache
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import Reading, reading
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import Detector, words
-from clinveil.phi.detectors.name_cues import PEOPLE, Trust, credentials, cues
+from clinveil.phi.detectors._name_cues import PEOPLE, Trust, credentials, cues
 from clinveil.phi.note import NoteView, Word
 
 PARTICLES = words("de la van von der den di da del della dos du le bin ibn al el st mac ten ter af av zu y")
@@ -320,7 +320,7 @@ def _shaped_like_name(word: str) -> bool:
 
 @cache
 def _very_usual() -> frozenset[str]:
-    from clinveil.lexicons.census import all_given_names
+    from clinveil.lexicons.names import all_given_names
 
     return frozenset(name for name, share in all_given_names().items() if share >= 0.1)
 

@@ -103,8 +103,7 @@ class Treat:
         from clinveil.core.keys import Key
         from clinveil.corpus.open import open_corpus
         from clinveil.corpus.people import read_patients
-        from clinveil.phi.emulated import EmulatedRemover
-        from clinveil.phi.redrawn_names import redrawn_names
+        from clinveil.phi.emulated import EmulatedRemover, redrawn_names
 
         corpus: Corpus = open_corpus(self.source.notes, self.source.reading)
         patients, key = read_patients(self.source.patients), Key.from_seed(self.seed)

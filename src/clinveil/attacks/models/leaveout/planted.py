@@ -16,7 +16,7 @@ BEGINNING = "Patient name :"
 
 def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[str, str]]:
     """Full names of words that stand in no note, each word used once. Raises InputError where the lists run out."""
-    from clinveil.lexicons.census import all_given_names, surnames
+    from clinveil.lexicons.names import all_given_names, surnames
 
     known = {word.lower() for text in texts for word in text.split()}
     pools = []
