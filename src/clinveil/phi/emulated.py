@@ -68,6 +68,7 @@ class OwnNames:
 
     name = "own name"
     labels = frozenset({"NAME"})
+    examples = ("{NAME:O'BRIEN}'s mother, Ann {NAME:Brien}, came with {NAME:mary}.",)  # of Mary O'Brien
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """One span a word, or a run of words that only an apostrophe or a hyphen parts."""

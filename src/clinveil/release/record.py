@@ -15,7 +15,7 @@ from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
-from clinveil.phi.catalogue import covered as covered_labels
+from clinveil.phi.detector import covered as covered_labels
 from clinveil.release.manifest import SCHEMA, public_settings
 from clinveil.release.measure import NOT_TRIED
 from clinveil.release.stages import Job

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import Reading
 from clinveil.lexicons.names import name_form
-from clinveil.phi.detector import Detector
+from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
 from clinveil.phi.note import NoteView, Word
 
@@ -32,6 +32,11 @@ class _Known:
 
     name = "known"
     labels = frozenset({"NAME", "MRN", "PHONE", "EMAIL", "ADDRESS", "DATE"})
+    # Of Mary Rose O'Brien, as the tests have her.
+    examples = (
+        "{NAME:O'BRIEN}, {NAME:mary}: {MRN:0012345}, {PHONE:617.555.0199}, {EMAIL:Mary@home.example}.",
+        "{NAME:O'Brian} of {ADDRESS:12 Elm Street}, born {DATE:3/4/1950}. A rose is no name.",
+    )
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Nothing where the note's patient is unknown."""
@@ -137,6 +142,4 @@ def _birth_dates(day: date) -> list[str]:
     ]
 
 
-def detector() -> Detector:
-    """Finds what is known of the note's patient."""
-    return _Known()
+detectors.register("known")(_Known())

@@ -14,7 +14,7 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import Reading, reading
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import Detector, words
+from clinveil.phi.detector import detectors, words
 from clinveil.phi.detectors._name_cues import PEOPLE, Trust, credentials, cues
 from clinveil.phi.note import NoteView, Word
 
@@ -330,6 +330,11 @@ class _Names:
 
     name = "names"
     labels = frozenset({"NAME"})
+    examples = (
+        "Dr. {NAME:Foley} placed the Foley catheter; his wife {NAME:Chidinma} drove him here.",
+        "{NAME:SMITH,JOHN Q} was admitted. Signed: {NAME:Mary O'Brien}, RN",
+        "Mrs. {NAME:Hope Price} came. Today {NAME:Hope} feels better; there is hope.",
+    )
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Runs of words, one span a run."""
@@ -338,6 +343,4 @@ class _Names:
             yield note.span(note.words[start].start, note.words[end - 1].end, "NAME", self.name, score)
 
 
-def detector() -> Detector:
-    """Finds NAME."""
-    return _Names()
+detectors.register("names")(_Names())
