@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import permutation_test
 
-from clinveil.attacks.vectors.draws import Matching, matched_p, uniform_counts
+from clinveil.stats.group_draws import Matching, matched_p, uniform_counts
 
 SCIPY_PATIENTS = 5
 

@@ -19,10 +19,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
-from clinveil.utility.classifiers import MODELS, NEURAL
-from clinveil.utility.classifiers.linear import fit_linear
-from clinveil.utility.classifiers.predict import predict
-from clinveil.utility.classifiers.settings import ClassifierSettings
+from clinveil.utility.classifiers import ClassifierSettings, Job, Side, classifier, classifiers, predict
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
 
 CORES, VOCABULARY, SIGNAL = 2, 50_000, 200
@@ -71,7 +68,7 @@ def speed(path: Path, label: str, documents: int, models: Sequence[str]) -> None
         name, _, features = model.partition(":")
         settings = ClassifierSettings.model_validate({"epochs": PASSES, "features": features or "tfidf"})
         made, clock, processor = timed(lambda: predict(name, labelled, parts, 1, settings=settings))  # noqa: B023
-        passes = PASSES * (len(parts.train) + len(parts.valid)) if name in NEURAL else len(parts.learn)
+        passes = PASSES * (len(parts.train) + len(parts.valid)) if classifier(name).neural else len(parts.learn)
         row(model, made.test, clock, processor, passes + len(parts.test))
 
 
@@ -107,7 +104,7 @@ def memory(documents: int, words: int) -> None:
     parts = Parts(train, valid, test)
     before = peak()
     settings = ClassifierSettings(features="hashed")
-    made, clock, _ = timed(lambda: fit_linear("lr", texts, texts, targets, parts, 1, settings))
+    made, clock, _ = timed(lambda: classifier("lr")(Job(Side(texts, texts), targets, 2, parts, 1, settings)))
     right = float((made.test == targets[parts.test]).mean())
     say(f"{documents} documents of {words} words: peak {peak()} MiB, {before} before, {clock:.0f} s, right {right:.3f}")
 
@@ -130,7 +127,7 @@ def main(arguments: list[str]) -> None:
         memory(int(arguments[1]), int((arguments[2:] or ["20"])[0]))
         return
     documents = int((arguments[3:] or ["5000"])[0])
-    speed(Path(arguments[1]), arguments[2], documents, arguments[4:] or [*MODELS, "lr:hashed"])
+    speed(Path(arguments[1]), arguments[2], documents, arguments[4:] or [*classifiers.names(), "lr:hashed"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,14 @@ import sys
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.models.leaveout.crossfit import Effects, Logs, above_floors, cross_fit, flipped_p, mean_interval
+from clinveil.attacks.models.leaveout.crossfit import (
+    Effects,
+    UnitLogs,
+    above_floors,
+    cross_fit,
+    flipped_p,
+    mean_interval,
+)
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut, leave_out
 
 NOISE, REMEMBERED = 0.66, 7
@@ -23,7 +30,7 @@ NOISE, REMEMBERED = 0.66, 7
 
 def models(
     rng: Generator, sizes: list[int], nats: float, seeds: int, *, spread: bool = False, systematic: float = 0.0
-) -> tuple[list[Logs], list[list[Logs]]]:
+) -> tuple[list[UnitLogs], list[list[UnitLogs]]]:
     """The models of all units, and those without one each: [s][j], [s][i][j]."""
     n = len(sizes)
     far = np.sqrt(np.array(sizes) / np.mean(sizes)) if spread else np.ones(n)

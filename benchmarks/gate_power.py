@@ -25,19 +25,19 @@ from functools import cache
 
 import numpy as np
 
-from clinveil.attacks.models.leaveout.from_text import written
-from clinveil.attacks.vectors.full_names import NameIndex, NameScan
+from clinveil.attacks.models._from_text import written
+from clinveil.attacks.text._full_names import NameIndex, NameScan
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing
+from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.release.gates import patient_gates
-from clinveil.release.synthesis.floor import Floor
-from clinveil.release.synthesis.gates import Looked, look
-from clinveil.release.synthesis.sides import Sides, split_sides
+from clinveil.releases.gates import patient_gates
+from clinveil.releases.producers.synthesis.gates import Looked, look
+from clinveil.releases.producers.synthesis.trained import Sides, split_sides
+from clinveil.releases.producers.synthesis.write import Floor
 from clinveil.stats import clopper_pearson
 
 SPAN, FLOOR = 50, 5
@@ -136,8 +136,8 @@ def _texts(training: PlainNotes, settings: ModelSettings, seed: int) -> list[str
     """As many tokens as were trained on."""
     vocabulary = make_vocabulary(training, settings)
     encoded = encode(training.texts, vocabulary)
-    model, _ = train_model(training, encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
-    notes = written(model, encoded.ids.size, seed, Drawing(64, 600))
+    model, _ = train_model(encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
+    notes = written(model, encoded.ids.size, seed, SamplingConfig(64, 600))
     return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 
 

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from clinveil.attacks.models.leaveout.planted_names import _interval as planted_interval
+from clinveil.attacks.models.leaveout.compare import names_interval as planted_interval
 from clinveil.stats import (
     Interval,
     bootstrap_clusters,
@@ -31,9 +31,8 @@ from clinveil.stats import (
     weighted_poisson,
     wilson,
 )
-from clinveil.stats.roc import Separation, difference_of_areas
+from clinveil.stats.roc import RocScores, difference_of_areas
 from clinveil.utility.casing.score import metric_shares
-from clinveil.utility.correlation import pearson
 from clinveil.utility.scores import Scores
 
 DRAWS = 400  # of a bootstrap; the package draws 1,000
@@ -106,8 +105,8 @@ def share_difference(n: int, m: int, p: float, rng: Generator) -> tuple[float, I
     return 0.0, bootstrap_clusters(marked, gap, rng, draws=DRAWS)
 
 
-def sides(members: int, others: int, moved: float, rng: Generator) -> Separation:
-    return Separation(rng.normal(moved, 1, members), rng.normal(size=others))
+def sides(members: int, others: int, moved: float, rng: Generator) -> RocScores:
+    return RocScores(rng.normal(moved, 1, members), rng.normal(size=others))
 
 
 def area(members: int, others: int, truth: float, rng: Generator) -> tuple[float, Interval]:
@@ -117,17 +116,17 @@ def area(members: int, others: int, truth: float, rng: Generator) -> tuple[float
 def paired_areas(members: int, others: int, moved: float, rng: Generator) -> tuple[float, Interval]:
     """Two scores of the same patients, correlated .5, that tell equally much."""
     pairs = [rng.normal(size=(n, 1)) + rng.normal(size=(n, 2)) for n in (members, others)]
-    one, other = (Separation(pairs[0][:, at] + moved, pairs[1][:, at]) for at in (0, 1))
+    one, other = (RocScores(pairs[0][:, at] + moved, pairs[1][:, at]) for at in (0, 1))
     return 0.0, difference_of_areas(one, other).interval
 
 
 def found_at(members: int, others: int, rate: float, truth: float, rng: Generator) -> tuple[float, Interval]:
-    return truth, sides(members, others, float(ndtri(truth) - ndtri(rate)), rng).hits_at(rate)[1]
+    return truth, sides(members, others, float(ndtri(truth) - ndtri(rate)), rng).tpr_at_fpr(rate)[1]
 
 
 def naive_found_at(members: int, others: int, rate: float, truth: float, rng: Generator) -> tuple[float, Interval]:
     """The threshold taken as given: what was printed before."""
-    hits, _ = sides(members, others, float(ndtri(truth) - ndtri(rate)), rng).hits_at(rate)
+    hits, _ = sides(members, others, float(ndtri(truth) - ndtri(rate)), rng).tpr_at_fpr(rate)
     return truth, clopper_pearson(round(hits * members), members)
 
 
@@ -205,7 +204,7 @@ def correlation(pairs: int, truth: float, rng: Generator) -> tuple[float, Interv
     rows = np.stack([people, truth * people + np.sqrt(1 - truth**2) * rng.normal(size=pairs)], axis=1)
 
     def of(drawn: Table) -> float:
-        return float(pearson(drawn[:, 0], drawn[:, 1]))
+        return float(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1])
 
     return truth, bootstrap_clusters(rows, of, rng, draws=DRAWS)
 

@@ -20,13 +20,12 @@ from clinveil.attacks.text.copies import copies
 from clinveil.core.keys import Key
 from clinveil.core.neural import seeded
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.lm.lstm import Lstm
-from clinveil.lm.network import build
-from clinveil.lm.neural_model import NeuralModel
+from clinveil.lm.models.lstm import Lstm
+from clinveil.lm.network import NeuralModel, build
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.plan import rows_plan
 from clinveil.lm.recipe import ModelSettings, Recipe
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.training import Training
 from clinveil.lm.vocabulary import END, WordVocabulary
 
@@ -74,7 +73,7 @@ def _turn(ours: Training, plain: Plain | None, recipe: Recipe) -> tuple[float, f
     """Tokens a second of some steps of ours, then of as many of the plain loop."""
     start = ours.progress.step
     tokens = sum(ours.plan.batch(step).normaliser for step in range(start, start + STEPS))
-    mine = tokens / seconds(lambda: ours.advance(start + STEPS))
+    mine = tokens / seconds(lambda: ours.fit(start + STEPS))
     theirs = STEPS * recipe.window * recipe.lanes / seconds(lambda: plain.run(STEPS)) if plain else 1.0
     return mine, theirs
 
@@ -126,7 +125,7 @@ def write(sizes: list[str]) -> None:
 def _written(model: NeuralModel, lanes: int) -> float:
     """Untrained models seldom end a note: all are cut at the same length, so that no lane is idle."""
     length = 200 if lanes == 1 else 100
-    notes = write_notes(model, Key.from_seed(1), Drawing(lanes=lanes, longest=length))
+    notes = generate(model, Key.from_seed(1), SamplingConfig(batch_size=lanes, max_new_tokens=length))
     n = sum(note.ids.size for note in islice(notes, max(1, lanes // 4)))  # compiles and warms up
     start = time.process_time()
     n = sum(note.ids.size for note in islice(notes, lanes))

@@ -17,8 +17,7 @@ from datetime import date
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from clinveil.attacks.vectors.closest_pairs import closest_pairs
-from clinveil.attacks.vectors.distances import METRICS
+from clinveil.attacks.vectors._closest_pairs import METRICS, closest_pairs
 
 PEER = 8_000  # tokens whose 32 million distances SciPy holds in 256 MB
 

@@ -21,10 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors.exact import exact_search
 from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.nearest import Space
 from clinveil.vectors.neighbours import neighbours
+from clinveil.vectors.search import Space, exact_search
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train

@@ -158,7 +158,7 @@ def vector_cases() -> Iterator[Case]:
         "attack-names",
         f"attack names skipgram/v cbow/v --names {MISSED} --metric cosine --metric cityblock --draws 99 "
         f"--find-names --workers 1 {SEED} --json {{name}}/findings.json",
-        f"attack names mitigate/scrubbed --names {MISSED} --k 20 --draws 99 --workers 1 --seed 1",
+        f"3! attack names mitigate/scrubbed --names {MISSED} --k 20 --draws 99 --workers 1 --seed 1",
         needs="cbow mitigate missed",
     )
     surrogates = "missed-surrogates/left.parquet"

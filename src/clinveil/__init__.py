@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clinveil.api import attack, evaluate
     from clinveil.api.frames import to_frame
     from clinveil.api.transformers import Deidentifier, Obfuscator
-    from clinveil.api.verbs import deidentify, embed, obfuscate
+    from clinveil.api.verbs import deidentify, embed, obfuscate, release, synthesize, verify
     from clinveil.channel.channel import Channel
+    from clinveil.core.errors import ClinveilError, GateError, InputError, UsageError
     from clinveil.core.finding import Finding, read_findings
     from clinveil.core.keys import Key
     from clinveil.core.spans import Span
@@ -22,14 +24,18 @@ if TYPE_CHECKING:
 # The shop window: each public name and the file it lives in; nothing heavy is imported before it is asked for.
 _WINDOW = {
     "Channel": "clinveil.channel.channel",
+    "ClinveilError": "clinveil.core.errors",
     "Columns": "clinveil.corpus.corpus",
     "Corpus": "clinveil.corpus.corpus",
     "Deidentifier": "clinveil.api.transformers",
     "Finding": "clinveil.core.finding",
+    "GateError": "clinveil.core.errors",
+    "InputError": "clinveil.core.errors",
     "Key": "clinveil.core.keys",
     "Neighbours": "clinveil.vectors.table",
     "Obfuscator": "clinveil.api.transformers",
     "Span": "clinveil.core.spans",
+    "UsageError": "clinveil.core.errors",
     "Vectors": "clinveil.vectors.table",
     "deidentify": "clinveil.api.verbs",
     "demo_corpus": "clinveil.corpus.demo",
@@ -38,33 +44,47 @@ _WINDOW = {
     "obfuscate": "clinveil.api.verbs",
     "open_corpus": "clinveil.corpus.open",
     "read_findings": "clinveil.core.finding",
+    "release": "clinveil.api.verbs",
     "save_vectors": "clinveil.vectors.files",
+    "synthesize": "clinveil.api.verbs",
     "to_frame": "clinveil.api.frames",
+    "verify": "clinveil.api.verbs",
 }
 __all__ = [
     "Channel",
+    "ClinveilError",
     "Columns",
     "Corpus",
     "Deidentifier",
     "Finding",
+    "GateError",
+    "InputError",
     "Key",
     "Neighbours",
     "Obfuscator",
     "Span",
+    "UsageError",
     "Vectors",
+    "attack",
     "deidentify",
     "demo_corpus",
     "embed",
+    "evaluate",
     "load_vectors",
     "obfuscate",
     "open_corpus",
     "read_findings",
+    "release",
     "save_vectors",
+    "synthesize",
     "to_frame",
+    "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("attack", "evaluate"):
+        return import_module(f"clinveil.api.{name}")
     if name in _WINDOW:
         return getattr(import_module(_WINDOW[name]), name)
     raise AttributeError(f"module 'clinveil' has no attribute {name!r}")

@@ -91,9 +91,9 @@ def test_what_does_not_fit_is_told_without_a_word_of_a_note(notes, error, says):
 
 
 def test_unknown_options_are_told():
-    with pytest.raises(UsageError, match="there is no setting txt"):
+    with pytest.raises(UsageError, match="no setting txt"):
         clinveil.deidentify(pd.DataFrame(columns()), txt="text")
-    with pytest.raises(UsageError, match="there is no setting epoch"):
+    with pytest.raises(UsageError, match="no setting epoch"):
         clinveil.embed([NOTE], epoch=3)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from clinveil.attacks.models.leaveout.data import pick_units, prepare
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.lm.notes import PlainNotes
 
@@ -25,3 +26,9 @@ def notes_of(patients=8, each=2, seed=0):
 
 def settings_of(**how):
     return LeaveOutSettings(**{"units": 3, "reseeds": 1, "workers": 1, "max_hours": 1.0, **TINY, **how})
+
+
+def data_of(notes, settings, rng, **given):
+    """The data of an audit, its units drawn first."""
+    units = pick_units(notes, settings.units, rng, by_note=settings.unit == "note")
+    return prepare(notes, units, settings, rng, **given)

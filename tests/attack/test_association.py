@@ -8,9 +8,7 @@ from association_cases import CODES, four, one, swapped, vectors, world
 from scipy.stats import rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
-from clinveil.attacks.vectors.association import AssociationPlan, association, over_models
-from clinveil.attacks.vectors.nulls import permuted, strata
-from clinveil.attacks.vectors.patient_tests import (
+from clinveil.attacks.vectors._patient_tests import (
     MATCHED,
     NAMES,
     PAPERS,
@@ -18,18 +16,19 @@ from clinveil.attacks.vectors.patient_tests import (
     default_draws,
     family_wise_error,
 )
+from clinveil.attacks.vectors.association import association, over_models
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
-from clinveil.stats import holm
-from clinveil.stats.signed_rank import rank_biserial, wilcoxon_p
+from clinveil.stats import holm, rank_biserial, wilcoxon_p
+from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
-QUICK = AssociationPlan(("cityblock",), permutations=399)
+QUICK = dict(metrics=("cityblock",), permutations=399)
 
 
 def attack(made, seed=0, plan=QUICK):
-    return association(made.vectors, made.patients, made.codes, np.random.default_rng(seed), plan)
+    return association(made.vectors, made.patients, made.codes, np.random.default_rng(seed), **plan)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,7 @@ def unlinked():
 def test_the_four_by_hand():
     """in - out: 1 - 9, 0 - 26/3, 1 - 29/3, 2 - 10; a fifth patient shares the first one's place."""
     people = [*four(), Patient("p4", ("Ann", "Arne"), ("1",))]
-    findings = association(vectors(), people, CODES, np.random.default_rng(0), QUICK)
+    findings = association(vectors(), people, CODES, np.random.default_rng(0), **QUICK)
     gaps = [-8, -26 / 3, 1 - 29 / 3, -8, -8]
     found = one(findings, "attack.association_difference")
     assert found.value == pytest.approx(np.mean(gaps))
@@ -69,7 +68,7 @@ def test_signed_ranks_of_nothing_are_no_effect():
 
 @pytest.mark.parametrize("link", [3.0, -3.0])
 def test_planted_links_are_found_near_and_far(link):
-    plan = AssociationPlan(("cosine",), permutations=399)
+    plan = dict(metrics=("cosine",), permutations=399)
     findings = attack(world(np.random.default_rng(2), link=link, prevalence=0.1), plan=plan)
     found = one(findings, "attack.association_difference")
     assert (found.value < found.chance) == (link > 0)
@@ -95,7 +94,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
     rng = np.random.default_rng(4)
     sizes = np.array([len(p.codes) for p in made.patients])
     order = permuted(strata(sizes, None), rng)
-    findings = association(made.vectors, swapped(made.patients, order), made.codes, rng, QUICK)
+    findings = association(made.vectors, swapped(made.patients, order), made.codes, rng, **QUICK)
     found = one(findings, "attack.association_difference")
     assert found.p > 0.01
     assert found.low < found.chance < found.high
@@ -103,7 +102,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
 
 
 def test_the_papers_p_values_come_with_their_error_rate():
-    plan = AssociationPlan(("cosine",), permutations=99, paper_draws=True)
+    plan = dict(metrics=("cosine",), permutations=99, paper_p=True)
     found = one(attack(world(np.random.default_rng(5)), plan=plan), "attack.association_patients", series=PAPERS)
     assert found.detail["draws"] == 1_000
     assert found.detail["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
@@ -126,7 +125,7 @@ def test_the_family_wise_error_is_what_a_simulation_has():
 
 
 def test_each_metric_is_measured_and_the_first_draws_the_curve(unlinked):
-    plan = AssociationPlan(("euclidean", "cosine"), permutations=99)
+    plan = dict(metrics=("euclidean", "cosine"), permutations=99)
     findings = attack(world(np.random.default_rng(1)), plan=plan)
     for metric in ("euclidean", "cosine"):
         assert one(findings, "attack.association_difference", metric=metric).n == 120
@@ -156,7 +155,7 @@ def test_every_number_has_its_chance_interval_control_and_question(unlinked):
 
 def test_a_seed_gives_the_same_document_for_any_number_of_threads():
     made = world(np.random.default_rng(6), n=40, m=12)
-    plans = [AssociationPlan(("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)]
+    plans = [dict(metrics=("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)]
     one_, two = (document("x", attack(made, seed=9, plan=plan), seed=9) for plan in plans)
     assert one_ == two
     assert one_ != document("x", attack(made, seed=10, plan=plans[0]), seed=9)
@@ -178,18 +177,18 @@ def test_few_patients_are_not_tested_but_counted():
 def test_vectors_without_counts_say_what_they_cannot_keep():
     made = world(np.random.default_rng(7), n=40, m=12)
     bare = Vectors(made.vectors.words, made.vectors.matrix)
-    findings = association(bare, made.patients, made.codes, np.random.default_rng(0), QUICK)
+    findings = association(bare, made.patients, made.codes, np.random.default_rng(0), **QUICK)
     assert one(findings, "attack.association_difference").detail["strata_of"] == "number of diagnoses"
     assert "--notes" in one(findings, "attack.association_by_frequency").detail["why"]
 
 
 def test_an_unknown_metric_is_a_wrong_usage():
     with pytest.raises(UsageError, match="unknown metric"):
-        attack(world(np.random.default_rng(7), n=20, m=12), plan=AssociationPlan(("minkowski",), permutations=99))
+        attack(world(np.random.default_rng(7), n=20, m=12), plan=dict(metrics=("minkowski",), permutations=99))
 
 
 def test_over_models_is_statsmodels_holm_within_each_measure():
-    plan = AssociationPlan(("cityblock", "cosine", "euclidean"), permutations=199)
+    plan = dict(metrics=("cityblock", "cosine", "euclidean"), permutations=199)
     findings = [f for seed in (1, 2) for f in attack(world(np.random.default_rng(seed), n=40, m=12), plan=plan)]
     adjusted = over_models(findings)
     assert [f.value for f in adjusted] == [f.value for f in findings]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +12,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import Always, Copying, notes_of, rows_of, write_csv
 
-from clinveil.attacks.models.canary_run import CanaryRun, as_corpus, families, score_of
-from clinveil.attacks.models.membership_run import infer_membership
-from clinveil.attacks.models.text_model import model_of_text, words_of
+from clinveil.attacks.attack import Context
+from clinveil.attacks.models._from_text import model_of_text, words_of
+from clinveil.attacks.models.canaries import Canaries, families, score_of
+from clinveil.attacks.models.membership import infer_membership
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
-from clinveil.lm.sampling import Drawing, write_notes
+from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary
 
 MOST_BITS = np.log2(1_001)
@@ -31,7 +31,7 @@ MOST_BITS = np.log2(1_001)
 def written_by(model, n=120):
     """Synthetic notes of a model."""
     texts = []
-    for note in write_notes(model, Key.from_seed(4), Drawing(longest=300)):
+    for note in generate(model, Key.from_seed(4), SamplingConfig(max_new_tokens=300)):
         texts.append(model.vocabulary.decode(note.ids.tolist()))
         if len(texts) == n:
             break
@@ -62,7 +62,7 @@ def area(found, attacker="loss threshold"):
 
 
 def test_a_copier_is_caught_by_the_copy_scan():
-    found = copies(as_corpus(COPIED), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(8, 12))
+    found = copies(COPIED.as_corpus(), MEMBERS.as_corpus(), OTHERS.as_corpus(), np.random.default_rng(0), spans=(8, 12))
     for one in (f for f in found if f.measure == "attack.copies"):
         assert one.value == 1.0
         assert one.detail["held_out"] < 0.01
@@ -72,7 +72,9 @@ def test_a_copier_is_caught_by_the_copy_scan():
 
 
 def test_a_generator_of_other_patients_is_at_chance_in_the_copy_scan():
-    found = copies(as_corpus(OF_THIRD), as_corpus(MEMBERS), as_corpus(OTHERS), np.random.default_rng(0), spans=(5, 10))
+    found = copies(
+        OF_THIRD.as_corpus(), MEMBERS.as_corpus(), OTHERS.as_corpus(), np.random.default_rng(0), spans=(5, 10)
+    )
     for one in (f for f in found if f.measure == "attack.copies_of_patients"):
         assert one.low <= 0 <= one.high
         assert one.p > 0.05
@@ -142,20 +144,18 @@ def test_an_attackers_vocabulary_is_all_that_was_released():
 # Canaries.
 
 
-@dataclass(frozen=True)
-class ByHeart(CanaryRun):
+class ByHeart(Canaries):
     """An audit of a model that knows its notes by heart."""
 
-    def _train(self, notes, canaries, say):
+    def train(self, notes, canaries, threads, say):
         model = Copying(notes)
         return model, encode(notes.texts * 8, model.vocabulary)  # so much is written that every note is
 
 
-@dataclass(frozen=True)
-class OfOthers(CanaryRun):
+class OfOthers(Canaries):
     """An audit of a model that never saw the copy with the canaries, nor anything like it."""
 
-    def _train(self, notes, canaries, say):
+    def train(self, notes, canaries, threads, say):
         every = [word for canary in canaries for place in canary.family.places for word in place]
         every += [word for canary in canaries for word in canary.text.split()]
         texts = tuple(text + "\n" + " ".join(dict.fromkeys(every)) for text in THIRD.texts[:1]) + THIRD.texts[1:]
@@ -163,8 +163,10 @@ class OfOthers(CanaryRun):
         return model, encode(MEMBERS.texts, model.vocabulary)
 
 
-def settings(**changed):
-    return ModelSettings.model_validate({"model": "ngram", "min_count": 1, **changed})
+def plant_in(notes, kind, seed, *, model="ngram", **how):
+    lm = ModelSettings.model_validate({"model": model, "min_count": 1})
+    attack = kind(lm=lm, seed=seed, **how)
+    return attack(Context(training=notes, workers=1), np.random.default_rng([seed, 0xCA]))
 
 
 def by(found, measure, source="the model"):
@@ -175,7 +177,7 @@ def by(found, measure, source="the model"):
 
 
 def test_a_copier_gives_its_canaries_away():
-    found = ByHeart(settings(), 1, each=2, repeats=(1, 4))(MEMBERS.rows(range(20)))
+    found = plant_in(MEMBERS.rows(range(20)), ByHeart, 1, each=2, repeats=(1, 4))
     for family in ("phrase", "number", "name"):
         bits = [f for f in by(found, "attack.canary_exposure", "released notes")[1] if f.detail["family"] == family]
         assert [f.value for f in bits] == pytest.approx([MOST_BITS] * 2)
@@ -186,7 +188,7 @@ def test_a_copier_gives_its_canaries_away():
 
 
 def test_a_model_of_other_patients_gives_no_canary_away():
-    found = OfOthers(settings(), 2, each=12, repeats=(8,))(MEMBERS.rows(range(20)))
+    found = plant_in(MEMBERS.rows(range(20)), OfOthers, 2, each=12, repeats=(8,))
     assert len(found) == 9
     for one in found:
         if one.measure == "attack.canary_extraction":
@@ -197,7 +199,7 @@ def test_a_model_of_other_patients_gives_no_canary_away():
 
 
 def test_n_grams_remember_what_stood_there_once():
-    found = CanaryRun(settings(), 3, each=6, repeats=(1, 4))(MEMBERS)
+    found = plant_in(MEMBERS, Canaries, 3, each=6, repeats=(1, 4))
     bits, rows = by(found, "attack.canary_exposure")
     assert bits == pytest.approx([MOST_BITS] * 2)
     assert all(f.control < MOST_BITS / 2 for f in rows)
@@ -207,7 +209,7 @@ def test_n_grams_remember_what_stood_there_once():
 
 def test_exposure_rises_with_repeats():
     """A unigram knows a planted word by how often it was planted."""
-    found = CanaryRun(settings(model="unigram"), 3, each=8, repeats=(1, 8, 64))(MEMBERS)
+    found = plant_in(MEMBERS, Canaries, 3, each=8, repeats=(1, 8, 64), model="unigram")
     bits, rows = by(found, "attack.canary_exposure")
     assert bits[0] < bits[1] < bits[2]
     assert bits[2] > np.mean([f.control for f in rows]) + 2
@@ -215,22 +217,22 @@ def test_exposure_rises_with_repeats():
 
 def test_a_model_without_memory_shows_words_and_no_order():
     """A unigram knows how often a word was planted, and nothing of which belong together."""
-    found = CanaryRun(settings(model="unigram"), 3, each=4, repeats=(1,))(MEMBERS)
+    found = plant_in(MEMBERS, Canaries, 3, each=4, repeats=(1,), model="unigram")
     assert {f.detail["from"] for f in found} == {"the model", "released notes"}
     shares, _ = by(found, "attack.canary_extraction")
     assert shares == [0.0]
 
 
 def test_empty_notes_come_to_an_end():
-    class Empty(CanaryRun):
-        def _train(self, notes, canaries, say):
-            vocabulary = make_vocabulary(notes, self.settings, always=["reference", "phrase"])
+    class Empty(Canaries):
+        def train(self, notes, canaries, threads, say):
+            vocabulary = make_vocabulary(notes, self.lm, always=["reference", "phrase"])
             model = Always(notes)
             model.vocabulary = vocabulary
             model._row = np.eye(1, vocabulary.size)[0]
             return model, encode(notes.texts[:20], vocabulary)
 
-    found = Empty(settings(), 3, each=1, repeats=(1,))(MEMBERS)
+    found = plant_in(MEMBERS, Empty, 3, each=1, repeats=(1,))
     assert by(found, "attack.canary_extraction")[0] == [0.0]
 
 

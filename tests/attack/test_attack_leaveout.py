@@ -5,21 +5,21 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
-from leaveout_cases import notes_of, settings_of
+from leaveout_cases import data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout import command
-from clinveil.attacks.models.leaveout.closed_form import closed_form
-from clinveil.attacks.models.leaveout.cost import refuse_too_long
+from clinveil.attacks.models.leaveout.audit import audit_notes, refuse_too_long, train_audits
+from clinveil.attacks.models.leaveout.closed_form import closed_form, unigram_pdtp
+from clinveil.attacks.models.leaveout.compare import compare
 from clinveil.attacks.models.leaveout.crossfit import cross_fit
-from clinveil.attacks.models.leaveout.members import Member, load_logs, without
-from clinveil.attacks.models.leaveout.pdtp import leave_out, unigram_pdtp
-from clinveil.attacks.models.leaveout.prepare import prepare
-from clinveil.attacks.models.leaveout.run import audit_of, measure, perform_audits
+from clinveil.attacks.models.leaveout.models import NetworkModel, load_logs
+from clinveil.attacks.models.leaveout.pdtp import leave_out
+from clinveil.attacks.models.leaveout.plan import audit_of
 from clinveil.core.errors import InputError, UsageError
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.local import serial
 from clinveil.scale.tasks import Store, perform
@@ -35,26 +35,33 @@ def rng():
     return np.random.default_rng(0)
 
 
+def lay(folder, **how):
+    """Prepare an audit of settings: its store, audit and data."""
+    settings = settings_of(**how)
+    data = data_of(notes_of(), settings, np.random.default_rng(SEED))
+    return Store(folder), audit_of(data.save(folder), settings, seed=SEED), data
+
+
 @pytest.fixture
 def laid(tmp_path):
-    """Prepare an audit of settings: its store, audit and data."""
+    """An audit of settings that nothing was trained for."""
+    return partial(lay, tmp_path)
 
-    def lay(notes=None, **how):
-        settings = settings_of(**how)
-        data = prepare(notes or notes_of(), settings, np.random.default_rng(SEED))
-        store = Store(tmp_path)
-        folder = command.kept(store, data)
-        return store, audit_of(folder, settings, seed=SEED), data
 
-    return lay
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """An audit of an LSTM, all its models trained; do not change it."""
+    store, audit, data = lay(tmp_path_factory.mktemp("trained"))
+    run(store, audit)
+    return store, audit, data
 
 
 def run(store, audit):
-    perform_audits(store, [audit], serial, quiet, workers=1, most_hours=1.0)
+    train_audits(store, [audit], serial, quiet, workers=1, most_hours=1.0)
 
 
 def scores(store, audit, data):
-    read = [load_logs(store, member, data) for member in (audit.full, *audit.left_out)]
+    read = [load_logs(store, model, data) for model in (audit.full, *audit.left_out)]
     return leave_out(read[0], read[1:])
 
 
@@ -70,7 +77,7 @@ def slow_unigram(data, unit):
     return best
 
 
-def test_the_unigrams_members_against_a_slow_reference_and_the_closed_form(laid):
+def test_the_unigrams_models_against_a_slow_reference_and_the_closed_form(laid):
     store, audit, data = laid(model="unigram", units=5)
     assert audit.again is None
     assert audit.reseeded == ()
@@ -130,11 +137,11 @@ def test_the_placebo_of_the_closed_form_against_a_slow_reference():
     assert len(alone) == 1 and alone[0].control is None
 
 
-def test_the_ngrams_members_are_counted_without_the_unit(laid):
+def test_the_ngrams_models_are_counted_without_the_unit(laid):
     store, audit, data = laid(model="ngram")
     run(store, audit)
     for unit in range(3):
-        model = Ngram(without(data.encoded, data.units[unit].tolist()), data.vocabulary)
+        model = Ngram(data.without(unit), data.vocabulary)
         logs = load_logs(store, audit.left_out[unit], data)
         for j in range(3):
             expected = np.concatenate(model.score(data.notes_of(j)))
@@ -158,9 +165,9 @@ networks = pytest.mark.parametrize("how", NETWORKS.values(), ids=NETWORKS)
 @networks
 def test_a_model_trained_twice_scores_nothing_against_itself(how, laid):
     store, audit, data = laid(**how)
-    for member in (audit.full, audit.again, *audit.left_out):
-        perform(store, member)
-    full, again = (load_logs(store, member, data) for member in (audit.full, audit.again))
+    for model in (audit.full, audit.again, *audit.left_out):
+        perform(store, model)
+    full, again = (load_logs(store, model, data) for model in (audit.full, audit.again))
     assert all((one == other).all() for one, other in zip(full, again, strict=True))
     assert not leave_out(full, [again] * 3).largest.any()
     assert scores(store, audit, data).scores.min() > 0
@@ -173,13 +180,13 @@ def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
     states = sorted((store.folder(audit.full) / "forks").glob("*.safetensors"))
     assert len(states) >= 2
     perform(store, audit.reseeded[0])
-    for member in (*audit.left_out, audit.other_seeds[0][-1]):
-        perform(store, member)
-        shared = load_logs(store, member, data)
-        own = store.folder(member).rename(store.root / f"kept-{member.seed}-{member.left_out}")
-        assert store.folder(member.bare()) == store.folder(member)  # sharing does not change a task's name
-        perform(store, member.bare())
-        scratch = load_logs(store, member, data)
+    for model in (audit.left_out[-1], audit.other_seeds[0][-1]):
+        perform(store, model)
+        shared = load_logs(store, model, data)
+        own = store.folder(model).rename(store.root / f"kept-{model.seed}-{model.left_out}")
+        assert store.folder(model.alone()) == store.folder(model)  # sharing does not change a task's name
+        perform(store, model.alone())
+        scratch = load_logs(store, model, data)
         assert all((one == other).all() for one, other in zip(shared, scratch, strict=True))
         assert (own / "done").exists()
 
@@ -191,9 +198,9 @@ def test_a_shared_beginning_is_used(laid, monkeypatch):
     store, audit, _ = laid(lanes=1)
     perform(store, audit.full)
     made, step = [], Training._step
-    monkeypatch.setattr(Training, "_step", lambda self, batch: (made.append(1), step(self, batch))[1])
-    for member in audit.left_out:
-        perform(store, member)
+    monkeypatch.setattr(Training, "_step", lambda self: (made.append(1), step(self))[1])
+    for model in audit.left_out:
+        perform(store, model)
     shared = len(made)
     perform(store, audit.again)
     assert shared < 3 * (len(made) - shared)
@@ -201,9 +208,10 @@ def test_a_shared_beginning_is_used(laid, monkeypatch):
 
 def test_only_models_of_all_units_that_others_go_on_from_leave_states_behind(laid):
     store, audit, _ = laid(lanes=1)
-    for member in audit.members:
-        perform(store, member)
-    left = [member for member in audit.members if (store.folder(member) / "forks").exists()]
+    models = (audit.full, audit.again, *audit.reseeded, audit.left_out[0], audit.other_seeds[0][0])
+    for model in models:
+        perform(store, model)
+    left = [model for model in models if (store.folder(model) / "forks").exists()]
     assert left == [audit.full, audit.reseeded[0]]
 
 
@@ -216,30 +224,28 @@ def test_a_state_of_other_weights_is_not_shared(laid):
         perform_with_any_step(store, other, audit)
 
 
-def perform_with_any_step(store, member, audit):
-    """Give the member the states of another seed at the steps where it looks for them."""
+def perform_with_any_step(store, model, audit):
+    """Give the model the states of another seed at the steps where it looks for them."""
     from clinveil.attacks.models.leaveout.data import load_data
     from clinveil.lm.plan import rows_plan
 
-    data, recipe = load_data(member.data), member.recipe
-    plan = rows_plan(data.encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=member.seed)
+    data, recipe = load_data(model.data), model.recipe
+    plan = rows_plan(data.encoded, lanes=recipe.lanes, window=recipe.window, epochs=recipe.epochs, seed=model.seed)
     folder = store.folder(audit.full) / "forks"
-    first = plan.first_step_of(data.units[member.left_out])
+    first = plan.first_step_of(data.units[model.left_out])
     next(folder.glob("*.safetensors")).replace(folder / f"{first}.safetensors")
-    perform(store, member)
+    perform(store, model)
 
 
 def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
     """In exact mode the plan is one for all; in compat mode the text is cut anew."""
-    from clinveil.attacks.models.leaveout.networks import _plan
-
     _, audit, data = laid()
-    full, less = (_plan(member, data) for member in (audit.full, audit.left_out[0]))
+    full, less = (model.plan(data) for model in (audit.full, audit.left_out[0]))
     assert (full.notes == less.notes).all()
     assert np.flatnonzero(less.masked).tolist() == data.units[0].tolist()
     _, audit, data = laid(mode="compat")
-    full, less = (_plan(member, data) for member in (audit.full, audit.left_out[0]))
-    kept = without(data.encoded, data.units[0].tolist()).ids
+    full, less = (model.plan(data) for model in (audit.full, audit.left_out[0]))
+    kept = data.without(0).ids
     rows = kept.size // 3
     assert less.text.shape == (rows, 3)
     assert less.text.T.ravel().tolist() == kept[: rows * 3].tolist()
@@ -248,17 +254,17 @@ def test_leaving_a_unit_out_does_not_touch_what_came_before_it(laid):
 
 def test_tasks_of_an_audit_are_told_apart(laid):
     store, audit, _ = laid(units=4, reseeds=2)
-    names = {store.folder(member).name for member in audit.members}
-    assert len(names) == len(audit.members) == 1 + 1 + 2 + 4 + 4
+    names = {store.folder(model).name for model in audit.models}
+    assert len(names) == len(audit.models) == 1 + 1 + 2 + 4 + 4
     assert store.folder(replace(audit.full, device="cuda")).name not in names
     assert store.folder(replace(audit.full, mode="compat")).name not in names
-    titles = [member.title for member in audit.left_out]
+    titles = [model.title for model in audit.left_out]
     assert [title.partition("exact, ")[2] for title in titles] == [
         f"without unit {unit}, seed {SEED}" for unit in (1, 2, 3, 4)
     ]
     (again,) = audit.other_seeds
-    assert [member.left_out for member in again] == [0, 1, 2, 3]
-    assert {member.seed for member in again} == {audit.reseeded[0].seed} != {audit.full.seed}
+    assert [model.left_out for model in again] == [0, 1, 2, 3]
+    assert {model.seed for model in again} == {audit.reseeded[0].seed} != {audit.full.seed}
     assert all(title.startswith("lstm, dropout ") for title in titles)
 
 
@@ -278,17 +284,17 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
 
 @pytest.mark.parametrize("value", [0.0, 1.5])
 def test_first_vectors_that_are_all_alike_are_refused(value):
-    from clinveil.attacks.models.leaveout.arms import _put
+    from clinveil.attacks.models.leaveout.plan import _use_vectors
     from clinveil.vectors.table import Vectors
 
     vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))
     with pytest.raises(InputError, match="all alike, or too large"):
-        _put(np.ones((9, 4), dtype=np.float32), ["pain", "cough"], vectors)
+        _use_vectors(np.ones((9, 4), dtype=np.float32), ["pain", "cough"], vectors)
 
 
 def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     store, audit, _ = laid()
-    trained, train = [], Member._train
+    trained, train = [], NetworkModel.train
 
     def counted(self, data, folder, store):
         trained.append(store.folder(self).name)
@@ -296,30 +302,30 @@ def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
             raise KeyboardInterrupt
         return train(self, data, folder, store)
 
-    monkeypatch.setattr(Member, "_train", counted)
+    monkeypatch.setattr(NetworkModel, "train", counted)
     with pytest.raises(KeyboardInterrupt):
         run(store, audit)
-    done = [member for member in audit.members if store.done(member)]
+    done = [model for model in audit.models if store.done(model)]
     assert len(done) == 3
-    before = {member: (store.folder(member) / "logs.npy").stat().st_mtime_ns for member in done}
+    before = {model: (store.folder(model) / "logs.npy").stat().st_mtime_ns for model in done}
     run(store, audit)
-    assert len(trained) == len(audit.members) + 1
-    assert len(set(trained)) == len(audit.members)
+    assert len(trained) == len(audit.models) + 1
+    assert len(set(trained)) == len(audit.models)
     assert trained.count(trained[3]) == 2
-    assert {member: (store.folder(member) / "logs.npy").stat().st_mtime_ns for member in done} == before
+    assert {model: (store.folder(model) / "logs.npy").stat().st_mtime_ns for model in done} == before
     run(store, audit)
-    assert len(trained) == len(audit.members) + 1
+    assert len(trained) == len(audit.models) + 1
 
 
-def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid):
+def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, trained):
     store, audit, _ = laid()
     said = []
     with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(fewer --units"):
-        perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
+        train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
     assert said[0].startswith("9 models of ")  # 1, once more, a reseed, 3 without a unit under each of two seeds
-    assert not any(store.done(member) for member in audit.members)
-    run(store, audit)
-    perform_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
+    assert not any(store.done(model) for model in audit.models)
+    store, audit, _ = trained
+    train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
     assert len(said) == 1
 
 
@@ -347,7 +353,7 @@ def measured_by_name(measured):
 def test_findings_of_a_network_stand_beside_their_floors(laid):
     store, audit, data = laid(units=4, plant_names=True)
     run(store, audit)
-    measured = measure(store, audit, rng(), [f"unit {i}" for i in range(4)])
+    measured = compare(store, audit, rng(), [f"unit {i}" for i in range(4)])
     found = measured_by_name(measured)
     assert found["attack.pdtp_rerun"].value == 0.0
     assert found["attack.pdtp_rerun"].detail["bit_identical"] is True
@@ -370,7 +376,7 @@ def test_findings_of_a_network_stand_beside_their_floors(laid):
 def test_the_table_has_a_row_a_unit_and_no_word(laid):
     store, audit, data = laid(model="ngram", units=4, plant_names=True)
     run(store, audit)
-    measured = measure(store, audit, rng(), [""] * 4)
+    measured = compare(store, audit, rng(), [""] * 4)
     rows = list(csv.DictReader(measured.table.splitlines()))
     assert len(rows) == 4
     counts = np.bincount(data.encoded.ids)
@@ -392,26 +398,25 @@ def test_the_table_has_a_row_a_unit_and_no_word(laid):
 def test_compat_scores_from_the_second_token_on(laid):
     store, audit, data = laid(mode="compat", units=3)
     run(store, audit)
-    measured = measure(store, audit, rng(), [""] * 3)
-    reads = [load_logs(store, member, data) for member in audit.members]
+    measured = compare(store, audit, rng(), [""] * 3)
+    reads = [load_logs(store, model, data) for model in audit.models]
     cut = [[logs[1:] for logs in read] for read in reads]
     first = slice(-6, -3)  # without a unit each, under the first seed; the second seed's come last
     assert measured.leave_out.scores == pytest.approx(leave_out(cut[0], cut[first]).scores)
     assert measured.effects.own == pytest.approx(cross_fit([cut[first], cut[-3:]]).own)
     recipe = audit.full.recipe
     assert recipe.schedule == "annealed"
-    assert all(len(store.result(member)["perplexities"]) == recipe.epochs for member in audit.members)
+    assert all(len(store.result(model)["perplexities"]) == recipe.epochs for model in audit.models)
     for unit, row in enumerate(csv.DictReader(measured.table.splitlines())):
         difference = np.abs(reads[0][unit] - reads[-6 + unit][unit])
         difference[0] = -1
         assert int(row["place"]) == difference.argmax()
 
 
-def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(laid):
-    store, audit, data = laid()
-    run(store, audit)
-    measured = measure(store, audit, rng(), [f"unit {i}" for i in range(3)])
-    seeds = [[load_logs(store, member, data) for member in models] for models in (audit.left_out, *audit.other_seeds)]
+def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained):
+    store, audit, data = trained
+    measured = compare(store, audit, rng(), [f"unit {i}" for i in range(3)])
+    seeds = [[load_logs(store, model, data) for model in models] for models in (audit.left_out, *audit.other_seeds)]
     own = []
     for unit in range(3):
         others = [[model[unit] for i, model in enumerate(models) if i != unit] for models in seeds]
@@ -420,7 +425,7 @@ def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(laid):
     found = measured_by_name(measured)["attack.pdtp_effect"]
     assert measured.effects.own == pytest.approx(own, abs=1e-12)
     assert found.value == pytest.approx(np.mean(own)) and found.detail["seeds"] == 2
-    one = measure(store, replace(audit, other_seeds=()), rng(), [""] * 3)
+    one = compare(store, replace(audit, other_seeds=()), rng(), [""] * 3)
     assert one.effects is None and "attack.pdtp_effect" not in measured_by_name(one)
     assert {row["effect"] for row in csv.DictReader(one.table.splitlines())} == {"nan"}
 
@@ -435,11 +440,11 @@ def test_seeds_beyond_the_reseeds_are_trained_whole(laid):
 
 def test_a_kept_model_is_the_one_that_was_scored(laid):
     store, audit, data = laid()
-    member = replace(audit.full, keep=True)
-    perform(store, member)
-    model, about = load_model(store.folder(member) / "model")
+    kept = replace(audit.full, keep=True)
+    perform(store, kept)
+    model, about = load_model(store.folder(kept) / "model")
     assert about["seed"] == SEED
-    logs = load_logs(store, member, data)
+    logs = load_logs(store, kept, data)
     notes = [note for unit in range(3) for note in data.notes_of(unit)]
     assert np.concatenate(model.score(notes)) == pytest.approx(np.concatenate(logs), abs=1e-6)
 
@@ -447,19 +452,17 @@ def test_a_kept_model_is_the_one_that_was_scored(laid):
 def test_a_whole_audit_by_text_too(tmp_path):
     settings = settings_of(model="unigram", from_text=True, mode="exact")
     said = []
-    found = command.audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
+    found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
     assert [f.detail["from"] for f in found if f.measure == "attack.pdtp"] == ["the model", "released notes"]
     assert {path.name for path in tmp_path.glob("units-*.csv")} == {"units-random-model.csv", "units-random-text.csv"}
-    again = command.audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
+    again = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, said.append, over=serial)
     assert [f.value for f in again] == [f.value for f in found]
     assert not any("own" in line for line in said)
 
 
 def test_an_audit_with_public_notes_measures_both_beginnings(tmp_path):
     settings, public = settings_of(units=2, reseeds=0, epochs=1), notes_of(4, 1, seed=9)
-    found = command.audit_notes(
-        notes_of(), settings, SEED, Store(tmp_path), tmp_path, quiet, public=public, over=serial
-    )
+    found = audit_notes(notes_of(), settings, SEED, Store(tmp_path), tmp_path, quiet, public=public, over=serial)
     assert [f.detail["first_weights"] for f in found if f.measure == "attack.pdtp"] == ["random", "pretrained"]
     values = [f.value for f in found if f.measure == "attack.pdtp"]
     assert values[0] != values[1]

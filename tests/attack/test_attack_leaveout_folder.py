@@ -9,24 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from leaveout_cases import notes_of, settings_of
+from leaveout_cases import data_of, notes_of, settings_of
 from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "release"))
 from synthesis_cases import rows_of, write_csv
 
-from clinveil.attacks.models.leaveout.cost import duration, refuse_too_long
-from clinveil.attacks.models.leaveout.folder import Given, audit_folder, hash_of, seed_of
+from clinveil.attacks.models.leaveout.audit import duration, refuse_too_long
+from clinveil.attacks.models.leaveout.compare import FEW_NAMES, name_findings
+from clinveil.attacks.models.leaveout.folder import RunSpec, audit_folder, seed_of
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut
-from clinveil.attacks.models.leaveout.planted_names import FEW, name_findings
-from clinveil.attacks.models.leaveout.prepare import prepare
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.scale.tasks import study_folder
 
 
 def given(seed=1, notes=None, public=None, **how):
-    return Given.of(notes or notes_of(), settings_of(**how), seed, public)
+    return RunSpec.of(notes or notes_of(), settings_of(**how), seed, public)
 
 
 def finish(out, of, force=False):
@@ -137,12 +136,6 @@ def test_the_seed_of_an_earlier_run_is_known(tmp_path):
     assert seed_of(tmp_path / "out") is None
 
 
-def test_hashes_of_files_and_folders(tmp_path):
-    (tmp_path / "a").write_text("a")
-    (tmp_path / "b").write_text("b")
-    assert hash_of(tmp_path) == f"{hash_of(tmp_path / 'a')} {hash_of(tmp_path / 'b')}"
-
-
 def test_the_folder_says_what_is_in_it(tmp_path):
     with audit_folder(tmp_path / "audit", given()):
         own = (tmp_path / "audit" / "SECRET.txt").read_text()
@@ -179,7 +172,7 @@ def compared_of(scores):
 
 
 def test_the_effect_of_names_has_an_interval_or_says_why_not():
-    data = prepare(notes_of(12), settings_of(units=6, plant_names=True), np.random.default_rng(1))
+    data = data_of(notes_of(12), settings_of(units=6, plant_names=True), np.random.default_rng(1))
     planted = np.array([bool(span) for span in data.planted])
     scores = np.where(planted, 4.0, 1.0) + np.linspace(0, 0.5, 6)
     rise, on_name = name_findings(data, compared_of(scores), np.random.default_rng(0), {})
@@ -191,12 +184,12 @@ def test_the_effect_of_names_has_an_interval_or_says_why_not():
     assert "Welch" in rise.method and "why" not in rise.detail
     assert (rise.detail["scale"], on_name.detail["scale"]) == ("nats", "share of units")
     assert "Clopper-Pearson" in on_name.method
-    few = prepare(notes_of(12), settings_of(units=2, plant_names=True), np.random.default_rng(1))
+    few = data_of(notes_of(12), settings_of(units=2, plant_names=True), np.random.default_rng(1))
     alone, _ = name_findings(few, compared_of([1.0, 2.0]), np.random.default_rng(0), {})
-    assert (alone.low, alone.high, alone.detail["why"]) == (None, None, FEW)
+    assert (alone.low, alone.high, alone.detail["why"]) == (None, None, FEW_NAMES)
     assert alone.method == ""
     alike, _ = name_findings(data, compared_of([1.0] * 6), np.random.default_rng(0), {})
-    assert (alike.low, alike.detail["why"]) == (None, FEW)
+    assert (alike.low, alike.detail["why"]) == (None, FEW_NAMES)
 
 
 # From the command line; n-grams, which need no PyTorch.

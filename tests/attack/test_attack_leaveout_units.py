@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leaveout_cases import WORDS, notes_of, settings_of
+from leaveout_cases import WORDS, data_of, notes_of, settings_of
 
-from clinveil.attacks.models.leaveout.data import AuditData, keep_aside, load_data, pick_units
-from clinveil.attacks.models.leaveout.members import without
-from clinveil.attacks.models.leaveout.planted import BEGINNING, invented_names, plant
-from clinveil.attacks.models.leaveout.prepare import prepare
+from clinveil.attacks.models.leaveout.data import (
+    BEGINNING,
+    AuditData,
+    hold_out,
+    invented_names,
+    load_data,
+    pick_units,
+    plant,
+)
 from clinveil.core.errors import InputError
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.train import make_vocabulary
@@ -67,19 +72,19 @@ def test_too_few_units_are_refused():
 def test_validation_notes_are_of_patients_who_are_not_audited():
     notes = notes_of(20, 2)
     units = pick_units(notes, 5, rng())
-    aside = keep_aside(notes, units, rng())
+    aside = hold_out(notes, units, rng())
     patients = {notes.patients[row] for row in aside}
     assert len(patients) == 2
     assert sorted(aside) == sorted(row for patient in patients for row in rows_of(notes, patient))
     assert not patients & {notes.patients[row] for rows in units for row in rows}
     with pytest.raises(InputError, match="no patient is left"):
-        keep_aside(notes, [list(range(40))], rng())
+        hold_out(notes, [list(range(40))], rng())
 
 
 def test_notes_without_some_keep_their_order():
     notes = notes_of(3, 2)
     encoded = encode(notes.texts, make_vocabulary(notes, settings_of()))
-    left = without(encoded, [1, 4])
+    left = AuditData(encoded, None, (np.array([1, 4]),)).without(0)
     assert len(left) == 4
     expected = [encoded.note(row).tolist() for row in (0, 2, 3, 5)]
     assert [left.note(row).tolist() for row in range(4)] == expected
@@ -124,7 +129,7 @@ def test_the_place_of_a_planted_name_covers_the_name_and_nothing_else(vocabulary
         pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
     notes = notes_of(12, 2, seed)
     settings = settings_of(units=8, plant_names=True, vocabulary=vocabulary, vocabulary_size=300, min_count=3)
-    data = prepare(notes, settings, rng(seed))
+    data = data_of(notes, settings, rng(seed))
     _, planted = plant(notes, pick_units(notes, 8, generator := rng(seed)), generator)
     assert sum(bool(span) for span in data.planted) == 4
     for unit, span in enumerate(data.planted):
@@ -142,7 +147,7 @@ def test_the_place_of_a_planted_name_covers_the_name_and_nothing_else(vocabulary
 
 def test_prepared_data_hold_all_notes_and_the_units_rows():
     notes, settings = notes_of(), settings_of()
-    data = prepare(notes, settings, rng(3))
+    data = data_of(notes, settings, rng(3))
     units = pick_units(notes, 3, rng(3))
     assert len(data.encoded) == len(notes)
     assert [rows.tolist() for rows in data.units] == units
@@ -154,7 +159,7 @@ def test_prepared_data_hold_all_notes_and_the_units_rows():
 def test_an_annealed_audit_keeps_validation_notes_out_and_its_rows_fit():
     notes = notes_of(12)
     settings = settings_of(mode="compat", schedule="annealed", units=4)
-    data = prepare(notes, settings, rng(3))
+    data = data_of(notes, settings, rng(3))
     units = pick_units(notes, 4, rng(3))
     assert data.validation is not None
     assert len(data.encoded) + len(data.validation) == len(notes)
@@ -167,33 +172,32 @@ def test_compat_is_annealed_unless_told_otherwise():
     assert settings_of(mode="compat").audit_recipe().schedule == "annealed"
     assert settings_of(mode="compat", schedule="fixed").audit_recipe().schedule == "fixed"
     assert settings_of(mode="exact", schedule="annealed").audit_recipe().schedule == "fixed"
-    assert prepare(notes_of(12), settings_of(mode="compat"), rng()).validation is not None
+    assert data_of(notes_of(12), settings_of(mode="compat"), rng()).validation is not None
 
 
 def test_validation_notes_of_ones_own_cost_no_training_note():
     notes, own = notes_of(12), notes_of(3, seed=5)
-    data = prepare(notes, settings_of(mode="compat"), rng(3), validation=own)
+    data = data_of(notes, settings_of(mode="compat"), rng(3), validation=own)
     assert len(data.encoded) == len(notes)
     decoded = [data.vocabulary.decode(data.validation.note(row).tolist()) for row in range(len(own))]
     assert decoded == list(own.texts)
-    exact = prepare(notes, settings_of(mode="exact"), rng(3), validation=own)
+    exact = data_of(notes, settings_of(mode="exact"), rng(3), validation=own)
     assert exact.validation is None
     assert [rows.tolist() for rows in data.units] == [rows.tolist() for rows in exact.units]
 
 
 def test_public_notes_bring_their_words_and_no_notes():
     public = PlainNotes(("elsewhere words",), ("x",), ("p0",))
-    data = prepare(notes_of(), settings_of(), rng(), also=public)
+    data = data_of(notes_of(), settings_of(), rng(), public=public)
     assert len(data.encoded) == 16
     assert 2 not in data.vocabulary.encode("elsewhere words")
-    assert 2 in prepare(notes_of(), settings_of(), rng()).vocabulary.encode("elsewhere words")
+    assert 2 in data_of(notes_of(), settings_of(), rng()).vocabulary.encode("elsewhere words")
 
 
 def test_data_there_and_back(tmp_path):
     settings = settings_of(mode="compat", schedule="annealed", plant_names=True)
-    data = prepare(notes_of(), settings, rng())
-    data.save(tmp_path / "d")
-    back = load_data(tmp_path / "d")
+    data = data_of(notes_of(), settings, rng())
+    back = load_data(data.save(tmp_path))
     assert back.digest == data.digest
     assert (back.encoded.ids == data.encoded.ids).all()
     assert (back.validation.ids == data.validation.ids).all()
@@ -203,9 +207,9 @@ def test_data_there_and_back(tmp_path):
 
 
 def test_digests_tell_data_apart():
-    one = prepare(notes_of(), settings_of(), rng(0))
-    assert one.digest == prepare(notes_of(), settings_of(), rng(0)).digest
-    others = [prepare(notes_of(seed=1), settings_of(), rng(0)), prepare(notes_of(), settings_of(units=4), rng(0))]
+    one = data_of(notes_of(), settings_of(), rng(0))
+    assert one.digest == data_of(notes_of(), settings_of(), rng(0)).digest
+    others = [data_of(notes_of(seed=1), settings_of(), rng(0)), data_of(notes_of(), settings_of(units=4), rng(0))]
     others += [AuditData(one.encoded, one.vocabulary, one.units, one.encoded)]
     cut = encode([text.replace("\n", " ") for text in notes_of().texts], one.vocabulary)
     others += [AuditData(cut, one.vocabulary, one.units)]
@@ -214,22 +218,22 @@ def test_digests_tell_data_apart():
 
 @pytest.mark.parametrize("damage", ["", "{}", "[1]", '{"units": 3, "planted": [], "vocabulary": {}}', "null"])
 def test_damaged_data_are_refused(damage, tmp_path):
-    prepare(notes_of(), settings_of(), rng()).save(tmp_path / "d")
-    (tmp_path / "d" / "data.json").write_text(damage)
+    folder = data_of(notes_of(), settings_of(), rng()).save(tmp_path)
+    (folder / "data.json").write_text(damage)
     with pytest.raises(InputError, match=r"no data of an audit|no vocabulary"):
-        load_data(tmp_path / "d")
+        load_data(folder)
 
 
 def test_missing_data_are_refused(tmp_path):
     with pytest.raises(InputError, match="nowhere: holds no data of an audit"):
         load_data(tmp_path / "nowhere")
-    prepare(notes_of(), settings_of(), rng()).save(tmp_path / "d")
-    (tmp_path / "d" / "training-ids.npy").unlink()
+    folder = data_of(notes_of(), settings_of(), rng()).save(tmp_path)
+    (folder / "training-ids.npy").unlink()
     with pytest.raises(InputError, match="no data of an audit"):
-        load_data(tmp_path / "d")
-    (tmp_path / "d" / "training-ids.npy").write_bytes(b"")
+        load_data(folder)
+    (folder / "training-ids.npy").write_bytes(b"")
     with pytest.raises(InputError, match="no data of an audit"):
-        load_data(tmp_path / "d")
+        load_data(folder)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from clinveil.attacks.vectors.name_ranking import rank_names
-from clinveil.attacks.vectors.name_tokens import NameTokens
-from clinveil.attacks.vectors.names import attack_names
+from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
+from clinveil.attacks.vectors._name_scores import attack_names
 from clinveil.cli.main import main
 from clinveil.core.finding import read_findings
 from clinveil.core.keys import Key

@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from clinveil.attacks.models.canaries import (
+from clinveil.attacks.models._canaries import (
     Canary,
     Family,
-    canary_findings,
     expected_exposure,
     exposures,
     extracted,
@@ -20,8 +19,8 @@ from clinveil.attacks.models.canaries import (
     phrase_family,
     planted,
 )
-from clinveil.attacks.models.canary_run import as_corpus, families, score_of
-from clinveil.attacks.models.text_model import model_of_text, words_of
+from clinveil.attacks.models._from_text import model_of_text, words_of
+from clinveil.attacks.models.canaries import canary_findings, families, score_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes
@@ -153,7 +152,7 @@ def test_real_text_without_a_canary_shows_names_at_chance(rng):
     """Names that stand in no note are all equally likely: with ties to the canary's harm this text showed 4 bits."""
     canaries = name_canaries(rng, 1, 20)
     bits = of_text(NOTES, canaries, rng)  # of notes in which nothing was planted
-    found = canary_findings(canaries, bits, np.zeros(len(canaries), bool), rng)[0]
+    found = canary_findings(canaries, bits, np.zeros(len(canaries), bool))[0]
     assert found.chance == pytest.approx(expected_exposure())
     assert found.low <= found.chance <= found.high and found.p > 0.05
     assert found.control == pytest.approx(found.chance, abs=4 * 1.44 / math.sqrt(200))
@@ -162,8 +161,8 @@ def test_real_text_without_a_canary_shows_names_at_chance(rng):
 
 def test_positive_control_names_that_were_planted_are_found_in_the_text(rng):
     canaries = name_canaries(rng, 4, 5)
-    notes = read_notes(planted(as_corpus(NOTES), canaries, rng), prepared=True)
-    found = canary_findings(canaries, of_text(notes, canaries, rng), np.zeros(len(canaries), bool), rng)[0]
+    notes = read_notes(planted(NOTES.as_corpus(), canaries, rng), prepared=True)
+    found = canary_findings(canaries, of_text(notes, canaries, rng), np.zeros(len(canaries), bool))[0]
     assert found.value > 8 > 2 > found.control
     assert found.p < 1e-6
 
@@ -180,7 +179,7 @@ def test_a_model_that_knows_nothing_leaves_chance(rng):
     canaries = invent([phrase_family(COMMON * 1, 5), number_family()], rng, repeats=(1,), each=200)
     bits = exposures(canaries, lambda texts: rng.normal(size=len(texts)), rng)
     assert bits.mean() == pytest.approx(expected_exposure(), abs=0.2)
-    found = canary_findings(canaries, bits, np.zeros(len(canaries), dtype=bool), rng)
+    found = canary_findings(canaries, bits, np.zeros(len(canaries), dtype=bool))
     exposure = [f for f in found if f.measure == "attack.canary_exposure"]
     assert [f.detail["family"] for f in exposure] == ["phrase", "number"]
     assert all(abs(f.value - f.chance) < 0.4 for f in exposure)
@@ -192,7 +191,7 @@ def test_a_model_that_remembers_by_repeats_shows_it(rng):
     bits = exposures(
         canaries, lambda texts: np.array([seen.get(t, 0.0) for t in texts]) + rng.normal(0, 1, len(texts)), rng
     )
-    one, sixteen = (f for f in canary_findings(canaries, bits, bits > 9, rng) if f.measure == "attack.canary_exposure")
+    one, sixteen = (f for f in canary_findings(canaries, bits, bits > 9) if f.measure == "attack.canary_exposure")
     assert sixteen.value > 9 > one.value
     assert sixteen.detail["most"] > sixteen.control
     assert (one.detail["repeats"], sixteen.detail["repeats"]) == (1, 16)
@@ -200,7 +199,7 @@ def test_a_model_that_remembers_by_repeats_shows_it(rng):
 
 def by_exposure(bits, repeats=1, **how):
     canaries = [Canary(number_family(), str(i), repeats) for i in range(len(bits))]
-    found = canary_findings(canaries, np.array(bits), np.zeros(len(bits), bool), np.random.default_rng(0), **how)
+    found = canary_findings(canaries, np.array(bits), np.zeros(len(bits), bool), **how)
     return found[0]
 
 
@@ -225,7 +224,7 @@ def test_one_canary_has_no_interval():
 
 def test_extraction_says_how_its_interval_is_made(rng):
     canaries = invent([number_family()], rng, repeats=(1,), each=4, unplanted=4)
-    found = canary_findings(canaries, np.arange(8.0), np.zeros(8, bool), rng)
+    found = canary_findings(canaries, np.arange(8.0), np.zeros(8, bool))
     assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
     assert "Clopper-Pearson" in found[1].method and found[0].method.startswith("t over canaries")
     assert "fewer than 20" in found[0].method
@@ -248,7 +247,7 @@ def test_extraction_of_phrases_is_by_lookup_form():
     released = memory_corpus([("a", "a", "Pain, FEVER cough."), ("b", "b", "left left"), ("c", "c", None)])
     taken = extracted(canaries, released)
     assert taken.tolist() == [True, False]
-    found = canary_findings(canaries, np.array([3.0, 1.0]), taken, np.random.default_rng(0))
+    found = canary_findings(canaries, np.array([3.0, 1.0]), taken)
     assert [f.measure for f in found] == ["attack.canary_exposure", "attack.canary_extraction"]
     assert (found[1].value, found[1].control) == (1.0, 0.0)
 

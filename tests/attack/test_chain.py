@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from association_cases import NAMES, PLACES, four, one, vectors, world
 
-from clinveil.attacks.vectors.chain import ALL, MISSED, NAMED, RIGHT, ChainPlan, chain, reconstruct
+from clinveil.attacks.vectors.chain import ALL, MISSED, NAMED, RIGHT, chain, reconstruct
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import Patient
 from clinveil.stats import clopper_pearson
@@ -16,9 +16,9 @@ PAIRS = [tuple(name.split()) for name in NAMES]
 
 
 def run(reconstructed, *, people=None, everyone=40, pairs=28, seed=0, codes=CODES):
-    plan = ChainPlan(everyone, list(CODES.values()), ("cityblock",), pairs)
+    plan = {"everyone": everyone, "targets": list(CODES.values()), "metrics": ("cityblock",), "pairs": pairs}
     people = four() if people is None else people
-    return chain(vectors(SEVEN), people, codes, reconstructed, np.random.default_rng(seed), plan)
+    return chain(vectors(SEVEN), people, codes, reconstructed, np.random.default_rng(seed), **plan)
 
 
 def test_the_four_by_hand():
@@ -99,12 +99,12 @@ def test_too_few_targets_are_a_reason():
 
 
 def test_names_are_put_together_and_the_planted_chain_is_found():
-    """First and last name of a patient lie together, and near his diagnoses."""
+    """First and last name of a patient lie together, and near their diagnoses."""
     made = world(np.random.default_rng(3), n=60, m=20, link=3.0, prevalence=0.1)
     names, pairs = reconstruct(made.vectors, made.patients)
     assert len(names) == 60 and pairs == 120 * 119 // 2
-    plan = ChainPlan(600, list(made.codes.values()), ("cosine",), pairs)
-    findings = chain(made.vectors, made.patients, made.codes, names, np.random.default_rng(0), plan)
+    plan = {"everyone": 600, "targets": list(made.codes.values()), "metrics": ("cosine",), "pairs": pairs}
+    findings = chain(made.vectors, made.patients, made.codes, names, np.random.default_rng(0), **plan)
     assert one(findings, "attack.chain", series=NAMED).value > 0.5
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
     assert whole.value > 0.04 and whole.low > whole.chance
@@ -116,8 +116,8 @@ def test_the_chain_on_others_diagnoses_falls_to_chance():
     names, pairs = reconstruct(made.vectors, made.patients, 40)
     order = np.random.default_rng(1).permutation(60)
     people = [Patient(p.patient_id, p.name, made.patients[o].codes) for p, o in zip(made.patients, order, strict=True)]
-    plan = ChainPlan(60, list(made.codes.values()), ("cosine",), pairs)
-    findings = chain(made.vectors, people, made.codes, names, np.random.default_rng(0), plan)
+    plan = {"everyone": 60, "targets": list(made.codes.values()), "metrics": ("cosine",), "pairs": pairs}
+    findings = chain(made.vectors, people, made.codes, names, np.random.default_rng(0), **plan)
     for label in ("nearest, A@1", "nearest, A@5"):
         found = one(findings, "attack.chain", series=RIGHT, label=label)
         assert found.low <= found.chance <= found.high

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.text.common_runs import Automaton, Numbering, in_runs
+from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs
 from clinveil.attacks.text.copies import copies
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
@@ -43,16 +43,16 @@ def brute_matches(text, other):
 )
 def test_matches_equal_brute_force(text, others):
     pieces = [np.array([*other, -2], dtype=np.int32) for other in others]
-    automaton = Automaton(np.concatenate(pieces))
-    assert automaton.matches(np.array(text, dtype=np.int32)).tolist() == brute_matches(text, others)
+    automaton = SuffixAutomaton(np.concatenate(pieces))
+    assert automaton.stream(np.array(text, dtype=np.int32)).tolist() == brute_matches(text, others)
 
 
-def test_an_automaton_taken_anew_forgets_what_was_streamed():
-    numbers = Numbering()
-    automaton = Automaton(numbers.learn(["a", "b", "c"]))
-    automaton.stream(numbers.ids(["a", "b"]))
+def test_a_fresh_automaton_forgets_what_was_streamed():
+    vocabulary = Vocabulary()
+    automaton = SuffixAutomaton(vocabulary.add(["a", "b", "c"]))
+    automaton.stream(vocabulary.ids(["a", "b"]))
     assert automaton.runs().tolist() == [1, 2, 0]
-    assert automaton.anew().runs().tolist() == [0, 0, 0]
+    assert automaton.fresh().runs().tolist() == [0, 0, 0]
     assert automaton.runs().tolist() == [1, 2, 0]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.vectors.find_names import find_names, listed_names, near_names, score_found
-from clinveil.attacks.vectors.leaked_names import leaked_names
-from clinveil.attacks.vectors.name_ranking import rank_names
-from clinveil.attacks.vectors.name_tokens import NameTokens
+from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
+from clinveil.attacks.vectors._name_scores import leaked_names
+from clinveil.attacks.vectors.names import listed_names, near_names, pick_names, score_picked
 from clinveil.vectors.table import Vectors
 
 
@@ -31,7 +30,7 @@ def test_lists_know_names_and_leave_words_alone():
 
 def test_nearness_finds_names_that_nobody_listed():
     vectors = world()
-    found = find_names(vectors)
+    found = pick_names(vectors)
     assert found.listed.sum() == 6
     assert found.words == set(vectors.words[:8])
 
@@ -40,7 +39,7 @@ def test_recall_and_precision_by_hand():
     """True tokens: mary, smith, zzyqx (and one without a vector). The lists pick 6 with 2 true; nearness 8 with 3."""
     vectors = world()
     names = NameTokens([("Mary", "Zzyqx"), ("Smith", "Unheard")])
-    findings = score_found(vectors, find_names(vectors), names, np.random.default_rng(0))
+    findings = score_picked(vectors, pick_names(vectors), names, np.random.default_rng(0))
     found = {f.measure.removeprefix("attack.find_names_"): f for f in findings}
     assert {name: f.value for name, f in found.items()} == pytest.approx(
         {"recall_listed": 2 / 3, "precision_listed": 2 / 6, "recall_near": 1.0, "precision_near": 3 / 8}
@@ -53,9 +52,9 @@ def test_recall_and_precision_by_hand():
 
 def test_a_vocabulary_without_names_is_an_answer_too():
     vectors = Vectors(["pain", "cough"], np.eye(2, dtype=np.float32))
-    found = find_names(vectors)
+    found = pick_names(vectors)
     assert not found.words
-    findings = score_found(vectors, found, NameTokens([("Mary", "Smith")]), np.random.default_rng(0))
+    findings = score_picked(vectors, found, NameTokens([("Mary", "Smith")]), np.random.default_rng(0))
     assert all(f.value is None and f.detail["why"] for f in findings)
     assert near_names(vectors, np.array([True, False])).tolist() == [True, True]  # its only neighbour is a name
 
@@ -73,8 +72,9 @@ def setting(real_noise, surrogate_noise, seed=0):
             centre = draw.normal(size=30)
             places[first], places[last] = centre, centre + noise * draw.normal(size=30)
     vectors = Vectors(list(places), np.array(list(places.values()), dtype=np.float32))
-    both = NameTokens(real, also=surrogates), NameTokens(surrogates, also=real)
-    return *both, rank_names(vectors, both[0], "cosine", 780)
+    names = NameTokens(real, also=surrogates)
+    assert names.forms == names.others.forms == NameTokens(surrogates, also=real).forms
+    return names, rank_names(vectors, names, "cosine", 780)
 
 
 def test_real_names_that_behave_like_surrogates_do_not_stand_out():
@@ -93,8 +93,8 @@ def test_real_names_that_lie_nearer_stand_out():
 
 
 def test_no_name_in_the_list_is_said():
-    real, surrogates, ranking = setting(0.1, 0.1)
+    real, ranking = setting(0.1, 0.1)
     far = type(ranking)(ranking.codes[::-1], ranking.distances[::-1], "cosine", ranking.ranked)
-    finding = leaked_names(real, surrogates, far, 3, np.random.default_rng(0))
+    finding = leaked_names(real, far, 3, np.random.default_rng(0))
     assert finding.value is None
     assert "no full name" in finding.detail["why"]

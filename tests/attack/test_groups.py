@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from clinveil.attacks.vectors.groups import crossed, differences, distances, groups, name_forms
+from clinveil.attacks.vectors._groups import distance_matrix, groups, name_forms
 from clinveil.core.errors import InputError, UsageError
 from clinveil.corpus.people import Patient
+from clinveil.stats.strata import differences, pairwise_differences
 from clinveil.vectors.table import Vectors
 
 
@@ -25,24 +26,24 @@ def test_a_name_is_the_mean_of_its_words_and_a_diagnosis_of_its_descriptions():
 
 def test_distances_of_the_four_by_hand():
     found = groups(vectors(), four(), CODES)
-    assert distances(found.names, found.diagnoses, "cityblock").tolist() == [
+    assert distance_matrix(found.names, found.diagnoses, "cityblock").tolist() == [
         [1, 4, 9, 14],
         [5, 0, 11, 10],
         [9, 10, 1, 10],
         [13, 8, 9, 2],
     ]
-    assert distances(found.names, found.diagnoses, "euclidean")[0].tolist() == [1, 4, np.sqrt(65), np.sqrt(106)]
-    assert distances(found.names, found.diagnoses, "cosine")[0, 2] == pytest.approx(1 - 9 / np.sqrt(82))
+    assert distance_matrix(found.names, found.diagnoses, "euclidean")[0].tolist() == [1, 4, np.sqrt(65), np.sqrt(106)]
+    assert distance_matrix(found.names, found.diagnoses, "cosine")[0, 2] == pytest.approx(1 - 9 / np.sqrt(82))
 
 
 def test_a_zero_vector_has_cosine_distance_one():
     found = groups(vectors(), four(), CODES)
-    assert (distances(found.names, found.diagnoses, "cosine")[:, 0] == 1).all()  # flu lies at the origin
+    assert (distance_matrix(found.names, found.diagnoses, "cosine")[:, 0] == 1).all()  # flu lies at the origin
 
 
 def test_in_less_out_of_the_four_by_hand():
     found = groups(vectors(), four((("1", "2"), ("2",), ("3", "4"), ("4", "1"))), CODES)
-    far = distances(found.names, found.diagnoses, "cityblock")
+    far = distance_matrix(found.names, found.diagnoses, "cityblock")
     assert differences(far, found.has).tolist() == [2.5 - 11.5, 0 - 26 / 3, 5.5 - 9.5, 7.5 - 8.5]
 
 
@@ -51,7 +52,7 @@ def test_crossed_holds_every_name_with_every_patients_diagnoses(n, m, seed):
     rng = np.random.default_rng(seed)
     far = rng.random((n, m))
     has = np.arange(m) < rng.integers(1, m, size=(n, 1))
-    table = crossed(far, has)
+    table = pairwise_differences(far, has)
     for name in range(n):
         assert table[:, name] == pytest.approx(differences(np.tile(far[name], (n, 1)), has))
     assert np.diag(table) == pytest.approx(differences(far, has))
@@ -61,12 +62,12 @@ def test_crossed_holds_every_name_with_every_patients_diagnoses(n, m, seed):
 def test_distances_are_scipys(seed, metric):
     rng = np.random.default_rng(seed)
     one, two = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    assert distances(one, two, metric) == pytest.approx(cdist(one, two, metric))
+    assert distance_matrix(one, two, metric) == pytest.approx(cdist(one, two, metric))
 
 
 def test_an_unknown_metric_is_a_wrong_usage():
     with pytest.raises(UsageError, match="unknown metric 'manhattan'"):
-        distances(np.ones((1, 2)), np.ones((1, 2)), "manhattan")
+        distance_matrix(np.ones((1, 2)), np.ones((1, 2)), "manhattan")
 
 
 def test_what_cannot_be_used_is_counted():

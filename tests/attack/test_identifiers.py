@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clinveil.attacks.text._full_names import NameIndex
 from clinveil.attacks.text.identifiers import ReleasedText, digits_of, identifiers
-from clinveil.attacks.vectors.full_names import NameIndex
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
@@ -39,7 +39,7 @@ PEOPLE = {
 
 def audit(notes, people=PEOPLE, crosswalk=None, **named):
     corpus = memory_corpus([(str(i), patient, text) for i, (patient, text) in enumerate(notes)])
-    found = identifiers(corpus.batches(), people, np.random.default_rng(1), crosswalk=crosswalk, **named)
+    found = identifiers(corpus, people, np.random.default_rng(1), crosswalk=crosswalk, **named)
     return {f.measure.removeprefix("attack."): f for f in found}
 
 
@@ -116,7 +116,9 @@ def test_a_feed_of_other_patients_shows_as_such():
 
 def test_no_patient_and_no_note_at_all():
     assert all(f.value is None for f in audit(CLEAN, {}).values())
-    assert all(f.value is None for f in audit([("p1", None), (None, "x")]).values())
+    assert all(f.value is None for f in audit([("p1", None)]).values())
+    alone = audit([("p1", None), (None, "x")])  # a note without a patient is its own patient, whom the feed lacks
+    assert all(f.value is None for name, f in alone.items() if name != "other_names") and alone["other_names"].n == 1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clinveil.attacks.models.blind import blind_membership
+from clinveil.attacks.models._blind import blind_membership
 from clinveil.attacks.models.membership import Scored, membership
 from clinveil.core.errors import InputError
 
@@ -163,5 +163,5 @@ def rows(**changes):
     ],
 )
 def test_rows_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError if "split" in message else ValueError, match=message):
         Scored(**rows(**changes))

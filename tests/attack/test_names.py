@@ -9,10 +9,9 @@ import pytest
 from scipy.spatial.distance import cityblock, cosine, euclidean
 from scipy.stats import hypergeom
 
-from clinveil.attacks.vectors.name_ranking import NameRanking, rank_names
-from clinveil.attacks.vectors.name_tokens import NameTokens
-from clinveil.attacks.vectors.names import Lengths, attack_names, names_found
-from clinveil.attacks.vectors.repairing import n_repairings, repairing_test
+from clinveil.attacks.vectors._name_pairs import NameRanking, NameTokens, rank_names
+from clinveil.attacks.vectors._name_permutation import _draw, n_permutations, name_permutation_test
+from clinveil.attacks.vectors._name_scores import attack_names, list_lengths, names_found
 from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
 
@@ -185,7 +184,7 @@ def test_vectors_that_know_nothing_score_as_the_control():
     ps = []
     for _ in range(60):
         blind = vectors({form: draw.normal(size=8) for form in names.forms})
-        test = repairing_test(names, [rank_names(blind, names, "cosine", 150)], [100], draw, draws=99)
+        test = name_permutation_test(names, [rank_names(blind, names, "cosine", 150)], [100], draw, draws=99)
         ps.append(float(test.p[0, 0]))
     assert np.mean(np.array(ps) <= 0.1) <= 0.2  # a valid P: 0.1 but for noise (and ties make it smaller)
     assert 0.3 < np.mean(ps) < 0.85
@@ -195,19 +194,17 @@ def test_a_draw_of_repairings_agrees_with_all_of_them(monkeypatch):
     given = unique_people(6)
     names = NameTokens(given)
     ranking = rank_names(planted(given, 3.0), names, "cosine", 12)
-    full = repairing_test(names, [ranking], [5, 12], rng())
+    full = name_permutation_test(names, [ranking], [5, 12], rng())
     assert full.exact
-    assert len(full.null_hits) == n_repairings(names) == 720
-    monkeypatch.setattr("clinveil.attacks.vectors.repairing.ENUMERATE", 0)
-    drawn = repairing_test(names, [ranking], [5, 12], rng(), draws=4000)
+    assert len(full.null_hits) == n_permutations(names) == 720
+    monkeypatch.setattr("clinveil.attacks.vectors._name_permutation.ENUMERATE", 0)
+    drawn = name_permutation_test(names, [ranking], [5, 12], rng(), draws=4000)
     assert not drawn.exact
     np.testing.assert_allclose(drawn.p, full.p, atol=0.03)
     np.testing.assert_allclose(drawn.null_hits.mean(axis=0), full.null_hits.mean(axis=0), atol=0.05)
 
 
 def test_repairing_keeps_frequency_role_and_degree():
-    from clinveil.attacks.vectors.repairing import _draw
-
     names = NameTokens(people(90, 1))
     for _ in range(5):
         for group, tokens in zip(names.groups, _draw(names, rng(7)), strict=True):
@@ -225,7 +222,7 @@ def test_hits_and_the_maximum_against_a_plain_loop():
         rank_names(vectors({f: draw.normal(size=5) for f in names.forms}), names, metric, 200) for metric in SCIPY
     ]
     ks = [10, 75, 200]
-    test = repairing_test(names, rankings, ks, rng(9), draws=50)
+    test = name_permutation_test(names, rankings, ks, rng(9), draws=50)
     tops = [[{tuple(divmod(c, len(names.forms))) for c in r.codes[:k].tolist()} for k in ks] for r in rankings]
 
     def loop(groups):
@@ -233,8 +230,6 @@ def test_hits_and_the_maximum_against_a_plain_loop():
         return [[len(pairs & top) for top in tops_of] for tops_of in tops]
 
     assert test.hits.tolist() == loop([g.tokens for g in names.groups])
-    from clinveil.attacks.vectors.repairing import _draw
-
     again = rng(9)
     null = np.array([loop(_draw(names, again)) for _ in range(50)])
     np.testing.assert_array_equal(test.null_hits, null)
@@ -286,7 +281,7 @@ def test_chance_of_a_patient_against_simulation():
 
 def test_lengths_of_the_list():
     names = NameTokens(FOUR)
-    assert Lengths.of(names, 10, (1, 5, 10, 50)).by_name == {
+    assert list_lengths(names, 10, (1, 5, 10, 50)) == {
         "names": 10, "names_half": 4, "names_all": 4, "names_at_1": 1, "names_at_5": 5,
     }  # fmt: skip
 

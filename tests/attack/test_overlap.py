@@ -19,7 +19,7 @@ SOURCE = [
 
 
 def found(released, source=SOURCE, seed=1, **named):
-    notes = [memory_corpus(rows).batches() for rows in (released, source)]
+    notes = [memory_corpus(rows) for rows in (released, source)]
     findings = overlap(*notes, np.random.default_rng(seed), **named)
     return {f.measure.removeprefix("attack."): f for f in findings}
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
+from clinveil.attacks.text._own_copies import PIECE
 from clinveil.attacks.text.copies import copies
-from clinveil.attacks.text.own_copies import CAP, PIECE, allowed, fisher_from, refused_from
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.stats.fisher import CAP, allowed, fisher_from, refused_from
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrstx"]
 STOCK = " ".join(f"stock{w}" for w in WORDS[:60])

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
+from clinveil.attacks.models.leaveout.closed_form import unigram_pdtp
+from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor
 from clinveil.core.errors import InputError
 from clinveil.stats import clopper_pearson, t_interval
 
@@ -142,7 +143,7 @@ def test_every_number_says_its_unit_and_the_sign_its_interval():
     ],
 )
 def test_what_does_not_fit_is_refused(full, others, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError if "probability" in message else ValueError, match=message):
         leave_out(full, others)
 
 
@@ -178,5 +179,5 @@ def test_unigram_by_hand():
     [([(np.array([0]), np.array([4]))], 1.0), ([(np.array([], dtype=int), np.array([], dtype=int))], 1.0), ([], 0.0)],
 )
 def test_unigram_refuses_what_cannot_be(units, alpha):
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError, match=r"unit has no word|constant"):
         unigram_pdtp(np.array([3, 1]), units, alpha)

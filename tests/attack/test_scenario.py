@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from association_cases import CODES, NAMES, four, one, swapped, vectors, world
 
-from clinveil.attacks.vectors.groups import distances, groups
-from clinveil.attacks.vectors.nulls import permuted, strata
-from clinveil.attacks.vectors.scenario import Contest, ScenarioPlan, Scored, contest, scenario
-from clinveil.attacks.vectors.target_draws import drawn_targets
-from clinveil.attacks.vectors.targets import PAPER_TARGETS, read_targets, target_columns
+from clinveil.attacks.vectors._groups import PAPER_TARGETS, distance_matrix, groups, read_targets, target_columns
+from clinveil.attacks.vectors._target_draws import drawn_targets
+from clinveil.attacks.vectors.scenario import Contest, Scored, contest, scenario
 from clinveil.core.errors import InputError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
+from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
 FAR, NEAR, HELD = "farthest (the paper's)", "nearest", "far or near fixed on the other half"
@@ -27,11 +26,11 @@ def the_four():
 
 def plan_for(made, targets, **more):
     more = {"metrics": ("cosine",), "permutations": 99, "draws": 60, "drawn": 8, "min_patients": 3, **more}
-    return ScenarioPlan([made.codes[f"c{j}"] for j in targets], **more)
+    return {"targets": [made.codes[f"c{j}"] for j in targets], **more}
 
 
 def attack(made, plan, seed=0):
-    return scenario(made.vectors, made.patients, made.codes, np.random.default_rng(seed), plan)
+    return scenario(made.vectors, made.patients, made.codes, np.random.default_rng(seed), **plan)
 
 
 def test_the_four_by_hand():
@@ -64,7 +63,7 @@ def test_gains_are_over_the_mean_of_all_permutations():
     field = the_four()
     gains = field.gains(field.guesses(nearest=True)[:, :3])
     assert gains == (4 - 3, 4 - 1)  # three guesses of four, or one, are right for 3 or 1 of 4 strangers
-    parted = Contest(field.far, field.has, [np.array([0, 1]), np.array([2, 3])])
+    parted = Contest(field.distances, field.has, [np.array([0, 1]), np.array([2, 3])])
     assert parted.gains(parted.guesses(nearest=True))[1] == 4 - 2  # of two names in a stratum one is right
 
 
@@ -80,7 +79,7 @@ def test_the_p_of_the_four_is_one_in_24():
 def test_only_keeps_strata_of_those_who_stay():
     field = Contest(np.arange(10.0).reshape(5, 2), np.eye(5, 2, dtype=bool), [np.array([0, 4]), np.array([1, 2, 3])])
     part = field.only(np.array([1, 3, 4]))
-    assert part.far.tolist() == [[2, 3], [6, 7], [8, 9]]
+    assert part.distances.tolist() == [[2, 3], [6, 7], [8, 9]]
     assert [p.tolist() for p in part.parts] == [[2], [0, 1]]
 
 
@@ -104,7 +103,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
     rng = np.random.default_rng(4)
     sizes = np.array([len(p.codes) for p in made.patients])
     others = swapped(made.patients, permuted(strata(sizes, None), rng))
-    findings = scenario(made.vectors, others, made.codes, rng, plan_for(made, range(11)))
+    findings = scenario(made.vectors, others, made.codes, rng, **plan_for(made, range(11)))
     for found in (f for f in findings if f.measure == "attack.scenario"):
         assert found.low <= found.chance <= found.high
         assert found.p > 0.005
@@ -139,7 +138,7 @@ def test_ties_are_drawn_and_counted():
     flat = Vectors(made.vectors.words, np.ones_like(made.vectors.matrix), made.vectors.counts)
     accuracies = []
     for seed in range(30):
-        found = scenario(flat, made.patients, made.codes, np.random.default_rng(seed), plan_for(made, range(12)))
+        found = scenario(flat, made.patients, made.codes, np.random.default_rng(seed), **plan_for(made, range(12)))
         first = one(found, "attack.scenario", series=FAR, label="A@1")
         assert first.detail["ties"] == 60
         assert first.value == first.control == pytest.approx(first.chance)
@@ -149,7 +148,7 @@ def test_ties_are_drawn_and_counted():
 
 
 def brute_draws(found, sign, rng_sets):
-    far = sign * distances(found.names, found.diagnoses, "cosine")
+    far = sign * distance_matrix(found.names, found.diagnoses, "cosine")
     wins = []
     for columns in rng_sets:
         right = majority = 0
@@ -165,9 +164,8 @@ def brute_draws(found, sign, rng_sets):
 def test_draws_of_targets_are_a_plain_loop():
     made = world(np.random.default_rng(8), n=50, m=16, link=0.4)
     found = groups(made.vectors, made.patients, made.codes)
-    plan = plan_for(made, range(11), draws=25, drawn=7, min_patients=2)
     eligible = np.flatnonzero(found.prevalence >= 2)
-    results = list(drawn_targets(found, "cosine", plan, {}, np.random.default_rng(3)))
+    results = list(drawn_targets(found, 25, 7, {"metric": "cosine"}, np.random.default_rng(3), min_patients=2))
     # The same sets, drawn again from the same generator after the same permutations of names.
     rng = np.random.default_rng(3)
     parts = strata(found.sizes, found.frequency)
@@ -189,15 +187,15 @@ def test_too_few_frequent_diagnoses_are_no_draw():
 @pytest.mark.parametrize(("wanted", "why"), [((), "0 of the targets"), (("illnessa",), "1 of the targets")])
 def test_without_targets_there_is_a_reason(wanted, why):
     made = world(np.random.default_rng(9), n=40, m=12)
-    plan = ScenarioPlan(wanted, ("cosine",), 19, 5, 8, 1)
+    plan = plan_for(made, (), permutations=19, draws=5, min_patients=1) | {"targets": wanted}
     null = one(attack(made, plan), "attack.scenario")
     assert null.value is None and null.detail["why"].startswith(why)
 
 
 def test_few_patients_are_no_score():
     people = four()
-    plan = ScenarioPlan(("flu", "gout", "acne", "gas"), ("cityblock",), 19)
-    findings = scenario(vectors(), people, CODES, np.random.default_rng(0), plan)
+    plan = {"targets": ("flu", "gout", "acne", "gas"), "metrics": ("cityblock",), "permutations": 19}
+    findings = scenario(vectors(), people, CODES, np.random.default_rng(0), **plan)
     assert "4 patients have a target" in one(findings, "attack.scenario").detail["why"]
 
 

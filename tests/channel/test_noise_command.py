@@ -17,7 +17,7 @@ from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.core.settings import load_settings
 from clinveil.core.tokens import words
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from channel_cases import WORDS, all_others, batch_of, circle, texts_of, vectors_of
+from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
-from clinveil.channel.draws import draws
 from clinveil.channel.mechanisms.neighbours import neighbour_channel
-from clinveil.channel.reference import obfuscate_text_reference
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
@@ -43,7 +42,7 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=6
 
 
 def reference(text: str, scope: str, way: dict[str, str]) -> str:
-    return obfuscate_text_reference(text, scope, CHANNEL.under(**way), draws(CHANNEL), KEY)
+    return obfuscate_text_reference(text, scope, CHANNEL.under(**way), KEY)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(range(len(WAYS))))
@@ -195,9 +194,8 @@ def test_output_may_be_far_longer_than_the_input():
     vocabulary = ["a", "x" * 3000, "y" * 3000, "z" * 3000]
     notes = [(f"n{i}", "p", "a " * 50) for i in range(20)]
     channel = circle(vocabulary, 3, 3)
-    table = draws(channel)
     released = texts_of(Obfuscator(channel, KEY)(batch_of(*notes)).batch)
-    assert released == [obfuscate_text_reference(t, n, channel, table, KEY) for n, _, t in notes]
+    assert released == [obfuscate_text_reference(t, n, channel, KEY) for n, _, t in notes]
     assert len(released[0]) == 50 * 3001 - 1
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from channel_reference import siphash_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
-from clinveil.channel.compiled import compiled
-from clinveil.channel.siphash import key_words, siphash_reference, siphash_strings, siphash_word
-from clinveil.channel.vocabulary import string_buffers
+from clinveil.channel.kernel import siphash_word
+from clinveil.channel.tables import key_words, siphash_strings, string_buffers
 
 KEY = bytes(range(16))
 # The authors' vectors: the message is 00, 01, … of length 0 to 15 (little-endian outputs).
@@ -37,7 +38,7 @@ def value(little_endian: str) -> int:
     return int.from_bytes(bytes.fromhex(little_endian), "little")
 
 
-@compiled
+@njit
 def words_through(k0, k1, words, hashes):
     for i in range(words.size):
         hashes[i] = siphash_word(k0, k1, words[i])

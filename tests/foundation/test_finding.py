@@ -66,7 +66,7 @@ def test_stdout(capsys):
     ],
 )
 def test_refused(bad):
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         Finding(**{"measure": "a.b", "n": 1, **bad})
 
 

@@ -62,7 +62,7 @@ def trained(recipe=LSTM, **how):
 
     with seeded(0):
         training = training_of(recipe, **how)
-        training.advance()
+        training.fit()
         return training.finish()
 
 
@@ -70,7 +70,7 @@ def model_of(recipe=LSTM, *, sharpen=0.0, **how):
     """A trained model; `sharpen` adds random numbers to its weights, so that it is far from uniform."""
     import torch
 
-    from clinveil.lm.neural_model import NeuralModel
+    from clinveil.lm.network import NeuralModel
 
     network = trained(recipe, **how)
     generator = torch.Generator().manual_seed(7)

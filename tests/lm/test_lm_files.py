@@ -13,18 +13,17 @@ import pytest
 from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, model_of, same, texts_of, training_of
 
 from clinveil.core.errors import InputError
-from clinveil.lm.ngram import Ngram
-from clinveil.lm.unigram import train_unigram
+from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.vocabulary import WordVocabulary, digest
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.byte_pairs import train_byte_pairs  # noqa: E402
 from clinveil.lm.checkpoint import load_model, save_model  # noqa: E402
-from clinveil.lm.network import build  # noqa: E402
-from clinveil.lm.neural_model import NeuralModel  # noqa: E402
+from clinveil.lm.network import NeuralModel, build  # noqa: E402
 from clinveil.lm.states import read_tensors, save_training, set_weights, weights_of, write_tensors  # noqa: E402
+from clinveil.lm.vocabulary import train_byte_pairs  # noqa: E402
 
 MODELS = {
     "lstm": model_of(LSTM),
@@ -291,10 +290,10 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
     path = tmp_path / "state.safetensors"
     with seeded(0):
         training = training_of(changed(optimizer="adamw", rate=1e-2))
-        training.advance(2)
+        training.fit(2)
         save_training(training, path, "me")
         before = path.read_bytes()
-        training.advance(4)
+        training.fit(4)
         with monkeypatch.context() as patched:
             full_disk(patched)
             with pytest.raises(OSError, match="No space"):
@@ -350,5 +349,5 @@ def test_kept_weights_do_not_change_with_the_training():
         training = training_of()
         kept = weights_of(training.network)
         copy = {name: part.clone() for name, part in kept.items()}
-        training.advance(2)
+        training.fit(2)
     assert same(kept, copy)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lm_cases import LSTM, encoded_of, model_of
+from lm_cases import LSTM, VOCABULARY, encoded_of, model_of
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
-from clinveil.lm.ready import ready
-from clinveil.lm.recipe import PROFILES, ModelSettings, Recipe
+from clinveil.lm.recipe import ModelSettings, NeuralKind, Recipe, language_models, neural_kind
+from clinveil.lm.train import train_model
+
+pytest.importorskip("torch", reason="a network's sizes stand in its file")
+SIZES = [(model, size) for model in ("lstm", "gpt") for size in neural_kind(model).sizes]
 
 
-@pytest.mark.parametrize(("model", "size"), PROFILES)
+@pytest.mark.parametrize(("model", "size"), SIZES)
 def test_every_profile_is_a_recipe(model, size):
     recipe = ModelSettings(model=model, size=size).recipe()
     assert recipe.kind == model
@@ -36,7 +39,7 @@ def test_what_is_given_goes_over_the_profile():
     recipe = ModelSettings(width=32, layers=1, rate=3.0, tied=False, dropout=0.0, plan="stream", epochs=7).recipe()
     assert (recipe.width, recipe.layers, recipe.rate, recipe.tied) == (32, 1, 3.0, False)
     assert (recipe.dropout, recipe.plan, recipe.epochs) == (0.0, "stream", 7)
-    assert recipe.window == PROFILES["lstm", "small"]["window"]
+    assert recipe.window == neural_kind("lstm").sizes["small"]["window"]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +58,36 @@ def test_counting_models_have_no_recipe():
         assert settings.word_vocabulary
         with pytest.raises(UsageError, match="has no recipe"):
             settings.recipe()
-    with pytest.raises(ValueError, match="paper C's LSTM"):
-        ModelSettings(model="gpt", size="paper")
+    with pytest.raises(UsageError, match="--model gpt has no --size paper") as refused:
+        ModelSettings(model="gpt", size="paper").recipe()
+    assert refused.value.exit_code == 2
+
+
+def test_the_four_kinds_come_in_this_order_and_a_card_can_speak_of_each():
+    assert language_models.names() == ("unigram", "ngram", "lstm", "gpt")
+    assert all(kind.about for _, kind in language_models)
+
+
+def test_a_new_language_model_is_one_registration(tmp_path):
+    """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like any other."""
+    from clinveil.lm.checkpoint import load_model, save_model
+    from clinveil.lm.models.lstm import Lstm
+
+    sizes = {"tiny": {**neural_kind("lstm").sizes["tiny"], "width": 8, "epochs": 1}}
+    language_models.register("twin")(NeuralKind("a twin of the LSTM", Lstm, sizes, layer_weights=8))
+    try:
+        settings = ModelSettings(model="twin", size="tiny", vocabulary="words")
+        assert "twin" in language_models.names() and settings.neural
+        model, went = train_model(encoded_of(), VOCABULARY, settings, seed=1)
+        assert (model.kind, len(went["losses"])) == ("twin", 1)
+        save_model(model, tmp_path / "m", {})
+        assert load_model(tmp_path / "m")[0].kind == "twin"
+    finally:
+        language_models.forget("twin")
+    with pytest.raises(ValueError, match="one of unigram, ngram, lstm, gpt"):
+        ModelSettings(model="twin")
+    with pytest.raises(InputError, match="unknown kind"):
+        load_model(tmp_path / "m")
 
 
 @pytest.mark.parametrize("data", [{}, {**LSTM.as_dict(), "more": 1}])
@@ -97,13 +128,14 @@ def test_no_note_with_a_word_is_refused(tmp_path):
 
 
 def test_a_model_made_ready_is_doubled_and_the_generator_comes_back():
-    torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
+    import torch
+
     model, note = model_of(LSTM), encoded_of().note(0)
     before = model.score([note])[0]
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    with ready(model, double=True):
+    with model.ready(double=True):
         torch.rand(7)
         doubled = model.score([note])[0]
     assert (torch.rand(2) == expected).all()

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from lm_cases import GPT, LSTM, VOCABULARY, encoded_of, model_of
 from scipy.stats import chi2
 
-from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
+from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import encode
-from clinveil.lm.sampling import BLOCK, Drawing, drawn, write_notes
-from clinveil.lm.unigram import Unigram, train_unigram
+from clinveil.lm.sampling import BLOCK, SamplingConfig, drawn, generate
 from clinveil.lm.vocabulary import END, WordVocabulary
 
 KEY = Key.from_seed(5)
@@ -49,7 +48,7 @@ def test_drawn_by_hand():
 
 
 def first(model, n, *, start=0, key=KEY, **how):
-    return list(islice(write_notes(model, key, Drawing(**how), first=start), n))
+    return list(islice(generate(model, key, SamplingConfig(**how), first=start), n))
 
 
 def plainly(notes):
@@ -70,20 +69,20 @@ def networks():
 
 def test_a_note_is_the_same_for_any_number_of_lanes():
     for model in networks().values():
-        how = {"longest": 40}
-        expected = plainly(first(model, 20, lanes=1, **how))
-        assert plainly(first(model, 20, lanes=3, **how)) == expected
-        assert plainly(first(model, 20, lanes=16, **how)) == expected
-        assert plainly(first(model, 7, start=13, lanes=5, **how)) == expected[13:]
+        how = {"max_new_tokens": 40}
+        expected = plainly(first(model, 20, batch_size=1, **how))
+        assert plainly(first(model, 20, batch_size=3, **how)) == expected
+        assert plainly(first(model, 20, batch_size=16, **how)) == expected
+        assert plainly(first(model, 7, start=13, batch_size=5, **how)) == expected[13:]
         assert [number for number, _, _ in expected] == list(range(20))
         assert len({tuple(ids) for _, ids, _ in expected}) > 15
-        assert plainly(first(model, 20, lanes=3, key=Key.from_seed(6), **how)) != expected
+        assert plainly(first(model, 20, batch_size=3, key=Key.from_seed(6), **how)) != expected
 
 
 def test_a_network_writes_what_its_numbers_say():
     """Note by note with a stream of one lane: invert the cumulated probabilities at the note's own numbers."""
     model = networks()["gpt"]
-    for note in first(model, 4, lanes=3, longest=30):
+    for note in first(model, 4, batch_size=3, max_new_tokens=30):
         seed = KEY.stream("synthetic note", str(note.number))
         numbers = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()])).random(BLOCK)
         stream, ids = model.stream(1), []
@@ -99,7 +98,7 @@ def test_a_network_writes_what_its_numbers_say():
 
 def test_notes_longer_than_a_block_of_numbers_go_on():
     model = unigram_of([1, 0, 0, 1000, 1000])
-    one, other = first(model, 5, lanes=1), first(model, 5, lanes=4)
+    one, other = first(model, 5, batch_size=1), first(model, 5, batch_size=4)
     assert plainly(one) == plainly(other)
     longest = max(one, key=lambda note: note.ids.size)
     assert longest.ids.size > 2 * BLOCK
@@ -108,8 +107,8 @@ def test_notes_longer_than_a_block_of_numbers_go_on():
 
 def test_long_notes_are_cut_and_flagged():
     model = unigram_of([1, 0, 0, 5, 5])
-    whole = first(model, 60, lanes=4)
-    cut = first(model, 60, lanes=4, longest=8)
+    whole = first(model, 60, batch_size=4)
+    cut = first(model, 60, batch_size=4, max_new_tokens=8)
     assert {note.truncated for note in cut} == {False, True}
     for one, other in zip(whole, cut, strict=True):
         assert other.truncated == (one.ids.size >= 8)
@@ -120,17 +119,17 @@ def test_long_notes_are_cut_and_flagged():
 
 def test_a_model_that_never_ends_is_cut_everywhere():
     model = unigram_of([0, 0, 0, 1, 1])
-    assert all(note.truncated and note.ids.size == 9 for note in first(model, 5, lanes=2, longest=9))
+    assert all(note.truncated and note.ids.size == 9 for note in first(model, 5, batch_size=2, max_new_tokens=9))
 
 
 def test_a_model_that_only_ends_writes_empty_notes_in_order():
-    notes = first(unigram_of([1, 0, 0, 0, 0]), 7, start=3, lanes=4)
+    notes = first(unigram_of([1, 0, 0, 0, 0]), 7, start=3, batch_size=4)
     assert plainly(notes) == [(number, [], False) for number in range(3, 10)]
 
 
 def test_words_are_as_frequent_as_the_model_says():
     counts = np.array([40, 60, 5, 100, 300, 495])
-    notes = first(unigram_of(counts), 800, lanes=16)
+    notes = first(unigram_of(counts), 800, batch_size=16)
     seen = np.bincount(np.concatenate([note.ids for note in notes]), minlength=6)
     seen[END] = len(notes)
     expected = counts / counts.sum() * seen.sum()
@@ -139,7 +138,7 @@ def test_words_are_as_frequent_as_the_model_says():
 
 
 def frequencies(**how):
-    notes = first(unigram_of([10, 20, 0, 30, 40]), 1500, lanes=16, **how)
+    notes = first(unigram_of([10, 20, 0, 30, 40]), 1500, batch_size=16, **how)
     seen = np.bincount(np.concatenate([note.ids for note in notes]), minlength=5).astype(float)
     seen[END] = len(notes)
     return seen / seen.sum()
@@ -153,29 +152,38 @@ def test_temperature_by_hand():
 
 
 def test_a_cold_model_writes_its_likeliest_word():
-    notes = first(unigram_of([10, 20, 0, 30, 40]), 3, lanes=2, temperature=1e-3, longest=5)
+    notes = first(unigram_of([10, 20, 0, 30, 40]), 3, batch_size=2, temperature=1e-3, max_new_tokens=5)
     assert [note.ids.tolist() for note in notes] == [[4] * 5] * 3
 
 
 def test_top_p_by_hand():
     # Falling: 0.4, 0.3, 0.2, 0.1 (the end).
     assert frequencies(top_p=1.0) == pytest.approx([0.1, 0.2, 0, 0.3, 0.4], abs=0.02)
-    cut = Drawing(lanes=1, longest=2000, top_p=0.85)
-    note = next(write_notes(unigram_of([10, 20, 0, 30, 40]), KEY, cut))
+    cut = SamplingConfig(batch_size=1, max_new_tokens=2000, top_p=0.85)
+    note = next(generate(unigram_of([10, 20, 0, 30, 40]), KEY, cut))
     seen = np.bincount(note.ids, minlength=5) / note.ids.size
     assert seen == pytest.approx(np.array([0, 2, 0, 3, 4]) / 9, abs=0.04)  # no end is left among the words
     assert note.truncated
-    note = next(write_notes(unigram_of([10, 20, 0, 30, 40]), KEY, Drawing(lanes=1, longest=200, top_p=0.39)))
+    note = next(
+        generate(unigram_of([10, 20, 0, 30, 40]), KEY, SamplingConfig(batch_size=1, max_new_tokens=200, top_p=0.39))
+    )
     assert set(note.ids.tolist()) == {4}
 
 
 @pytest.mark.parametrize(
     "how",
-    [{"lanes": 0}, {"longest": 0}, {"temperature": 0}, {"temperature": float("nan")}, {"top_p": 0}, {"top_p": 1.1}],
+    [
+        {"batch_size": 0},
+        {"max_new_tokens": 0},
+        {"temperature": 0},
+        {"temperature": float("nan")},
+        {"top_p": 0},
+        {"top_p": 1.1},
+    ],
 )
 def test_drawings_that_make_no_sense_are_refused(how):
-    with pytest.raises(InputError, match="drawing needs"):
-        Drawing(**how)
+    with pytest.raises(ValueError, match="drawing needs"):
+        SamplingConfig(**how)
 
 
 def test_a_note_shows_none_of_itself():
@@ -186,6 +194,6 @@ def test_a_note_shows_none_of_itself():
 def test_notes_written_and_decoded_encode_to_themselves():
     vocabulary = WordVocabulary(["a", "b"])
     model = train_unigram(encode(["a b a\nb", "b b"], vocabulary), vocabulary)
-    for note in first(model, 30, lanes=4):
+    for note in first(model, 30, batch_size=4):
         text = vocabulary.decode(note.ids.tolist())
         assert vocabulary.decode(vocabulary.encode(text)) == text

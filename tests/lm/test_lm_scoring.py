@@ -10,7 +10,7 @@ from clinveil.lm.model import fit_of
 from clinveil.lm.vocabulary import END
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.lm.scoring import LANES, PIECE  # noqa: E402
+from clinveil.lm.network import LANES, PIECE  # noqa: E402
 
 SIZE = VOCABULARY.size
 MODELS = {

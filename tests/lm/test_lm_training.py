@@ -10,15 +10,14 @@ from lm_cases import GPT, LSTM, VOCABULARY, changed, encoded_of, plan_for, same,
 
 from clinveil.core.errors import InputError
 from clinveil.lm.model import fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.train import NeuralTask, memory_needed, parameters, refuse_too_large
-from clinveil.lm.unigram import train_unigram
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.lstm import Lstm  # noqa: E402
-from clinveil.lm.network import build  # noqa: E402
-from clinveil.lm.neural_model import NeuralModel  # noqa: E402
+from clinveil.lm.models.lstm import Lstm  # noqa: E402
+from clinveil.lm.network import NeuralModel, build  # noqa: E402
 from clinveil.lm.states import load_training, save_training, weights_of  # noqa: E402
 
 ADAM = changed(optimizer="adamw", rate=1e-2, tied=False)
@@ -49,7 +48,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_does_not(recipe):
     def one(seed):
         with seeded(0):
             training = validating(recipe, seed=seed)
-            training.advance()
+            training.fit()
             return training.finish().state_dict(), training.progress
 
     (weights, progress), (again, progress_again), (other, _) = one(1), one(1), one(2)
@@ -63,17 +62,17 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_does_not(recipe):
 def test_stopped_anywhere_and_taken_up_again_is_never_stopped(recipe, tmp_path):
     with seeded(0):
         whole = validating(recipe)
-        whole.advance()
+        whole.fit()
         per_epoch, steps = whole.plan.steps_per_epoch, whole.plan.steps
         for stop in sorted({0, 1, per_epoch - 1, per_epoch, per_epoch + 1, steps - 1, steps}):
             first = validating(recipe)
-            first.advance(stop)
+            first.fit(stop)
             save_training(first, tmp_path / f"{stop}.safetensors", "me")
             torch.rand(5)  # the generator may stand anywhere
             second = validating(recipe)
             load_training(second, tmp_path / f"{stop}.safetensors", "me")
             assert second.progress == first.progress
-            second.advance()
+            second.fit()
             assert second.progress == whole.progress
             assert same(second.network.state_dict(), whole.network.state_dict())
             assert same(second.finish().state_dict(), finished(whole, recipe))
@@ -88,12 +87,12 @@ def test_stopped_at_every_step_is_never_stopped(tmp_path):
     for recipe in (LSTM, ADAM, GPT):
         with seeded(0):
             whole, path = training_of(recipe), tmp_path / "state"
-            whole.advance()
+            whole.fit()
             for step in range(whole.plan.steps):
                 piece = training_of(recipe)
                 if step:
                     load_training(piece, path, "me")
-                piece.advance(step + 1)
+                piece.fit(step + 1)
                 save_training(piece, path, "me")
             assert piece.done
             assert same(piece.network.state_dict(), whole.network.state_dict())
@@ -103,10 +102,10 @@ def test_stopped_at_every_step_is_never_stopped(tmp_path):
 def test_steps_made_at_once_or_one_by_one_are_the_same():
     with seeded(0):
         one, other = training_of(), training_of()
-        one.advance()
+        one.fit()
         while not other.done:
-            other.advance(other.progress.step + 1)
-        other.advance(10_000)
+            other.fit(other.progress.step + 1)
+        other.fit(10_000)
     assert same(one.network.state_dict(), other.network.state_dict())
 
 
@@ -128,11 +127,11 @@ def test_a_masked_note_changes_nothing_before_its_first_step_and_something_in_it
     with seeded(0):
         full, less = (training_of(recipe, encoded=encoded, plan=p) for p in (plan, plan.without(rows)))
         for until in range(1, first + 1):
-            full.advance(until)
-            less.advance(until)
+            full.fit(until)
+            less.fit(until)
             assert same(full.network.state_dict(), less.network.state_dict())
-        full.advance(first + 1)
-        less.advance(first + 1)
+        full.fit(first + 1)
+        less.fit(first + 1)
     assert not same(full.network.state_dict(), less.network.state_dict())
 
 
@@ -142,7 +141,7 @@ def test_a_fully_masked_training_leaves_the_weights_where_they_were():
     with seeded(0):
         training = training_of(encoded=encoded, plan=plan)
         before = weights_of(training.network)
-        training.advance()
+        training.fit()
     assert same(before, weights_of(training.network))
 
 
@@ -152,7 +151,7 @@ def test_the_loss_falls_and_the_order_of_words_is_learnt():
     for recipe in (changed(width=16, epochs=20, dropout=0.0), changed(GPT, width=16, epochs=20, dropout=0.0)):
         with seeded(0):
             training = training_of(recipe, encoded=encoded)
-            training.advance()
+            training.fit()
         found = fit_of(NeuralModel(VOCABULARY, training.finish()), encoded).perplexity
         assert found < 2
         assert found < fit_of(train_unigram(encoded, VOCABULARY), encoded).perplexity / 2
@@ -166,7 +165,7 @@ def test_the_loss_of_a_step_is_the_mean_over_its_tokens():
     with seeded(0):
         training = training_of(recipe, encoded=encoded)
         first = fit_of(NeuralModel(VOCABULARY, training.network), encoded)
-        training.advance()
+        training.fit()
     assert training.plan.steps == 1
     assert training.progress.losses == [pytest.approx(math.log(first.perplexity), abs=1e-5)]
 
@@ -181,7 +180,7 @@ def test_a_loss_that_is_no_number_says_step_and_rate(recipe):
     with seeded(0):
         training = training_of(changed(recipe, schedule="fixed"))
         with pytest.raises(InputError, match=rf"({DIVERGED}) at step \d+ of \d+, learning rate \S+e\+\d+ \(a"):
-            training.advance()
+            training.fit()
     assert 0 < training.progress.step < 20
 
 
@@ -192,7 +191,7 @@ def rates(recipe, perplexities):
         training = training_of(changed(recipe, epochs=len(perplexities)), validate=lambda network: next(said))
         while not training.done:
             seen.append(training.rate_at(training.progress.step))
-            training.advance(min(training.progress.step + training.plan.steps_per_epoch, training.plan.steps))
+            training.fit(min(training.progress.step + training.plan.steps_per_epoch, training.plan.steps))
     return seen, training
 
 
@@ -204,8 +203,8 @@ def test_the_annealed_rule_by_hand():
     # inf -> 100 gains; 0.5 gains; 0.05 does not; 0.45 gains; worse; 0.05; 0.45 gains; worse (0.3125 -> 0.1) and so on
     assert seen == [20.0, 20.0, 20.0, 5.0, 5.0, 1.25, 0.3125, 0.3125, 0.1, 0.1]
     assert training.progress.best == 98.5
-    assert training.progress.best_epoch == 7
-    assert training.progress.perplexities == perplexities
+    assert training.progress.best_look == 7
+    assert training.progress.looks == perplexities
     assert len(training.progress.losses) == 10
 
 
@@ -219,10 +218,10 @@ def test_a_perplexity_that_is_no_number_ends_the_training(perplexity):
 def test_weights_that_the_last_step_broke_are_not_handed_on():
     with seeded(0):
         training = training_of()
-        training.advance(training.plan.steps - 1)
+        training.fit(training.plan.steps - 1)
         training.recipe = changed(rate=math.inf)
         with pytest.raises(InputError, match=r"a weight is no number at step 33 of 33"):
-            training.advance()
+            training.fit()
 
 
 def test_the_weights_of_the_best_epoch_are_kept():
@@ -235,7 +234,7 @@ def test_the_weights_of_the_best_epoch_are_kept():
 
     with seeded(0):
         training = training_of(recipe, validate=validate)
-        training.advance()
+        training.fit()
         assert same(training.network.state_dict(), kept[2])
         assert same(training.finish().state_dict(), kept[1])
         assert not training.network.training
@@ -252,7 +251,7 @@ def test_the_fixed_schedule_rises_then_falls_to_a_tenth_whatever_validation_says
         training = training_of(recipe, validate=lambda network: 1e9)
         steps = training.plan.steps
         seen = [training.rate_at(step) for step in range(steps)]
-        training.advance(3 * training.plan.steps_per_epoch)
+        training.fit(3 * training.plan.steps_per_epoch)
         assert [training.rate_at(step) for step in range(steps)] == seen
     warm = round(0.02 * steps)
     assert warm > 3
@@ -268,8 +267,8 @@ def test_the_fixed_schedule_rises_then_falls_to_a_tenth_whatever_validation_says
 def test_bfloat16_is_near_float32_and_keeps_float32_weights(recipe):
     with seeded(0):
         full, low = training_of(recipe), training_of(changed(recipe, precision="bfloat16"))
-        full.advance()
-        low.advance()
+        full.fit()
+        low.fit()
     assert all(part.dtype == torch.float32 for part in low.network.state_dict().values())
     assert low.progress.losses == pytest.approx(full.progress.losses, rel=0.02)
     assert low.progress.losses != full.progress.losses
@@ -279,11 +278,11 @@ def test_bfloat16_goes_on_to_the_same_bits(tmp_path):
     recipe = changed(precision="bfloat16")
     with seeded(0):
         whole, first, second = (training_of(recipe) for _ in range(3))
-        whole.advance()
-        first.advance(3)
+        whole.fit()
+        first.fit(3)
         save_training(first, tmp_path / "state", "me")
         load_training(second, tmp_path / "state", "me")
-        second.advance()
+        second.fit()
     assert same(whole.network.state_dict(), second.network.state_dict())
 
 
@@ -304,7 +303,7 @@ def test_first_weights_can_be_given():
         weights = {name: part + 1 for name, part in weights_of(build(VOCABULARY.size, LSTM)).items()}
         training = training_of(initial=weights)
         assert same(weights_of(training.network), weights)
-        training.advance(2)
+        training.fit(2)
         assert not same(weights_of(training.network), weights)
 
 
@@ -336,7 +335,7 @@ def test_a_task_that_was_cut_off_goes_on(tmp_path):
     begun = task(tmp_path)
     with seeded(0):
         training = training_of(plan=plan_for(encoded_of(), LSTM, seed=3), seed=3)
-        training.advance(5)
+        training.fit(5)
         save_training(training, tmp_path / "state", begun.identity)
     again, went_again = begun.run(said.append)
     assert said[0].startswith("going on after step 5 of")
@@ -385,6 +384,6 @@ def test_notes_of_one_token_and_one_lane_train():
     encoded = encode(["", "w1"], VOCABULARY)
     with seeded(0):
         training = training_of(changed(lanes=1, epochs=1), encoded=encoded)
-        training.advance()
+        training.fit()
     assert len(training.progress.losses) == 1
     assert training.progress.losses[0] == pytest.approx(math.log(VOCABULARY.size), rel=0.2)

@@ -16,7 +16,7 @@ from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import END, WordVocabulary, digest, vocabulary_of
 
 pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-from clinveil.lm.byte_pairs import SMALLEST, BytePairs, train_byte_pairs
+from clinveil.lm.vocabulary import SMALLEST, BytePairs, train_byte_pairs
 
 TEXTS = ["Patient denies pain .\nNo fever now .", "Patient has pain .", "No pain now ."] * 2
 ODD = "naïve 🩺 👩‍⚕️ ﷽ e\u0301 Ω≈ç 日本語 \u200b|\u200d \ufffd \U0010ffff"
@@ -121,7 +121,7 @@ def test_byte_pairs_are_of_the_size_asked_for_where_the_text_has_pairs():
     assert train_byte_pairs(TEXTS, SMALLEST).size == SMALLEST
     assert train_byte_pairs(TEXTS, 265).size == 265
     assert SMALLEST < train_byte_pairs(TEXTS, 100_000).size < 400
-    with pytest.raises(InputError, match="at least 257"):
+    with pytest.raises(ValueError, match="at least 257"):
         train_byte_pairs(TEXTS, SMALLEST - 1)
 
 

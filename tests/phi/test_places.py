@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 
@@ -223,7 +224,8 @@ def new_process(monkeypatch):
 
 
 def test_a_word_of_the_first_note_is_looked_through_once(new_process):
-    rooms, note = all_detectors(), NoteView(f"{'quokka' * 50} of Mercy")
+    rooms = [pickle.loads(pickle.dumps(detector)) for detector in all_detectors()]  # as a worker gets them
+    note = NoteView(f"{'quokka' * 50} of Mercy")
     for detector in rooms:
         list(detector.find(note))
     assert sorted(new_process) == sorted(["quokka" * 50, "of", "Mercy"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -10,10 +11,9 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END, WordVocabulary
-from clinveil.release.synthesis.run import Synthesis
-from clinveil.release.synthesis.settings import SynthesisSettings
-from clinveil.release.synthesis.sides import split_sides
-from clinveil.release.synthesis.trained import Trained
+from clinveil.releases.producers.synthesis.run import Synthesis
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.trained import Trained, split_sides
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
 PATIENTS = 40
@@ -88,6 +88,9 @@ class Copying:
         self.notes = [encoded.note(row).astype(np.int64) for row in range(len(encoded))]
         self._share = share
 
+    def ready(self, *, double=False, threads=1):
+        return nullcontext()
+
     def stream(self, lanes):
         return _Copies(self, lanes)
 
@@ -146,6 +149,9 @@ class Always:
 
     def score(self, notes):
         return [np.log(np.maximum(self._row[note], 1e-9)) for note in notes]
+
+    def ready(self, *, double=False, threads=1):
+        return nullcontext()
 
     def stream(self, lanes):
         return self._Stream(np.tile(self._row, (lanes, 1)))

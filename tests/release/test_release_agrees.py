@@ -10,8 +10,8 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.files import sha256
-from clinveil.release import beside
-from clinveil.release.folder import fingerprint
+from clinveil.core.runfolder import fingerprint
+from clinveil.releases.producers.obfuscation import side_by_side
 from clinveil.report.stored import from_json
 
 FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
@@ -36,14 +36,14 @@ def shown(folder):
 def test_every_sampled_note_stands_in_the_release_word_for_word(desk):
     released = set(pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist())
     notes = shown(desk)
-    assert len(notes) == beside.SAMPLED and all(len(note.split()) > 10 for note in notes)
+    assert len(notes) == side_by_side.SAMPLED and all(len(note.split()) > 10 for note in notes)
     assert [note in released for note in notes] == [True] * len(notes)
 
 
 def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     """At any cut, also within a word or an identifier, what is shown is how a released note begins."""
     patients = ["--patients", str(desk / "demo" / "patients.parquet")]
-    monkeypatch.setattr(beside, "LONGEST", 97)
+    monkeypatch.setattr(side_by_side, "LONGEST", 97)
     source = str(desk / "demo" / "notes.parquet")
     assert main(["release", source, "-o", str(desk / "cut"), *patients, *FAST]) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import stat
+from contextlib import contextmanager
 
 import pytest
 
 from clinveil.core.errors import GateError, InputError, UsageError
-from clinveil.release.folder import fingerprint, run_folder
-from clinveil.release.settings import ReleaseSettings
+from clinveil.core.runfolder import fingerprint, run_hash
+from clinveil.core.runfolder import run_folder as open_folder
+from clinveil.releases.publish import KIND, Places
+from clinveil.releases.settings import ReleaseSettings
 
 PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
+
+
+@contextmanager
+def run_folder(out, notes, settings):
+    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    with open_folder(out, KIND, asked, force=settings.force) as run:
+        yield Places(run)
 
 
 @pytest.fixture
@@ -22,7 +32,7 @@ def notes(tmp_path):
 
 def interrupted(out, notes, settings=PLAIN):
     with pytest.raises(KeyboardInterrupt), run_folder(out, notes, settings) as folder:
-        key = folder.key(settings.seed)
+        key = folder.run.key(settings.seed)
         (folder.work / "scratch.txt").write_text("text")
         (folder.vault / "vectors").mkdir()
         raise KeyboardInterrupt
@@ -32,7 +42,7 @@ def interrupted(out, notes, settings=PLAIN):
 def finished(out, notes, settings=PLAIN):
     with run_folder(out, notes, settings) as folder:
         folder.release.mkdir()
-        folder.finish("finished")
+        folder.run.finish("finished")
 
 
 def test_the_vault_is_private_and_scratch_is_gone(tmp_path, notes):
@@ -48,7 +58,7 @@ def test_an_interrupted_run_resumes_with_its_key_and_without_its_scratch(tmp_pat
     key = interrupted(out, notes)
     assert not (out / "vault" / "work").exists()
     with run_folder(out, notes, PLAIN.model_copy(update={"workers": 7})) as folder:
-        assert folder.key(None) == key
+        assert folder.run.key(None) == key
         assert (folder.vault / "vectors").is_dir()
 
 
@@ -89,7 +99,7 @@ def test_a_failed_gate_keeps_the_evidence(tmp_path, notes):
     out = tmp_path / "out"
     with pytest.raises(GateError), run_folder(out, notes, PLAIN) as folder:
         (folder.vault / "evidence").write_text("x")
-        folder.finish("refused")
+        folder.run.finish("refused")
         raise GateError("failed")
     assert (out / "vault" / "evidence").exists()
     with pytest.raises(UsageError, match="--force"), run_folder(out, notes, PLAIN):
@@ -132,7 +142,7 @@ def test_a_resumed_run_does_not_leave_an_older_release_standing(tmp_path, notes)
         folder.release.mkdir()
         raise KeyboardInterrupt
     with pytest.raises(GateError), run_folder(out, notes, PLAIN) as folder:
-        folder.finish("refused")
+        folder.run.finish("refused")
         raise GateError("failed")
     assert not (out / "release").exists()
 

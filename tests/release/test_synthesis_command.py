@@ -13,14 +13,14 @@ from synthesis_cases import COMMON, FAST_FLAGS, bytes_of, notes_of, open_to_othe
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.core.files import locked
+from clinveil.core.files import locked, private_folder
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.checkpoint import load_model
 from clinveil.lm.model import Fit, fit_of
+from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.train import make_vocabulary
-from clinveil.lm.unigram import train_unigram
-from clinveil.release.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
 from clinveil.utility.perplexity import perplexity_findings
 
 UNIGRAM = ["--model", "unigram", "--count", "25", "--longest", "60"]
@@ -142,7 +142,7 @@ def test_an_out_that_is_taken(notes, tmp_path, capfd):
 
 
 def test_one_run_at_a_time(notes, tmp_path, capfd):
-    with locked(tmp_path / ".o.csv.vault.lock"):
+    with locked(private_folder(tmp_path / "o.csv.vault") / "lock"):
         assert run(notes, "-o", tmp_path / "o.csv", *UNIGRAM) == 2
     assert "another run is at work" in capfd.readouterr().err
     assert run(notes, "-o", tmp_path / "o.csv", *UNIGRAM) == 0
@@ -184,7 +184,7 @@ def hidden(monkeypatch, *names):
     import importlib.util
 
     real = importlib.util.find_spec
-    for module in ("clinveil.core.neural", "clinveil.lm.byte_pairs"):
+    for module in ("clinveil.core.neural", "clinveil.lm.vocabulary"):
         monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name in names else real(name))
 
 
@@ -272,7 +272,7 @@ def test_names_that_the_model_knows_do_not_leave(tmp_path, capfd):
     assert (tmp_path / "o.vault" / "model").exists()
     # Fail closed: the same run without the feed would be another one, and its model is kept from it.
     assert run(notes, "-o", tmp_path / "o", *FAST_FLAGS, *flags) == 2
-    assert "other settings" in capfd.readouterr().err
+    assert "other notes or settings" in capfd.readouterr().err
     assert not (tmp_path / "o").exists()
 
 

@@ -28,11 +28,11 @@ from clinveil.cli.main import main
 from clinveil.core.errors import GateError, MissingExtra
 from clinveil.core.finding import Finding
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.release.manifest import released_files, sealed, write_companions, write_sums
-from clinveil.release.synthesis.record import SHOWN, TEST_SEED, public_manifest, seed_mark
-from clinveil.release.synthesis.run import Synthesis
-from clinveil.release.synthesis.settings import SynthesisSettings
-from clinveil.release.verify import verify
+from clinveil.releases.manifest import TEST_SEED, released_files, sealed, write_companions, write_sums
+from clinveil.releases.producers.synthesis.record import SHOWN, seed_mark
+from clinveil.releases.producers.synthesis.run import Synthesis
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.verify import verify
 from clinveil.report.edition import outward_finding
 
 FILES = ["README.md", "SHA256SUMS", "manifest.json", "notes.parquet"]
@@ -180,7 +180,7 @@ def test_a_gate_that_fails_lets_no_companion_out(tmp_path):
 
 
 def test_companions_come_with_the_notes_or_not_at_all(tmp_path, monkeypatch):
-    from clinveil.release.synthesis import run as room
+    from clinveil.releases.producers.synthesis import run as room
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -376,26 +376,22 @@ def test_a_gate_without_power_says_so(finished):
 
 
 def test_small_counts_of_names_are_hidden_in_the_card(finished):
-    from clinveil.release.synthesis.card import render_card
-    from clinveil.release.synthesis.record import Account
     from clinveil.report.record import Gate
 
-    accounts = []
+    told = []
 
     class Run(Synthesis):
-        def _keep(self, account):
-            accounts.append(account)
-            super()._keep(account)
+        def _keep(self, made, account):
+            told.append((made, account))
+            super()._keep(made, account)
 
-    folder = finished[0].out.parent / "hidden"
-    made(folder, of=Run)
-    (account,) = accounts
-    assert isinstance(account, Account)
+    made(finished[0].out.parent / "hidden", of=Run)
+    ((product, account),) = told
     gate = Gate("a gate", "Is it?", passed=True, value=3, threshold=40, meaning="M", remedy="R", unit="names")
-    card = render_card(replace(account, gates=[gate]), {})
+    card = product.card(replace(account, gates=[gate]), {})
     assert r"| a gate | \<11 | 40 | passed |" in card
     few = Finding("attack.known_names", 3, 400, "lower", control=2.5, unit="known full names", count=3)
-    said = json.dumps(public_manifest(replace(account, gates=[gate], findings=[few]), {}))
+    said = json.dumps(replace(account, gates=[gate], findings=[few]).manifest("external", {}))
     assert '"value": "<11"' in said and '"value": 3' not in said and '"count": 3' not in said and "2.5" not in said
 
 
@@ -447,7 +443,7 @@ def test_a_refusal_takes_nothing_from_an_earlier_vault(finished, tmp_path):
 def test_a_missing_library_takes_nothing_from_an_earlier_vault(tmp_path, monkeypatch):
     made(tmp_path)
     before = bytes_of(tmp_path)
-    monkeypatch.setattr("clinveil.lm.byte_pairs.find_spec", lambda name: None)
+    monkeypatch.setattr("clinveil.lm.vocabulary.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="tokenizers"):
         made(tmp_path, force=True, vocabulary="bytes", model="lstm")
     assert bytes_of(tmp_path) == before

@@ -8,8 +8,8 @@ import pytest
 from synthesis_cases import FAST_FLAGS, bytes_of, notes_of, rows_of, synthesis, write_csv
 
 from clinveil.cli.main import main
+from clinveil.core import runfolder
 from clinveil.core.errors import ClinveilError, InputError, UsageError
-from clinveil.release.synthesis import vault as vaults
 
 UNIGRAM = {"model": "unigram", "seed": None}
 
@@ -46,7 +46,7 @@ def stopped(*args, **kwargs):
 def test_a_replacement_that_is_stopped_before_training_gives_the_old_vault_back(tmp_path, monkeypatch):
     finished(tmp_path)
     before = bytes_of(tmp_path)
-    monkeypatch.setattr("clinveil.release.synthesis.run.train_anew", stopped)
+    monkeypatch.setattr("clinveil.releases.producers.synthesis.run.train_anew", stopped)
     with pytest.raises(KeyboardInterrupt):
         synthesis(tmp_path, force=True, **UNIGRAM).run()
     assert bytes_of(tmp_path) == before
@@ -57,7 +57,7 @@ def test_a_replacement_that_fails_late_keeps_the_old_vault_aside_until_one_succe
     key = (tmp_path / "vault" / "key.bin").read_bytes()
     notes = (tmp_path / "out.csv").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr("clinveil.release.synthesis.run.look", stopped)
+        patched.setattr("clinveil.releases.producers.synthesis.run.look", stopped)
         for _ in range(2):  # and a second try does not take the unfinished vault for the old one
             with pytest.raises(KeyboardInterrupt):
                 synthesis(tmp_path, force=True, **UNIGRAM).run()
@@ -73,15 +73,20 @@ def test_a_replacement_that_fails_late_keeps_the_old_vault_aside_until_one_succe
 def test_a_folder_of_somebody_else_beside_the_vault_is_left_alone(tmp_path, name):
     (tmp_path / name).mkdir()
     (tmp_path / name / "backup.txt").write_text("mine")
-    for force in (False, True):
-        finished(tmp_path, force=force)
-        assert (tmp_path / name / "backup.txt").read_text() == "mine"
+    finished(tmp_path)
+    if name == ".vault.replaced":  # where the old vault would wait
+        with pytest.raises(UsageError, match="move it away"):
+            finished(tmp_path, force=True)
+    else:
+        finished(tmp_path, force=True)
+    assert (tmp_path / "vault" / "key.bin").exists()
+    assert (tmp_path / name / "backup.txt").read_text() == "mine"
 
 
 def test_a_stop_before_the_key_was_written_costs_nothing(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(vaults.Key, "save", stopped)
-        patched.setattr(vaults.RunVault, "give_up", lambda self: None)  # killed: nobody tidies up
+        patched.setattr(runfolder.Key, "save", stopped)
+        patched.setattr(runfolder, "_undo", lambda *how, **more: None)  # killed: nobody tidies up
         with pytest.raises(KeyboardInterrupt):
             synthesis(tmp_path, **UNIGRAM).run()
     assert sorted(path.name for path in (tmp_path / "vault").iterdir()) == ["README.txt", "run.json"]
@@ -89,12 +94,14 @@ def test_a_stop_before_the_key_was_written_costs_nothing(tmp_path, monkeypatch):
     assert (tmp_path / "vault" / "key.bin").exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", "[" * 100_000, '{"schema": "clinveil.synthesis-run/1", "asked": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "{}", "[" * 100_000, '{"schema": "clinveil.run/1", "status": "running", "run": 3}']
+)
 def test_a_damaged_run_file_is_one_clear_line(tmp_path, text):
     finished(tmp_path)
     (tmp_path / "out.csv").unlink()
     (tmp_path / "vault" / "run.json").write_text(text)
-    with pytest.raises(InputError, match=r"run.json is damaged"):
+    with pytest.raises(UsageError, match="is no vault of this command"):
         synthesis(tmp_path, **UNIGRAM).run()
     assert (tmp_path / "vault" / "key.bin").exists()
 
@@ -129,7 +136,8 @@ def test_a_seed_that_is_no_seed_is_refused(tmp_path, capsys):
 def test_what_a_vault_says_of_itself(tmp_path):
     run = finished(tmp_path)
     said = json.loads((run.vault / "run.json").read_text())
-    assert said["schema"] == vaults.SCHEMA and set(said) == {"schema", "asked", "training_seed"}
+    assert said["schema"] == runfolder.SCHEMA and set(said) == {"schema", "status", "run", "files"}
+    assert said["status"] == "finished" and "model/model.json" in said["files"]
 
 
 def test_the_vault_of_a_finished_run_is_not_taken_for_another(tmp_path):

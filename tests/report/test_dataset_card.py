@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from invented_release import CANARIES, note, record
 
-from clinveil.core.errors import InputError
-from clinveil.report.card import render_card, size_class
+from clinveil.report.card import release_card, size_class
 from clinveil.report.edition import external_edition
 from clinveil.report.record import Column, Gate
 
@@ -18,25 +17,25 @@ def header(card: str) -> dict[str, str]:
 
 
 def test_the_header_is_plain_yaml(external):
-    fields = header(render_card(external))
+    fields = header(release_card(external))
     assert json.loads(fields["pretty_name"]) == "Consultation notes 2026"
     assert fields["size_categories"] == "[1K<n<10K]"
     assert fields["license"] == "other"
 
 
 def test_the_card_quotes_no_source_word_and_no_place(external):
-    card = render_card(external)
+    card = release_card(external)
     for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32):
         assert secret not in card
 
 
 def test_an_internal_record_makes_no_card():
-    with pytest.raises(InputError, match="external edition only"):
-        render_card(record())
+    with pytest.raises(ValueError, match="external edition only"):
+        release_card(record())
 
 
 def test_the_card_says_what_counts(external):
-    card = render_card(external)
+    card = release_card(external)
     assert "**7 of 7 gates passed. This is evidence for a qualified reviewer, not a determination.**" in card
     assert "The mechanism has no epsilon" in card
     assert "| Notes | 4,966 |" in card
@@ -47,11 +46,11 @@ def test_the_card_says_what_counts(external):
 
 
 def test_a_test_seed_is_said():
-    assert "TEST SEED: not for release" in render_card(external_edition(record(test_seed=True), []))
+    assert "TEST SEED: not for release" in release_card(external_edition(record(test_seed=True), []))
 
 
 def test_without_a_phi_step_the_card_says_so(external):
-    assert "**not** treated by a step of their own" in render_card(replace(external, phi=None))
+    assert "**not** treated by a step of their own" in release_card(replace(external, phi=None))
 
 
 def test_hostile_names_break_neither_header_nor_tables(external):
@@ -60,7 +59,7 @@ def test_hostile_names_break_neither_header_nor_tables(external):
         external, title=bad, corpus=replace(external.corpus, columns=(Column(bad, bad),)),
         gates=(Gate(bad, bad, True, 0, 0, bad, bad),),
     )  # fmt: skip
-    card = render_card(held)
+    card = release_card(held)
     assert json.loads(header(card)["pretty_name"]) == " ".join(bad.split())
     assert "<script>" not in card.split("---\n", 2)[2].replace("\\<script\\>", "")
     tables = [line for line in card.splitlines() if line.startswith("| a")]
@@ -69,7 +68,7 @@ def test_hostile_names_break_neither_header_nor_tables(external):
 
 def test_every_table_row_has_as_many_cells_as_its_head(external):
     widths: list[int] = []
-    for line in render_card(external).splitlines():
+    for line in release_card(external).splitlines():
         cells = line.replace("\\|", "").count("|")
         if not line.startswith("|"):
             widths = []
@@ -87,4 +86,4 @@ def test_size_classes(notes, name):
 
 
 def test_the_demo_note_does_not_reach_the_card(external):
-    assert note(demo=True).tokens[0].released not in render_card(external)
+    assert note(demo=True).tokens[0].released not in release_card(external)

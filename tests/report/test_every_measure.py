@@ -25,7 +25,7 @@ ROOMS = ("attack", "utility", "study", "release", "corpus")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
 NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary"}  # files, and beginnings of names
 
-LENGTHS = {"names.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
+LENGTHS = {"_name_scores.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
 
 
 def _constants(tree: ast.AST) -> set[str]:

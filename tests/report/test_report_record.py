@@ -76,7 +76,7 @@ def test_an_accounting_row_balances_or_is_refused(replaced, masked, dropped, kep
     total = replaced + masked + dropped + kept
     made = TokenRow("words", total, replaced, masked, dropped, kept)
     assert made.released == replaced + masked + kept
-    with pytest.raises(InputError, match="does not balance"):
+    with pytest.raises(ValueError, match="does not balance"):
         TokenRow("words", total + 1, replaced, masked, dropped, kept)
 
 
@@ -84,7 +84,7 @@ def test_an_accounting_row_balances_or_is_refused(replaced, masked, dropped, kep
     "counts", [{"replaced": 3, "self_replaced": 4}, {"replaced": 3, "unknown": 4}, {"replaced": 3, "unknown": -1}]
 )
 def test_no_part_is_larger_than_its_whole(counts):
-    with pytest.raises(InputError, match="larger than its whole"):
+    with pytest.raises(ValueError, match="larger than its whole"):
         TokenRow("words", 3, **counts)
 
 
@@ -97,7 +97,7 @@ def test_the_total_is_the_sum_of_every_column():
 
 
 def test_rows_read_must_be_accounted_for():
-    with pytest.raises(InputError, match="row accounting"):
+    with pytest.raises(ValueError, match="row accounting"):
         CorpusFacts(read=10, notes=8, patients=None, tokens=1, types=1, skipped={"null": 1})
 
 
@@ -109,7 +109,7 @@ def test_no_nan_or_infinity_gets_into_a_record(value):
         lambda: Gate("g", "q", True, 0, value, "m", "r"),
         lambda: StageRow("s", "w", seconds=value),
     ):
-        with pytest.raises(InputError, match="NaN"):
+        with pytest.raises(ValueError, match="NaN"):
             make()
 
 
@@ -120,7 +120,7 @@ def test_refused_is_one_failed_gate():
 
 
 def test_an_external_record_with_a_real_note_is_refused():
-    with pytest.raises(InputError, match="demo note only"):
+    with pytest.raises(ValueError, match="demo note only"):
         replace(record(), edition="external")
 
 

@@ -54,12 +54,12 @@ def test_a_share_lies_in_its_interval_and_the_exact_one_is_the_other_way_up_too(
 @pytest.mark.parametrize("k,n", [(-1, 3), (4, 3), (0, 0)])
 def test_what_is_no_share_is_refused(k, n):
     for function in (wilson, clopper_pearson):
-        with pytest.raises(InputError):
+        with pytest.raises(ValueError):
             function(k, n)
 
 
 def test_a_level_outside_0_and_1_is_refused():
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         wilson(1, 2, 95)
 
 
@@ -67,7 +67,7 @@ def test_rule_of_three_is_about_three_over_n_and_the_one_sided_exact_bound():
     assert rule_of_three(1) == pytest.approx(0.95)
     assert rule_of_three(1000) == pytest.approx(3 / 1000, rel=0.01)
     assert rule_of_three(40) == pytest.approx(clopper_pearson(0, 40, 0.90).high)
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         rule_of_three(0)
 
 
@@ -75,7 +75,7 @@ def test_t_interval_equals_scipy():
     runs = [0.71, 0.74, 0.69, 0.70, 0.75]
     theirs = scipy_stats.t.interval(0.95, 4, loc=np.mean(runs), scale=scipy_stats.sem(runs))
     assert t_interval(runs) == pytest.approx(theirs)
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         t_interval([1.0])
 
 
@@ -134,7 +134,7 @@ def test_a_share_of_nothing_or_all_keeps_the_doubt_of_its_patients():
     assert share_by_patient(none) == clopper_pearson(0, 2)
     assert share_by_patient(all_hits) == clopper_pearson(2, 2)
     some = np.array([[1, 2], [0, 3]])
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         share_by_patient(np.zeros((2, 2)))
     assert share_method(some, "notes") == "Korn-Graubard by notes, 95 %"
     for values in (none, all_hits):
@@ -180,7 +180,7 @@ def test_rare_events_have_the_exact_interval_of_a_poisson_count():
         assert scipy_stats.poisson.sf(hits - 1, low) == pytest.approx(0.025)
         assert scipy_stats.poisson.cdf(hits, high) == pytest.approx(0.025)
     assert weighted_poisson([3, 3]).high > weighted_poisson(np.ones(6)).high, "two events that bring three hits each"
-    with pytest.raises(InputError):
+    with pytest.raises(ValueError):
         weighted_poisson([1, 0])
 
 

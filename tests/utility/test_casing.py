@@ -13,16 +13,21 @@ from hypothesis import strategies as st
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.utility.casing.characters import NEWLINE, Characters
-from clinveil.utility.casing.lines import Lines
+from clinveil.utility.casing import CasingSettings
+from clinveil.utility.casing.lines import NEWLINE, Lines, alphabet_of, encoded, stream
 from clinveil.utility.casing.measure import casing
-from clinveil.utility.casing.settings import CasingSettings
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.casing.lstm import CharacterLstm  # noqa: E402
-from clinveil.utility.casing.search import restore  # noqa: E402
-from clinveil.utility.casing.training import _columns, _pieces, dev_loss, train_characters  # noqa: E402
+from clinveil.utility.casing.network import (  # noqa: E402
+    CharacterLstm,
+    CharacterTraining,
+    _columns,
+    _pieces,
+    dev_loss,
+    restore,
+    train_characters,
+)
 
 TINY = CasingSettings(size="tiny", hidden=32, batch=16, sequence=20, epochs=4, learning_rate=0.01)
 CPU = torch.device("cpu")
@@ -85,7 +90,7 @@ def test_sizes(size, shape):
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_a_step_equals_the_layers_of_pytorch(layers):
-    model = model_of(Characters.of(["abcdef"]), layers)
+    model = model_of(alphabet_of(["abcdef"]), layers)
     rows = torch.randint(0, 8, (6, 4), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         scores, (h, c) = model(rows, model.start(4))
@@ -127,9 +132,9 @@ def test_columns_by_hand():
 
 
 def test_dev_loss_is_the_mean_of_all_characters():
-    characters = Characters.of(["abc"])
+    characters = alphabet_of(["abc"])
     model = model_of(characters)
-    columns = _columns(characters.encode("abcabcacb\nab"), 2)
+    columns = _columns(encoded(characters, "abcabcacb\nab"), 2)
     with torch.no_grad():
         scores, _ = model(columns[:-1], model.start(2))
         expected = torch.nn.functional.cross_entropy(scores.flatten(0, 1), columns[1:].flatten())
@@ -138,7 +143,7 @@ def test_dev_loss_is_the_mean_of_all_characters():
 
 def log_p(model, characters, text):
     """The log-probability of a text after a newline."""
-    numbers = torch.from_numpy(np.concatenate([[NEWLINE], characters.encode(text)]))
+    numbers = torch.from_numpy(np.concatenate([[NEWLINE], encoded(characters, text)]))
     with torch.no_grad():
         scores, _ = model(numbers[:-1, None], model.start(1))
     return float(torch.log_softmax(scores[:, 0], dim=1).gather(1, numbers[1:, None]).sum())
@@ -151,7 +156,7 @@ def casings(text):
 @settings(max_examples=10)
 @given(st.text("ab c", min_size=1, max_size=4), st.integers(0, 50))
 def test_a_wide_beam_finds_the_best_of_all_casings(text, seed):
-    characters = Characters.of(["abcABC "])
+    characters = alphabet_of(["abcABC "])
     model = model_of(characters, seed=seed)
     (found,) = restore(model, characters, [text], TINY.model_copy(update={"beam": 16}))
     assert found.lower() == text
@@ -172,7 +177,7 @@ def slow_beam(model, characters, text, beam):
 
 @pytest.mark.parametrize("beam", [1, 2, 3])
 def test_a_narrow_beam_equals_a_slow_reference(beam):
-    characters = Characters.of(["abcAB "])  # no C: it cannot be written
+    characters = alphabet_of(["abcAB "])  # no C: it cannot be written
     for seed in range(4):
         model = model_of(characters, seed=seed)
         (found,) = restore(model, characters, ["ab cab"], TINY.model_copy(update={"beam": beam}))
@@ -181,7 +186,7 @@ def test_a_narrow_beam_equals_a_slow_reference(beam):
 
 
 def test_lines_side_by_side_equal_lines_alone():
-    characters = Characters.of(["abcABC "])
+    characters = alphabet_of(["abcABC "])
     model = model_of(characters)
     lines = ["a", "abc abc", "cc b a", "b" * 9, "", "ab"]
     alone = TINY.model_copy(update={"state": "line"})
@@ -190,7 +195,7 @@ def test_lines_side_by_side_equal_lines_alone():
 
 
 def test_the_document_carries_its_state_over_lines():
-    characters = Characters.of(["abcABC "])
+    characters = alphabet_of(["abcABC "])
     lines = ["ab", "ca b", "b", "acb"]
     differ = 0
     for seed in range(8):
@@ -204,7 +209,7 @@ def test_the_document_carries_its_state_over_lines():
 
 
 def test_more_streams_than_lines():
-    characters = Characters.of(["abAB"])
+    characters = alphabet_of(["abAB"])
     many = TINY.model_copy(update={"streams": 99})
     assert [x.lower() for x in restore(model_of(characters), characters, ["ab", "b"], many)] == ["ab", "b"]
 
@@ -212,7 +217,7 @@ def test_more_streams_than_lines():
 @given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=8).map(str.lower), min_size=1, max_size=4))
 @settings(max_examples=25)
 def test_restoring_changes_letter_case_only(lines):
-    characters = Characters.of(["abcßİéÉABC", "Ǆǅǆſς"])
+    characters = alphabet_of(["abcßİéÉABC", "Ǆǅǆſς"])
     restored = restore(model_of(characters), characters, lines, TINY)
     assert [len(line) for line in restored] == [len(line) for line in lines]
     assert all(
@@ -221,15 +226,15 @@ def test_restoring_changes_letter_case_only(lines):
 
 
 def test_no_lines():
-    characters = Characters.of(["ab"])
+    characters = alphabet_of(["ab"])
     assert restore(model_of(characters), characters, [], TINY.model_copy(update={"state": "line"})) == []
 
 
 def trained(settings_, seed=0, n=300, on_look=None):
-    characters = Characters.of(sentences(n))
+    characters = alphabet_of(sentences(n))
     with seeded(seed):
         model = CharacterLstm(len(characters), *settings_.shape, settings_.dropout)
-        text, dev = characters.stream(sentences(n)), characters.stream(sentences(40, 1))
+        text, dev = stream(characters, sentences(n)), stream(characters, sentences(40, 1))
         return train_characters(model, text, dev, settings_, CPU, on_look)
 
 
@@ -238,8 +243,8 @@ def test_training_keeps_the_weights_of_the_lowest_dev_loss():
     done = trained(TINY.model_copy(update={"evaluate_every": 10}), on_look=lambda *look: looks.append(look))
     losses = [loss for _, _, loss in looks]
     assert done.dev_loss == min(losses) < losses[0] / 2
-    characters = Characters.of(sentences(300))
-    assert dev_loss(done.model, _columns(characters.stream(sentences(40, 1)), 16), 20) == pytest.approx(done.dev_loss)
+    characters = alphabet_of(sentences(300))
+    assert dev_loss(done.model, _columns(stream(characters, sentences(40, 1)), 16), 20) == pytest.approx(done.dev_loss)
     assert done.epochs == 4
     assert done.stopped == "all epochs"
     assert looks[0][0] == 10
@@ -257,12 +262,10 @@ def test_the_learning_rate_falls_after_its_pass(monkeypatch):
 
 
 def test_gradients_are_clamped_one_by_one():
-    from clinveil.utility.casing.training import _Run
-
-    characters = Characters.of(["ab"])
+    characters = alphabet_of(["ab"])
     model = model_of(characters)
-    columns = _columns(characters.encode("abababab"), 2)
-    run = _Run(model, columns, columns, TINY, None)
+    columns = _columns(encoded(characters, "abababab"), 2)
+    run = CharacterTraining(model, columns, columns, TINY, CPU)
     before = [p.detach().clone() for p in model.parameters()]
     run._update(1e9 * model(columns[:-1], model.start(2))[0].square().mean())
     gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
@@ -275,7 +278,7 @@ def test_a_time_limit_stops_cleanly(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     done = trained(TINY.model_copy(update={"max_minutes": 2.0}))
     assert done.stopped == "time limit"
-    assert 1 <= done.steps < 12
+    assert 1 <= done.steps < 14
     assert np.isfinite(done.dev_loss)
 
 

@@ -7,16 +7,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
-from clinveil.utility.classifiers.encode import PAD, Encoder, batches, padded  # noqa: E402
-from clinveil.utility.classifiers.networks import (  # noqa: E402
-    LARGEST_NORM,
-    Attention,
-    Cnn,
-    CnnAttention,
-    Lstm,
-    network,
-    windows,
-)
+from clinveil.utility.classifiers import classifiers  # noqa: E402
+from clinveil.utility.classifiers._networks import PAD, Attention, windows  # noqa: E402
+from clinveil.utility.classifiers._training import Encoder, batches, padded  # noqa: E402
+from clinveil.utility.classifiers.cnn import LARGEST_NORM, Cnn  # noqa: E402
+from clinveil.utility.classifiers.cnn_attention import CnnAttention  # noqa: E402
+from clinveil.utility.classifiers.lstm import Lstm  # noqa: E402
 from clinveil.vectors.table import Vectors  # noqa: E402
 
 MODELS = ("cnn", "cnn-attention", "lstm", "lstm-attention")
@@ -28,6 +24,10 @@ def matrix():
     table = torch.randn(12, 6)
     table[PAD] = 0
     return table
+
+
+def network(model, matrix, n_classes, *, several, static=False):
+    return classifiers.get(model).network(matrix, n_classes, several=several, static=static)
 
 
 def net_of(model, matrix, n_classes=3, several=False):
@@ -143,7 +143,7 @@ def vectors_of(words):
 
 def test_encoder_knows_the_words_of_its_texts_and_of_its_vectors():
     encoder = Encoder.of(["Pain pain fever", "cough"], 2, vectors_of(["fever", "zebra"]))
-    assert list(encoder.ids) == ["pain", "cough", "fever", "zebra"]
+    assert list(encoder.words.ids) == ["pain", "cough", "fever", "zebra"]
     assert [row.tolist() for row in encoder.rows(["fever cold pain", "", "zebra"])] == [[4, 1], [1], [5]]
     matrix = encoder.matrix(vectors_of(["fever", "zebra"]), np.random.default_rng(0))
     assert matrix[PAD].tolist() == [0, 0]

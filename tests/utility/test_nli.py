@@ -9,17 +9,17 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
-from clinveil.utility.nli.measure import nli
-from clinveil.utility.nli.parts import nli_parts
-from clinveil.utility.nli.sentence_pairs import SentencePairs
-from clinveil.utility.nli.settings import NliSettings
-from clinveil.utility.nli.vocabulary import NliVocabulary, random_vectors
+from clinveil.core.vocabulary import WordIds
+from clinveil.utility.nli import NliSettings
+from clinveil.utility.nli.measure import matrix_of, nli, random_vectors, words_of
+from clinveil.utility.nli.measure import rows_of as token_rows
+from clinveil.utility.nli.pairs import SentencePairs, nli_parts
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.utility.nli.bow import BagOfWords, Rows, fit, guesses  # noqa: E402
+from clinveil.utility.nli.bow import BagOfWords, PairTraining, Rows, predictions  # noqa: E402
 
 SMALL = NliSettings(hidden=16, seeds=2, batch=64, max_tokens=6, epochs=25, dropout=0.2)
 CPU = torch.device("cpu")
@@ -66,18 +66,18 @@ def measured(pairs, settings=SMALL, seed=0, words=WORDS):
 
 def test_rows_of_tokens_by_hand():
     pairs = SentencePairs("x", [("a", "b", "a")], [("B",)], ["l"])
-    vocabulary = NliVocabulary.of(pairs)
+    vocabulary = words_of(pairs)
     assert vocabulary.ids == {"a": 1, "b": 2, "B": 3}
-    rows = vocabulary.rows([("a", "zz", "B"), ("b", "a", "b", "a", "a"), ()], 4, np.random.default_rng(0))
+    rows = token_rows(vocabulary, [("a", "zz", "B"), ("b", "a", "b", "a", "a"), ()], 4, np.random.default_rng(0))
     assert rows[:2].tolist() == [[0, 0, 1, 3], [1, 2, 1, 1]]
     assert rows[2, :3].tolist() == [0, 0, 0]
     assert 1 <= rows[2, 3] <= 3
 
 
 def test_matrix_by_hand():
-    vocabulary = NliVocabulary({"Dog": 1, "?": 2, "7": 3, "cat": 4, "Cat": 5})
+    vocabulary = WordIds.of(["Dog", "?", "7", "cat", "Cat"], first=1)
     vectors = Vectors(["dog", "cat", "Cat"], np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32))
-    matrix = vocabulary.matrix(vectors, np.random.default_rng(0))
+    matrix = matrix_of(vocabulary, vectors, np.random.default_rng(0))
     assert matrix[[0, 1, 4, 5]].tolist() == [[0, 0], [1, 2], [3, 4], [5, 6]]
     assert (matrix[2] == matrix[3]).all()
     assert (np.abs(matrix[2]) <= 0.5).all()
@@ -86,7 +86,7 @@ def test_matrix_by_hand():
 
 def test_pairs_without_a_token_are_refused():
     with pytest.raises(InputError, match="no token"):
-        NliVocabulary.of(SentencePairs("x", [()], [()], ["l"]))
+        words_of(SentencePairs("x", [()], [()], ["l"]))
 
 
 def test_random_vectors_keep_words_and_scale():
@@ -152,13 +152,13 @@ def test_the_kept_model_is_that_of_the_lowest_dev_loss():
     settings = NliSettings(hidden=8, batch=32, epochs=40, dropout=0.1)
     train, dev = rows_of(321), rows_of(40, seed=1)  # 321: the last batch would hold one pair
     with seeded(0):
-        fitted = fit(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU)
-        fitted.model.eval()
-        scores = fitted.model(torch.from_numpy(dev.premises), torch.from_numpy(dev.hypotheses))
+        training = PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, dev, settings, CPU)
+        model = training.fit().finish()
+        scores = model(torch.from_numpy(dev.premises), torch.from_numpy(dev.hypotheses))
     losses = torch.nn.functional.cross_entropy(scores.detach(), torch.from_numpy(dev.targets), reduction="none")
     batches = torch.split(losses, 32)
-    assert fitted.loss == pytest.approx(float(torch.stack([b.mean() for b in batches]).mean()), rel=1e-5)
-    assert (guesses(fitted.model, dev, 7, CPU) == dev.targets).mean() > 0.9
+    assert training.progress.best == pytest.approx(float(torch.stack([b.mean() for b in batches]).mean()), rel=1e-5)
+    assert (predictions(model, dev, 7, CPU) == dev.targets).mean() > 0.9
 
 
 def test_training_stops_after_its_patience():
@@ -166,19 +166,21 @@ def test_training_stops_after_its_patience():
     train, dev = rows_of(64), rows_of(64, seed=1)
     noise = Rows(dev.premises, dev.hypotheses, np.random.default_rng(5).permutation(dev.targets))
     with seeded(0):
-        fitted = fit(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings), train, noise, settings, CPU)
-    assert fitted.epochs < 200
+        model = BagOfWords(np.eye(5, 4, dtype=np.float32), 2, settings)
+        training = PairTraining(model, train, noise, settings, CPU).fit()
+    assert (training.stopped, training.done) == ("patience", True)
+    assert training.epochs == training.progress.best_look + 2 < 200
 
 
 def test_a_loss_that_is_no_number_is_said():
     matrix = np.full((5, 4), 3e38, dtype=np.float32)
-    with seeded(0), pytest.raises(InputError, match="no number after pass 1"):
-        fit(BagOfWords(matrix, 2, SMALL), rows_of(64), rows_of(8), SMALL, CPU)
+    with seeded(0), pytest.raises(InputError, match="no number at step 1 of"):
+        PairTraining(BagOfWords(matrix, 2, SMALL), rows_of(64), rows_of(8), SMALL, CPU).fit()
 
 
 def test_one_training_pair_is_refused():
     with pytest.raises(InputError, match="too few"):
-        fit(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
+        PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
 
 
 def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance():

@@ -13,8 +13,8 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.model import Fit, fit_of
+from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
-from clinveil.lm.unigram import Unigram, train_unigram
 from clinveil.lm.vocabulary import WordVocabulary
 from clinveil.utility.perplexity import perplexity_findings, unknown_words
 
@@ -36,7 +36,7 @@ def test_unknown_words_by_hand():
     unknown = unknown_words(("a xyz\nb <unk>", "a a", "<eos> <unk> xy"), AB)
     assert unknown.words.tolist() == [4, 2, 3]
     assert unknown.unknown.tolist() == [2, 0, 3]
-    assert unknown.standing.tolist() == [1, 0, 1]
+    assert unknown.unk_in_source.tolist() == [1, 0, 1]
     assert unknown.letters.tolist() == [4, 0, 6 + 3]  # xyz and its end; <eos>, which a note only spells, and xy
     assert unknown.symbols == len(set("axyzb<eos>")) + 1
     assert unknown.share == pytest.approx(5 / 9)
@@ -87,7 +87,7 @@ def test_a_unigram_beside_it_is_charged_alike():
 
 def test_byte_pairs_know_every_word():
     pytest.importorskip("tokenizers", reason="the extra [neural] is not installed")
-    from clinveil.lm.byte_pairs import train_byte_pairs
+    from clinveil.lm.vocabulary import train_byte_pairs
 
     pairs = train_byte_pairs(["a b a b"], 300)
     notes = notes_of("a Ωmega <unk>")

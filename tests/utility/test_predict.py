@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, MissingExtra, UsageError
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility import classification as room
-from clinveil.utility.classifiers import LINEAR, MODELS, NEURAL
-from clinveil.utility.classifiers import predict as module
-from clinveil.utility.classifiers.linear import grams
-from clinveil.utility.classifiers.predict import predict
-from clinveil.utility.classifiers.settings import ClassifierSettings
+from clinveil.utility.classifiers import (
+    Classifier,
+    ClassifierSettings,
+    Predictions,
+    Side,
+    classifier,
+    classifiers,
+    predict,
+)
+from clinveil.utility.classifiers._linear import grams
 from clinveil.utility.labelled import Labelled, parts_of
 from clinveil.utility.scores import accuracy, micro_f1
 from clinveil.vectors.table import Vectors
 
+LINEAR, NEURAL = ("lr", "svm"), ("cnn", "cnn-attention", "lstm", "lstm-attention")
+MODELS = LINEAR + NEURAL
 OWN = {"heart": ["cardiac", "murmur"], "lung": ["wheeze", "lobe"], "skin": ["rash", "itch"]}
 SHARED = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
 QUICK = ClassifierSettings(max_tokens=20, epochs=30, min_class=2)
@@ -47,6 +56,10 @@ def vectors_of(labelled, dim=12):
     return Vectors(words, rng.normal(0, 1, (len(words), dim)).astype(np.float32))
 
 
+def own_side(labelled):
+    return Side(labelled.texts, labelled.texts, vectors_of(labelled))
+
+
 def available(model):
     if model in NEURAL:
         pytest.importorskip("torch", reason="needs the extra [neural]")
@@ -58,10 +71,10 @@ def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
     notes = labelled(600 if model in NEURAL else 180)
     parts = parts_of(notes, np.random.default_rng(1))
     truth = notes.targets[parts.test]
-    found = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
+    found = predict(model, notes, parts, 7, side=own_side(notes), settings=QUICK)
     assert accuracy(truth, found.test) > 0.85
     few = QUICK.model_copy(update={"epochs": 8})
-    shuffled = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=few, shuffled=True)
+    shuffled = predict(model, notes, parts, 7, side=own_side(notes), settings=few, shuffled=True)
     assert accuracy(truth, shuffled.test) < 0.65
 
 
@@ -70,7 +83,7 @@ def test_several_labels(model):
     available(model)
     notes = labelled(several=True, n=600 if model in NEURAL else 240)
     parts = parts_of(notes, np.random.default_rng(1))
-    found = predict(model, notes, parts, 7, vectors=vectors_of(notes), settings=QUICK)
+    found = predict(model, notes, parts, 7, side=own_side(notes), settings=QUICK)
     assert found.test.shape == (len(parts.test), 3)
     assert micro_f1(notes.targets[parts.test], found.test) > 0.8
     assert 0 < found.detail["threshold"] < 1
@@ -82,7 +95,7 @@ def test_the_same_seed_gives_the_same_guesses(model):
     notes = labelled(90)
     parts = parts_of(notes, np.random.default_rng(1))
     settings = ClassifierSettings(max_tokens=20, epochs=2)
-    runs = [predict(model, notes, parts, 5, vectors=vectors_of(notes), settings=settings) for _ in range(2)]
+    runs = [predict(model, notes, parts, 5, side=own_side(notes), settings=settings) for _ in range(2)]
     assert np.array_equal(runs[0].test, runs[1].test)
     assert runs[0].valid_score == runs[1].valid_score
 
@@ -103,7 +116,7 @@ def test_transfers_use_the_side_that_they_are_told():
     names = sorted(OWN)
     swap = {w: OWN[names[(i + 1) % 3]][k] for i, name in enumerate(names) for k, w in enumerate(OWN[name])}
     swapped = [" ".join(swap.get(word, word) for word in text.split()) for text in notes.texts]
-    found = predict("lr", notes, parts, 1, test_texts=swapped)
+    found = predict("lr", notes, parts, 1, Side(notes.texts, swapped))
     assert accuracy((notes.targets[parts.test] + 1) % 3, found.test) > 0.9
 
 
@@ -111,7 +124,7 @@ def test_the_test_notes_text_is_never_learnt_from():
     notes = labelled()
     parts = parts_of(notes, np.random.default_rng(1))
     other = [text if i not in set(parts.test.tolist()) else "nothing of this" for i, text in enumerate(notes.texts)]
-    one = predict("lr", notes, parts, 1, train_texts=other, test_texts=notes.texts)
+    one = predict("lr", notes, parts, 1, Side(other, notes.texts))
     assert np.array_equal(one.test, predict("lr", notes, parts, 1).test)
 
 
@@ -120,10 +133,10 @@ def test_a_network_can_be_trained_anew_on_all_that_is_not_for_testing():
     notes = labelled(200)
     parts = parts_of(notes, np.random.default_rng(1))
     settings = ClassifierSettings(max_tokens=20, epochs=3, refit=True)
-    found = predict("lstm", notes, parts, 7, vectors=vectors_of(notes), settings=settings)
+    found = predict("lstm", notes, parts, 7, side=own_side(notes), settings=settings)
     assert found.detail["refit"] is True
     plain = predict(
-        "lstm", notes, parts, 7, vectors=vectors_of(notes), settings=settings.model_copy(update={"refit": False})
+        "lstm", notes, parts, 7, side=own_side(notes), settings=settings.model_copy(update={"refit": False})
     )
     assert plain.valid_score == found.valid_score
     assert (plain.test != found.test).any()  # it learnt from other notes
@@ -137,22 +150,43 @@ def test_grams_are_words_and_pairs():
 def test_unknown_models_and_missing_torch(monkeypatch):
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
-    with pytest.raises(UsageError, match="no model bert"):
+    with pytest.raises(UsageError, match="no classifier 'bert'"):
         predict("bert", notes, parts, 1)
 
-    def missing():
-        raise MissingExtra("PyTorch", "neural")
+    def missing(name):
+        raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(module, "need_torch", missing)
+    monkeypatch.setattr(classifiers, "get", missing)
+    monkeypatch.setattr("clinveil.core.neural.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="pip install"):
         predict("cnn", notes, parts, 1)
+
+
+def test_a_new_classifier_is_one_registration(files, capsys):
+    """Seen in the help, in what a release may be told, and in the findings."""
+
+    @dataclass(frozen=True)
+    class First(Classifier):
+        def __call__(self, job):
+            return Predictions(np.zeros(len(job.parts.test), dtype=np.int64), 0.0)
+
+    classifiers.register("first")(First("always the first class", 0.0))
+    try:
+        assert classifiers.names() == (*MODELS[:2], *MODELS[2:4], "first", *MODELS[4:])
+        arguments = ["evaluate", "classification", str(files / "original.csv"), "--label", "organ", "--min-class", "10"]
+        assert main([*arguments, "--model", "first", "--json", "-"]) == 0
+        assert {f["detail"]["model"] for f in json.loads(capsys.readouterr().out)["findings"]} == {"first"}
+        assert ReleaseSettings(model=("first",)).model == ("first",)
+        assert classifier("first").cost == 0
+    finally:
+        classifiers.forget("first")
 
 
 def test_texts_without_words_cannot_be_learnt_from():
     notes = labelled(60)
     parts = parts_of(notes, np.random.default_rng(1))
     with pytest.raises(InputError, match="nothing to learn"):
-        predict("lr", notes, parts, 1, train_texts=["1 2 3"] * 60)
+        predict("lr", notes, parts, 1, Side(["1 2 3"] * 60, notes.texts))
 
 
 def test_original_against_itself_is_a_difference_of_exactly_nought():
@@ -161,7 +195,7 @@ def test_original_against_itself_is_a_difference_of_exactly_nought():
     few = QUICK.model_copy(update={"epochs": 2})
     for model in ("lr", "lstm"):
         available(model)
-        found = room.compared(task, model, np.random.default_rng(2), few, seeds=1, control=False)
+        found = room.compared(task, model, np.random.default_rng(2), few, room.Comparison(seeds=1, control=False))
         losses = [f for f in found if f.measure.endswith("_loss")]
         assert [(f.value, f.low, f.high) for f in losses] == [(0, 0, 0)] * 2
 
@@ -201,7 +235,7 @@ def test_command_on_the_original_alone(files, capsys):
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
-        (["--label", "organ", "--model", "bert"], 2, "no model bert"),
+        (["--label", "organ", "--model", "bert"], 2, "--model"),
         ([], 2, "--label"),
         (["--label", "kind"], 3, "kind"),
         (["--label", "organ", "--min-class", "100"], 3, "two are needed"),

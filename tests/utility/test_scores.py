@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, f1_score
 
-from clinveil.utility.classifiers.thresholds import THRESHOLDS, best_threshold, valid_score
-from clinveil.utility.scores import Scores, accuracy, macro_f1, majority_of, micro_f1
+from clinveil.utility.scores import (
+    THRESHOLDS,
+    Scores,
+    accuracy,
+    choose,
+    decided,
+    log_loss,
+    macro_f1,
+    majority_of,
+    micro_f1,
+)
 
 tables = st.integers(2, 12).flatmap(
     lambda n: st.tuples(arrays(bool, (n, 3)), arrays(bool, (n, 3)), arrays(np.int64, n, elements=st.integers(0, 3)))
@@ -90,8 +99,15 @@ def test_majority():
 
 def test_thresholds_are_chosen_by_micro_f1():
     truth = np.array([[True, False], [False, True], [True, False]])
-    chances = np.array([[0.25, 0.15], [0.15, 0.35], [0.45, 0.05]])
-    assert best_threshold(truth, chances) == 0.2
-    assert best_threshold(np.zeros((2, 2), dtype=bool), chances[:2]) == THRESHOLDS[-1]
-    assert valid_score(truth, chances >= 0.2) == 1.0
-    assert valid_score(np.zeros((2, 2), dtype=bool), np.zeros((2, 2), dtype=bool)) == 0.0
+    probabilities = np.array([[0.25, 0.15], [0.15, 0.35], [0.45, 0.05]])
+    assert choose(truth, probabilities) == (1.0, 0.2)
+    assert choose(np.zeros((2, 2), dtype=bool), probabilities[:2]) == (0.0, THRESHOLDS[-1])
+    assert decided(probabilities, 0.2, several=True).tolist() == truth.tolist()
+    assert log_loss(truth, probabilities) == pytest.approx(-np.log([0.25, 0.85, 0.85, 0.35, 0.45, 0.95]).mean())
+
+
+def test_one_class_a_note_is_the_likeliest_and_chosen_by_macro_f1():
+    truth, probabilities = np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+    assert decided(probabilities, 0.5, several=False).tolist() == [0, 0, 1]
+    assert choose(truth, probabilities)[0] == pytest.approx(macro_f1(truth, np.array([0, 0, 1])))
+    assert log_loss(truth, probabilities) == pytest.approx(-np.log([0.6, 0.3, 0.8]).mean())

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.utility.nli.parts import nli_parts, premise_groups
-from clinveil.utility.nli.sentence_pairs import SentencePairs, read_sentence_pairs
+from clinveil.utility.nli.pairs import SentencePairs, nli_parts, premise_groups, read_sentence_pairs
 
 PARSE = "( ( The -LRB- pt -RRB- ) ( ( is caf\u00e9 ) . ) )"
 

@@ -47,19 +47,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from inspect import getdoc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
+from clinveil.core.types import Say
 from clinveil.core.words import MeasureText
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from clinveil.channel.channel import Channel
+    from clinveil.channel.channel import Channel, Memo
     from clinveil.corpus.corpus import Corpus
     from clinveil.corpus.people import Patient
     from clinveil.lm.model import LanguageModel
@@ -75,36 +78,61 @@ class Context:
         channel: the mechanism of the release. counts: word frequencies of the source. memo: scope of repeated draws.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
         notes, patients: released id -> source id. known: the patients of the feed, by id.
-        vectors: word vectors that are to be released, by a label that findings carry; one alone may have "" for it.
-        names: full names, first name first. codes: code -> words of its description.
-        model: a language model. training, held_out: notes that it learnt from, and did not.
+        vectors: models of word vectors that are to be released. names: full names, first name first.
+        codes: code -> words of its description.
+        model: a language model. training, held_out: notes that it learnt from, and did not; reference: of others.
         keep: columns of the release that stand as they were. workers: threads; no finding depends on it.
+        say: takes a line for people.
     """
 
     channel: Channel | None = None
     counts: WordCounts | None = None
-    memo: str | None = None
+    memo: Memo | None = None
     original: Corpus | None = None
     released: Corpus | None = None
     entered: Corpus | None = None
     notes: Mapping[str, str] | None = None
     patients: Mapping[str, str] | None = None
     known: Mapping[str, Patient] | None = None
-    vectors: Mapping[str, Vectors] | None = None
+    vectors: Sequence[Vectors] | None = None
     names: Sequence[Sequence[str]] | None = None
     codes: Mapping[str, str] | None = None
     model: LanguageModel | None = None
     training: Any = None
     held_out: Any = None
+    reference: Any = None
     keep: tuple[str, ...] = ()
     workers: int = 2
+    say: Say = lambda line: None
+
+    @cached_property
+    def occurrences(self) -> Mapping[str, int] | None:
+        """How often each word of the source occurs, None without `counts`."""
+        counts = self.counts
+        return None if counts is None else dict(zip(counts.words, counts.counts.tolist(), strict=True))
 
     def has(self, needs: frozenset[str]) -> bool:
         """Whether all that an attack needs is at hand. Raises ValueError for a need that no context knows."""
         if unknown := needs - {field.name for field in fields(self)}:
             raise ValueError(f"no context holds {', '.join(sorted(unknown))}")
-        held = (getattr(self, need) for need in needs)
-        return all(value is not None and not (isinstance(value, Mapping) and not value) for value in held)
+        return all(_is_there(getattr(self, need)) for need in needs)
+
+
+def _is_there(value: object) -> bool:
+    """Neither None nor an empty table or list."""
+    return value is not None and not (isinstance(value, Mapping | tuple | list) and not value)
+
+
+def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
+    """The source id of a released note or patient; the same id without a crosswalk.
+
+    Raises InputError if the crosswalk does not know it.
+    """
+    if crosswalk is None:
+        return released
+    if released not in crosswalk:
+        raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+    return crosswalk[released]
 
 
 class Attack(Settings):
@@ -116,7 +144,8 @@ class Attack(Settings):
         needs: fields of the `Context` without which it cannot be tried.
         words: what the report says of each of its measures, by dotted name.
         on_release: whether every release is measured by it, with its settings at their defaults.
-        order: its place among those of a release: they run one after the other, with one generator.
+        order: its place among those of a release: they run one after the other, with one generator (inversion 100,
+            repetition 400, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -7,25 +7,23 @@ depends on the key and the notes alone: not on batches, workers or order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clinveil.channel.block import ALIGNED, WRITTEN, Released
 from clinveil.channel.channel import Channel
-from clinveil.channel.draws import draws
-from clinveil.channel.foreign import foreign_words
-from clinveil.channel.kernel import Notes, Options, Tables, run
-from clinveil.channel.scan import alphabet
-from clinveil.channel.siphash import key_words, siphash_strings
+from clinveil.channel.kernel import Notes, Options, Released, Words64, obfuscate
+from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
 from clinveil.channel.tally import Tally, tally_of
-from clinveil.channel.vocabulary import string_buffers, vocabulary
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, lookup_form, tokenize
+from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.scale import Map, serial
 from clinveil.vectors.floor import usable
@@ -64,26 +62,23 @@ class Obfuscator:
 
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
         _check_outputs(channel)
-        self.channel, memo = channel, channel.policy.memo
-        self._scope_keys = [key_words(key.subkey(f"channel {memo} {half}", 16)) for half in ("left", "right")]
-        form_key = key_words(key.subkey("channel word", 16))
-        table = draws(channel)
-        self._tables = Tables(alphabet(), vocabulary(channel, table, form_key), table)
-        self._options = Options(
-            channel.policy.layout == "keep", channel.policy.numbers == "mask", memo != "occurrence", align, form_key
-        )
+        self.channel, policy = channel, channel.policy
+        self._scope_keys = [key_words(key.subkey(f"channel {policy.memo} {half}", 16)) for half in ("left", "right")]
+        self._tables = tables_of(channel, key_words(key.subkey("channel word", 16)))
+        self._options = Options(policy.layout == "keep", policy.numbers == "mask", policy.memo != "occurrence", align)
 
     def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
         batch, skipped = _readable(batch)
         texts = _strings(batch, TEXT)
-        foreign = foreign_words(texts, self.channel.ids, self._options.form_key)
-        notes = Notes(*string_buffers(texts), self._scopes(batch))
-        out, state = run(notes, foreign, self._tables, self._options)
-        alignment = _alignment(batch.column(NOTE_ID), out, state[ALIGNED]) if self._options.align else None
-        text = _string_array(out.data[: state[WRITTEN]], out.offsets)
-        released = batch.set_column(batch.schema.get_field_index(TEXT), _text_field(batch), text)
-        return Obfuscated(released, tally_of(state.tolist(), batch.num_rows, skipped), alignment)
+        answers = non_ascii_words(texts, self.channel.ids, self._tables.form_key)
+        notes = Notes(*string_buffers(texts), self._scopes(batch), *answers)
+        out = obfuscate(notes, self._tables, self._options)
+        text = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data))
+        field = batch.schema.field(TEXT).with_type(pa.large_string())
+        released = batch.set_column(batch.schema.get_field_index(TEXT), field, text)
+        alignment = _alignment(batch.column(NOTE_ID), out) if self._options.align else None
+        return Obfuscated(released, tally_of(out.counts.tolist(), batch.num_rows, skipped), alignment)
 
     def _scopes(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
         """The SipHash key of each note's draws, (n_notes, 2): keyed hashes of its note or patient id."""
@@ -111,10 +106,6 @@ def _check_outputs(channel: Channel) -> None:
 
 def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
     return batch.column(name).cast(pa.large_string())
-
-
-def _text_field(batch: pa.RecordBatch) -> pa.Field:
-    return batch.schema.field(TEXT).with_type(pa.large_string())
 
 
 def _readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
@@ -147,12 +138,38 @@ def _decodes(raw: bytes) -> bool:
     return True
 
 
-def _string_array(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pa.LargeStringArray:
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.LargeStringArray.from_buffers(offsets.size - 1, *buffers[1:])
-
-
-def _alignment(ids: pa.Array, out: Released, n_words: int) -> pa.RecordBatch:
+def _alignment(ids: pa.Array, out: Released) -> pa.RecordBatch:
     places = pa.array(out.aligned.astype(np.int32))
-    lists = [pa.ListArray.from_arrays(places, pa.array(points[:n_words])) for points in (out.starts, out.ends)]
+    lists = [pa.ListArray.from_arrays(places, pa.array(points[: out.aligned[-1]])) for points in (out.starts, out.ends)]
     return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)
+
+
+_CACHED = 64  # characters of a piece of text whose words are remembered
+
+
+def non_ascii_words(texts: pa.LargeStringArray, ids: Mapping[str, int], form_key: SipKey) -> tuple[Ints, Words64]:
+    """Rows (-1 where unknown) and keyed hashes of the non-ASCII words of some texts, in order: `Notes.rows`, `.forms`.
+
+    Their lookup form needs Unicode's normalisation and case folding, which Python has and the token loop has not.
+    """
+    coded = pa.array(_forms(texts), pa.large_string()).dictionary_encode()
+    rows = np.array([ids.get(form, -1) for form in coded.dictionary.to_pylist()], dtype=np.int64)
+    hashes = siphash_strings(form_key, *string_buffers(coded.dictionary))
+    which = coded.indices.to_numpy()
+    return rows[which], hashes[which]
+
+
+def _forms(texts: pa.LargeStringArray) -> Iterator[str]:
+    """The lookup forms of the non-ASCII words of some texts, in order; no word holds white space."""
+    for text in texts.filter(pc.invert(pc.string_is_ascii(texts))).to_pylist():
+        for piece in text.split():
+            if not piece.isascii():
+                yield from _forms_remembered(piece) if len(piece) <= _CACHED else _forms_of(piece)
+
+
+def _forms_of(piece: str) -> tuple[str, ...]:
+    words = (piece[token.start : token.end] for token in tokenize(piece) if token.kind == Kind.WORD)
+    return tuple(lookup_form(word) for word in words if not word.isascii())
+
+
+_forms_remembered = lru_cache(maxsize=1 << 15)(_forms_of)

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.vectors.exact import one_thread_each
+from clinveil.vectors.search import one_thread_each
 from clinveil.vectors.table import Vectors
 
 TOKENS, RAYS = 4000, 4

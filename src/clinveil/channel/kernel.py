@@ -1,7 +1,9 @@
-"""The hot loop: UTF-8 bytes of notes in, UTF-8 bytes of released notes out, compiled, without the interpreter's lock.
+"""The token loop, compiled: UTF-8 bytes of notes in, UTF-8 bytes of released notes out, in one pass.
 
-It reads tokens, finds each word's row, draws with a keyed pseudo-random function of (note or patient, position or
-word), and writes. The original is never consulted once the row is known. `reference.py` says the same, slowly.
+For each token it reads, finds the word's row, draws with a keyed pseudo-random function of (note or patient, position
+or word), and writes. The original is never consulted once the row is known. `tests/channel/channel_reference.py` says
+the same, slowly. The
+borders of tokens are those of `core/tokens.py`; all functions assume valid UTF-8.
 """
 
 from __future__ import annotations
@@ -11,114 +13,411 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.channel.block import (
-    ALIGNED,
-    FIELDS,
-    LAST,
-    STATE,
-    TOKENS,
-    WRITTEN,
-    Block,
-    Released,
-    State,
-    draw_block,
-    fetch_block,
-    look_up_block,
-    read_block,
-    write_block,
+from clinveil.channel.tally import (
+    COPIED,
+    COUNTERS,
+    DROPPED,
+    KEPT,
+    KNOWN,
+    MASKED,
+    NUMBERS,
+    OTHER,
+    PUNCT,
+    RELEASED,
+    REPLACED,
+    SELF,
+    UNKNOWN,
+    WORDS,
 )
-from clinveil.channel.compiled import compiled
-from clinveil.channel.draws import Draws
-from clinveil.channel.foreign import Foreign
-from clinveil.channel.scan import Alphabet
-from clinveil.channel.vocabulary import Vocabulary
+from clinveil.core.compiled import helper, kernel
+from clinveil.core.tokens import Kind
+from clinveil.core.types import Ints, Mask, SmallInts
+
+Bytes = NDArray[np.uint8]
+Words64 = NDArray[np.uint64]
+
+_WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = (int(k) for k in (Kind.WORD, Kind.NUMBER, Kind.SPACE, Kind.PUNCT, 5))
+# The loop's state: the counts of tokens, then bytes written, released words, and non-ASCII words read.
+WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
+_MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
+_NOTHING = 0  # the kind of the token before the first
+_BLANK, _LINE = 1, 2  # the white space since the last token; the greater wins
+_FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_8, _13, _16, _17, _21, _32, _56, _64 = (np.uint64(bits) for bits in (8, 13, 16, 17, 21, 32, 56, 64))
+_LOW = np.uint64(0xFFFFFFFF)
+_V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
+_V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
 
 
 class Notes(NamedTuple):
-    """A batch of texts: uint8 bytes, (n + 1,) int64 offsets, and the (n, 2) uint64 key of each note's scope."""
+    """A batch of notes.
 
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    scopes: NDArray[np.uint64]
+    Attributes:
+        data, offsets: uint8 and (n + 1,) int64, the texts.
+        scopes: (n, 2) uint64, the SipHash key of each note's draws.
+        rows, forms: (n_occurrences,) int64 and uint64: of the non-ASCII words in order, the row (-1 where unknown) and
+            the keyed hash of the lookup form.
+    """
+
+    data: Bytes
+    offsets: Ints
+    scopes: Words64
+    rows: Ints
+    forms: Words64
 
 
 class Tables(NamedTuple):
-    """What the loop looks things up in."""
+    """A channel, ready to be drawn from.
 
-    letters: Alphabet
-    words: Vocabulary
-    draws: Draws
+    Attributes:
+        kinds: (0x110000,) uint8, the `Kind` of each code point.
+        lower: (256,) uint8, an ASCII letter's lower case; 0 for every other byte.
+        data, offsets: uint8 and (n_words + 1,) int64, the words.
+        slots: (2^b,) int32, the open-addressing table of the words: row + 1, 0 where free.
+        forms: (n_words,) uint64, keyed hashes of the words, which memoised draws are made from.
+        kept: (n_words,) bool, words that the user asked to keep.
+        indptr, indices: the channel's rows and outputs.
+        limits, others: (n_entries,) uint64 and int32, Walker's alias table: of the part of [0, 1) that falls to entry j
+            of a row, the share limits[j] / 2^64 goes to indices[j] and the rest to others[j].
+        form_key: the SipHash key of `forms`.
+    """
+
+    kinds: Bytes
+    lower: Bytes
+    data: Bytes
+    offsets: Ints
+    slots: SmallInts
+    forms: Words64
+    kept: Mask
+    indptr: Ints
+    indices: SmallInts
+    limits: Words64
+    others: SmallInts
+    form_key: tuple[np.uint64, np.uint64]
 
 
 class Options(NamedTuple):
-    """What to do: keep the layout, mask numbers, draw by word instead of position, align; and the form key."""
+    """Keep the layout; mask numbers; draw by word instead of by position; say where released words come from."""
 
     keep_layout: bool
     mask_numbers: bool
     by_word: bool
     align: bool
-    form_key: tuple[np.uint64, np.uint64]
 
 
-def run(notes: Notes, foreign: Foreign, tables: Tables, options: Options) -> tuple[Released, State]:
-    """Obfuscate a batch of valid UTF-8, with more room whenever the loop asks for it; what was written, and counts."""
-    n_notes, n_bytes = notes.scopes.shape[0], int(notes.offsets[-1] - notes.offsets[0])
-    out = _room(n_notes, n_bytes, align=options.align)
-    state, before = np.zeros(STATE, dtype=np.int64), np.zeros(STATE, dtype=np.int64)
-    block, done = np.zeros((FIELDS, TOKENS), dtype=np.int64), 0
-    while done < n_notes:
-        done = _obfuscate(notes, foreign, tables, options, out, block, state, before, done)
-        if done < n_notes:
-            out = out._replace(data=np.concatenate([out.data, np.empty(out.data.size, dtype=np.uint8)]))
-    return out, state
+class Released(NamedTuple):
+    """What was written.
 
-
-def _room(n_notes: int, n_bytes: int, *, align: bool) -> Released:
-    """Room for what a batch usually becomes."""
-    # Two words never touch, so a batch has no more of them than every second byte, and one a note.
-    n_words = (n_bytes + n_notes) // 2 if align else 0
-    return Released(
-        np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8),
-        np.zeros(n_notes + 1, dtype=np.int64),
-        np.empty(n_words, dtype=np.int32),
-        np.empty(n_words, dtype=np.int32),
-        np.zeros(n_notes + 1, dtype=np.int64),
-    )
-
-
-@compiled
-def _obfuscate(
-    notes: Notes,
-    foreign: Foreign,
-    tables: Tables,
-    options: Options,
-    out: Released,
-    block: Block,
-    state: State,
-    before: State,
-    first: int,
-) -> int:
-    """Obfuscate the notes from `first` on, and return how many are done.
-
-    It stops early, with the state of the last whole note, when `out.data` is full.
+    Attributes:
+        data, offsets: uint8 and (n + 1,) int64, the released texts.
+        starts, ends: int32 code points of the source word of each released word, as far as `aligned` goes; nothing
+            unless asked for.
+        aligned: (n + 1,) int64, the notes' places in these two.
+        counts: (COUNTERS,) int64, what became of the tokens (`tally.py`).
     """
-    letters, words, draws = tables
-    keep, mask, by_word, align, form_key = options
-    data = notes.data
-    for note in range(first, notes.offsets.size - 1):
-        for s in range(STATE):
-            before[s] = state[s]
-            state[s] = 0 if s >= LAST else state[s]
-        i, end = notes.offsets[note], notes.offsets[note + 1]
-        k0, k1 = notes.scopes[note, 0], notes.scopes[note, 1]
-        while i < end:
-            i, n = read_block(data, i, end, letters, keep, mask, block, state)
-            fetch_block(block, n, words)
-            look_up_block(data, block, n, letters.lower, words, foreign, by_word, form_key, state)
-            if state[WRITTEN] + draw_block(block, n, words, draws, k0, k1, state) > out.data.size:
-                for s in range(STATE):
-                    state[s] = before[s]
-                return note
-            write_block(data, block, n, words, keep, align, out, state)
-        out.offsets[note + 1], out.aligned[note + 1] = state[WRITTEN], state[ALIGNED]
-    return notes.offsets.size - 1
+
+    data: Bytes
+    offsets: Ints
+    starts: SmallInts
+    ends: SmallInts
+    aligned: Ints
+    counts: Ints
+
+
+@helper
+def _rotate(x: np.uint64, bits: np.uint64) -> np.uint64:
+    return (x << bits) | (x >> (_64 - bits))
+
+
+@helper
+def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> tuple[np.uint64, ...]:
+    v0 += v1
+    v2 += v3
+    v1 = _rotate(v1, _13) ^ v0
+    v3 = _rotate(v3, _16) ^ v2
+    v0 = _rotate(v0, _32)
+    v2 += v1
+    v0 += v3
+    v1 = _rotate(v1, _17) ^ v2
+    v3 = _rotate(v3, _21) ^ v0
+    v2 = _rotate(v2, _32)
+    return v0, v1, v2, v3
+
+
+@helper
+def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, word: np.uint64) -> tuple[np.uint64, ...]:
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3 ^ word)
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    return v0 ^ word, v1, v2, v3
+
+
+@helper
+def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, last: np.uint64) -> np.uint64:
+    v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, last)
+    v2 ^= np.uint64(0xFF)
+    for _ in range(4):
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+@helper
+def siphash_word(k0: np.uint64, k1: np.uint64, word: np.uint64) -> np.uint64:
+    """SipHash-2-4 of one 64-bit word (its eight little-endian bytes) under the key (k0, k1); compiled.
+
+    Source: Aumasson and Bernstein, SipHash: a fast short-input PRF (INDOCRYPT 2012).
+    """
+    v0, v1, v2, v3 = _absorb(k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3, word)
+    return _finish(v0, v1, v2, v3, np.uint64(8) << _56)
+
+
+@helper
+def siphash(k0: np.uint64, k1: np.uint64, data: Bytes, start: int, end: int, letters: Bytes) -> np.uint64:
+    """SipHash-2-4 of letters[data[start:end]]; `letters`, (256,), is the identity or folds case; compiled."""
+    v0, v1, v2, v3 = k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3
+    word, shift = np.uint64(0), np.uint64(0)
+    for i in range(start, end):
+        word |= np.uint64(letters[data[i]]) << shift
+        shift += _8
+        if shift == _64:
+            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, word)
+            word, shift = np.uint64(0), np.uint64(0)
+    return _finish(v0, v1, v2, v3, word | np.uint64(end - start) << _56)
+
+
+@kernel
+def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, letters: Bytes) -> Words64:
+    """The SipHash of each string, (n_strings,); compiled."""
+    hashes = np.empty(offsets.size - 1, dtype=np.uint64)
+    for i in range(hashes.size):
+        hashes[i] = siphash(k0, k1, data, offsets[i], offsets[i + 1], letters)
+    return hashes
+
+
+@helper
+def _code_point(text: Bytes, i: int) -> tuple[int, int]:
+    """The code point that begins at byte i, and its width in bytes."""
+    first = np.int64(text[i])
+    if first < 0x80:
+        return int(first), 1
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | text[i + 1] & 0x3F, 2
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | (text[i + 1] & 0x3F) << 6 | text[i + 2] & 0x3F, 3
+    return (first & 7) << 18 | (text[i + 1] & 0x3F) << 12 | (text[i + 2] & 0x3F) << 6 | text[i + 3] & 0x3F, 4
+
+
+@helper
+def _breaks_line(code: int) -> bool:
+    """Whether a code point ends a line, as `str.splitlines` counts."""
+    return 0x0A <= code <= 0x0D or 0x1C <= code <= 0x1E or code == 0x85 or code == 0x2028 or code == 0x2029
+
+
+@helper
+def _word_end(text: Bytes, i: int, end: int, kinds: Bytes, lower: Bytes) -> tuple[int, int, bool, np.uint64]:
+    """The word that begins at byte i: its end, its code points, whether it is ASCII, and the table hash if so."""
+    start, beyond, value = i, 0, _FNV_START
+    while i < end:
+        letter = lower[text[i]]
+        if letter:
+            value = (value ^ np.uint64(letter)) * _FNV_PRIME
+            i += 1
+            continue
+        if text[i] < 0x80:
+            break
+        code, width = _code_point(text, i)
+        if kinds[code] != _WORD and kinds[code] != _IGNORABLE:
+            break
+        i += width
+        beyond += width - 1
+    return i, i - start - beyond, beyond == 0, value
+
+
+@helper
+def _run_end(text: Bytes, i: int, end: int, kinds: Bytes, kind: np.int64) -> tuple[int, int, bool]:
+    """The run of one kind that begins at byte i: its end, its code points, whether it breaks a line."""
+    points, breaks = 0, False
+    while i < end:
+        code, width = _code_point(text, i)
+        if kinds[code] != kind:
+            break
+        breaks |= _breaks_line(code)
+        i += width
+        points += 1
+    return i, points, breaks
+
+
+@helper
+def _slot(value: np.uint64, slots: SmallInts) -> np.int64:
+    return np.int64((value ^ (value >> _32)) & np.uint64(slots.size - 1))
+
+
+@kernel
+def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
+    """Enter words into an empty open-addressing table, by FNV-1a of their bytes; compiled.
+
+    Source: Fowler, Noll and Vo, the FNV non-cryptographic hash (RFC 9923).
+    """
+    for row in range(offsets.size - 1):
+        value = _FNV_START
+        for i in range(offsets[row], offsets[row + 1]):
+            value = (value ^ np.uint64(data[i])) * _FNV_PRIME
+        slot = _slot(value, slots)
+        while slots[slot] != 0:
+            slot = (slot + 1) & (slots.size - 1)
+        slots[slot] = row + 1
+
+
+@helper
+def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -> int:
+    """The row of the ASCII word text[start:end], whose table hash is `value`; -1 if it has none."""
+    slot = _slot(value, tables.slots)
+    while tables.slots[slot] != 0:
+        row = tables.slots[slot] - 1
+        first, length = tables.offsets[row], end - start
+        if tables.offsets[row + 1] - first == length:
+            i = 0
+            while i < length and tables.data[first + i] == tables.lower[text[start + i]]:
+                i += 1
+            if i == length:
+                return int(row)
+        slot = (slot + 1) & (tables.slots.size - 1)
+    return -1
+
+
+@helper
+def _look_up(
+    notes: Notes, tables: Tables, how: Options, token: tuple[int, int, bool, np.uint64], position: int, state: Ints
+) -> tuple[int, np.uint64]:
+    """The row of the word at `token` (its start, its end, whether it is ASCII, its table hash), and what to draw with.
+
+    That is its position in the note, or the keyed hash of its lookup form.
+    """
+    start, end, is_ascii, value = token
+    if not is_ascii:
+        place = state[NON_ASCII]
+        state[NON_ASCII] += 1
+        return notes.rows[place], notes.forms[place] if how.by_word else np.uint64(position)
+    row = _find(tables, notes.data, start, end, value)
+    if not how.by_word:
+        return row, np.uint64(position)
+    if row >= 0:
+        return row, tables.forms[row]
+    return row, siphash(tables.form_key[0], tables.form_key[1], notes.data, start, end, tables.lower)
+
+
+@helper
+def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
+    """The output that 64 random bits draw from a row; -1 if it is empty."""
+    first, size = tables.indptr[row], np.uint64(tables.indptr[row + 1] - tables.indptr[row])
+    if size == 0:
+        return -1
+    # bits * size in 128 bits: above, the entry; below, where in its part.
+    low = (bits & _LOW) * size
+    middle = (bits >> _32) * size + (low >> _32)
+    entry = first + np.int64(middle >> _32)
+    is_own = (middle << _32 | low & _LOW) < tables.limits[entry]
+    return tables.indices[entry] if is_own else tables.others[entry]
+
+
+@helper
+def _draw_word(
+    notes: Notes,
+    note: int,
+    tables: Tables,
+    how: Options,
+    token: tuple[int, int, bool, np.uint64],
+    position: int,
+    state: Ints,
+) -> int:
+    """The output of the word at `token`, counted; -1 where it is dropped."""
+    row, form = _look_up(notes, tables, how, token, position, state)
+    state[WORDS] += 1
+    state[UNKNOWN if row < 0 else KNOWN] += 1
+    row = tables.offsets.size - 1 if row < 0 else row
+    drawn = _draw(tables, row, siphash_word(notes.scopes[note, 0], notes.scopes[note, 1], form))
+    is_kept = drawn == row and tables.kept[drawn]
+    state[DROPPED if drawn < 0 else KEPT if is_kept else REPLACED] += 1
+    state[SELF] += drawn == row and not is_kept
+    return drawn
+
+
+@helper
+def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int, int, bool, np.uint64]:
+    """The token at byte i: its kind, its end, its code points, a flag, and of an ASCII word the table hash.
+
+    The flag: whether white space breaks a line; of other tokens, whether it is ASCII.
+    """
+    code, width = _code_point(text, i)
+    kind = np.int64(tables.kinds[code])
+    if kind == _WORD:
+        i, points, is_ascii, value = _word_end(text, i, end, tables.kinds, tables.lower)
+        return kind, i, points, is_ascii, value
+    if kind in (_SPACE, _NUMBER):
+        i, points, breaks = _run_end(text, i, end, tables.kinds, kind)
+        return kind, i, points, breaks, _FNV_START
+    return kind, i + width, 1, code < 0x80, _FNV_START
+
+
+@helper
+def _obfuscate_note(
+    notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, starts: SmallInts, ends: SmallInts, state: Ints
+) -> bool:
+    """Write one note into `data` from `state[WRITTEN]` on; whether there was room for it."""
+    i, end = notes.offsets[note], notes.offsets[note + 1]
+    written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
+    while i < end:
+        start, drawn = i, -1
+        kind, i, points, flag, value = _read(notes.data, i, end, tables)
+        point += points
+        if kind == _SPACE:
+            gap = max(gap, _LINE if flag else _BLANK)
+            continue
+        if kind == _WORD:
+            drawn = _draw_word(notes, note, tables, how, (start, i, flag, value), position, state)
+            position += 1
+        else:
+            state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
+        masked, copied = how.mask_numbers and kind == _NUMBER, how.keep_layout and kind == _PUNCT and flag
+        if drawn < 0 and not masked and not copied:
+            continue
+        source, at, length = notes.data, start, points
+        if drawn >= 0:
+            source, at = tables.data, tables.offsets[drawn]
+            length = tables.offsets[drawn + 1] - at
+            if how.align:
+                starts[state[ALIGNED]], ends[state[ALIGNED]] = point - points, point
+            state[ALIGNED] += 1
+        if written + length + 1 > data.size:
+            return False
+        if not how.keep_layout or (gap == 0 and last == kind and not copied):
+            gap = _BLANK  # two words or two masks would else become one
+        if last != _NOTHING and gap > 0:
+            data[written] = _SPACE_SIGN if gap == _BLANK else _LINE_SIGN
+            written += 1
+        for j in range(length):
+            data[written + j] = _MASK_SIGN if masked else source[at + j]
+        written, last, gap = written + length, kind, 0
+        state[MASKED] += masked
+        state[COPIED] += copied
+        state[RELEASED] += not copied
+    state[WRITTEN] = written
+    return True
+
+
+@kernel
+def obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
+    """Obfuscate a batch of valid UTF-8; compiled."""
+    n_notes = notes.offsets.size - 1
+    n_bytes = notes.offsets[n_notes] - notes.offsets[0]
+    data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
+    # Two words never touch, so a batch has no more of them than every second byte, and one a note.
+    n_words = (n_bytes + n_notes) // 2 if how.align else 0
+    starts, ends = np.empty(n_words, dtype=np.int32), np.empty(n_words, dtype=np.int32)
+    offsets, aligned = np.zeros(n_notes + 1, dtype=np.int64), np.zeros(n_notes + 1, dtype=np.int64)
+    state, before = np.zeros(_STATE, dtype=np.int64), np.zeros(_STATE, dtype=np.int64)
+    for note in range(n_notes):
+        before[:] = state
+        while not _obfuscate_note(notes, note, tables, how, data, starts, ends, state):
+            data, state[:] = np.append(data, np.empty_like(data)), before
+        offsets[note + 1], aligned[note + 1] = state[WRITTEN], state[ALIGNED]
+    return Released(data[: state[WRITTEN]], offsets, starts, ends, aligned, state[:COUNTERS])

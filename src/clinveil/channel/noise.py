@@ -28,7 +28,7 @@ from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, Pool, asse
 from clinveil.core.errors import InputError
 from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.euclidean import Candidates, nearest_distances
-from clinveil.vectors.exact import one_thread_each
+from clinveil.vectors.search import alone, one_thread_each
 from clinveil.vectors.table import Vectors
 
 # Noise of some draws, (m, dim) float32, from a generator, m and dim.
@@ -98,7 +98,7 @@ def compile_noise(
     """
     totals = shared_draws(vectors.counts, len(vectors), draws)
     candidates = Candidates.of(vectors.matrix, eligible)
-    work = partial(_drawn, candidates, vectors.matrix, noise, seed)
+    work = partial(alone, partial(_drawn, candidates, vectors.matrix, noise, seed))
     outputs = np.empty(int(totals.sum()), dtype=np.int32)
     done = 0
     with one_thread_each():

@@ -65,26 +65,12 @@ class Tally:
         }
 
 
-# Where the hot loop counts what, in one int64 array.
-KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED, RELEASED, COUNTERS = range(13)
+# Where the token loop counts what: the fields of `Tally` from `words` to `released`, in their order.
+WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED, RELEASED = range(13)
+COUNTERS = 13
 
 
-def tally_of(counters: list[int], notes: int, skipped: Counter[str]) -> Tally:
-    """The tally of one batch from the hot loop's counters."""
-    return Tally(
-        notes=notes,
-        words=counters[KNOWN] + counters[UNKNOWN],
-        known=counters[KNOWN],
-        unknown=counters[UNKNOWN],
-        numbers=counters[NUMBERS],
-        punct=counters[PUNCT],
-        other=counters[OTHER],
-        replaced=counters[REPLACED],
-        dropped=counters[DROPPED],
-        self_replaced=counters[SELF],
-        kept_words=counters[KEPT],
-        masked=counters[MASKED],
-        copied=counters[COPIED],
-        released=counters[RELEASED],
-        skipped=skipped,
-    )
+def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> Tally:
+    """The tally of one batch from the loop's counts."""
+    names = [f.name for f in fields(Tally)][1:-1]
+    return Tally(notes=notes, **dict(zip(names, counts, strict=True)), skipped=skipped)

@@ -23,8 +23,8 @@ def demo(
     from clinveil.core.files import refuse_existing
     from clinveil.corpus.demo.stream import write_demo
     from clinveil.phi.settings import PhiSettings
-    from clinveil.release.run import run_release
-    from clinveil.release.settings import ReleaseSettings
+    from clinveil.releases.pipeline import release as run_release
+    from clinveil.releases.settings import ReleaseSettings
 
     folder = out or _free(Path("clinveil-demo"))
     refuse_existing(folder, force=False)

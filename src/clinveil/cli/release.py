@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.options import Out, settings_command
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 
 app = typer.Typer()
 
@@ -22,14 +22,14 @@ def release(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
 ) -> None:
     """Protect notes, check the result, and write a release, a vault and a report."""
-    from clinveil.release.run import dry_run as plan_only
-    from clinveil.release.run import run_release
+    from clinveil.releases.pipeline import dry_run as plan_only
+    from clinveil.releases.pipeline import release as run
 
     if dry_run:
         for line in plan_only(notes, settings):
             typer.echo(line)
         return
-    outcome = run_release(notes, out, settings, say=printer(settings.quiet))
+    outcome = run(notes, out, settings, say=printer(settings.quiet))
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:

@@ -20,6 +20,6 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the report of a finished run again, from the record in its vault."""
-    from clinveil.release.again import report_again
+    from clinveil.releases.publish import rerender_report
 
-    typer.echo(report_again(run, out, edition=edition, force=force))
+    typer.echo(rerender_report(run, out, edition=edition, force=force))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from clinveil.cli.options import JsonOut, Out, Vault, settings_command
 from clinveil.cli.progress import say, say_unless
-from clinveil.release.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
 
 app = typer.Typer(add_completion=False)
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
@@ -30,25 +29,10 @@ def synthesize(
     A killed run goes on where it stopped. The model stays in the vault: it remembers the notes.
     """
     from clinveil.cli.findings import say_findings
-    from clinveil.core.files import default_vault, locked, refuse_existing, refuse_nested
-    from clinveil.corpus.open import open_corpus
-    from clinveil.lm.notes import read_notes
-    from clinveil.release.synthesis.run import Synthesis
-    from clinveil.release.synthesis.write import MAKER
+    from clinveil.releases.pipeline import synthesize as run
 
-    safe = vault or default_vault(out)
-    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
-        refuse_nested(OUT=out, the_vault=safe, **{role: place})
-    refuse_existing(out, force=settings.force, maker=MAKER)
-    if settings.lm.neural and source is None:
-        from clinveil.core.neural import need_torch
-
-        need_torch()
-    os.umask(0o077)
-    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
-    with locked(safe.with_name(f".{safe.name}.lock"), of=safe):
-        synthesis = Synthesis(settings, read, out, safe, source, say_unless(settings.quiet))
-        found = synthesis.run()
-    say_findings("synthesize", found, seed=settings.seed or 0, json_out=json, title=f"synthetic notes in {out.name}")
-    if synthesis.mark:
-        say(synthesis.mark)
+    done = run(notes, out, settings, source=source, vault=vault, say=say_unless(settings.quiet))
+    title = f"synthetic notes in {out.name}"
+    say_findings("synthesize", done.findings, seed=settings.seed or 0, json_out=json, title=title)
+    if done.mark:
+        say(done.mark)

@@ -13,7 +13,7 @@ app = typer.Typer()
 @app.command("verify")
 def verify(folder: Annotated[Path, typer.Argument(help="The release folder.")]) -> None:
     """Check a release's hashes, schema and manifest; needs no secret."""
-    from clinveil.release.verify import verify as checks
+    from clinveil.releases.verify import verify as checks
 
     results = checks(folder)
     for check in results:

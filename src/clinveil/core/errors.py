@@ -40,12 +40,6 @@ class GateError(ClinveilError):
     exit_code = 4
 
 
-class IncompleteError(ClinveilError):
-    """The run stopped before its end and can be resumed (exit 5)."""
-
-    exit_code = 5
-
-
 class MissingExtra(ClinveilError):
     """An optional library is not installed (exit 6); the message holds the pip line."""
 

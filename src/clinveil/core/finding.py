@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeVar
-
-from numpy.random import Generator
+from typing import Any, Literal
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_text
@@ -48,7 +46,7 @@ class Finding:
         detail: numbers and labels of this measure alone; never note text, a word of a note, a path or an id.
 
     Raises:
-        InputError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, an interval
+        ValueError: NaN or infinity anywhere, a P outside 0 to 1, a null number without `detail["why"]`, an interval
             upside down, a negative n, a count outside 0 to n, a field of the wrong type, or a detail that has a field
             of its own.
     """
@@ -77,10 +75,10 @@ class Finding:
     def __post_init__(self) -> None:
         self._refuse_other_types()
         if "." not in self.measure:
-            raise InputError(f"a measure is named room.name, not {self.measure!r}")
+            raise ValueError(f"a measure is named room.name, not {self.measure!r}")
         object.__setattr__(self, "detail", MappingProxyType({k: _plain(v) for k, v in self.detail.items()}))
         if told := sorted(_LIFT.keys() & self.detail.keys()):
-            raise InputError(f"{self.measure}: {', '.join(told)} is a field of a finding, no detail")
+            raise ValueError(f"{self.measure}: {', '.join(told)} is a field of a finding, no detail")
         for name, kind in _NUMBERS.items():  # NumPy scalars too become Python's own
             number = getattr(self, name)
             if number is not None:
@@ -88,22 +86,22 @@ class Finding:
         numbers = [self.value, self.low, self.high, self.chance, self.control, self.p]
         numbers += [v for v in self.detail.values() if isinstance(v, float)]
         if any(v is not None and not math.isfinite(v) for v in numbers):
-            raise InputError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
+            raise ValueError(f"{self.measure}: a finding holds no NaN or infinity; use null and say why")
         if not 0 <= (self.count or 0) <= self.n:
-            raise InputError(f"{self.measure}: n is 0 or more, and a count lies between 0 and n")
+            raise ValueError(f"{self.measure}: n is 0 or more, and a count lies between 0 and n")
         if self.p is not None and not 0 <= self.p <= 1:
-            raise InputError(f"{self.measure}: a P value lies between 0 and 1")
+            raise ValueError(f"{self.measure}: a P value lies between 0 and 1")
         if self.value is None and "why" not in self.detail:
-            raise InputError(f"{self.measure}: a null value needs detail['why']")
+            raise ValueError(f"{self.measure}: a null value needs detail['why']")
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise InputError(f"{self.measure}: the interval is upside down")
+            raise ValueError(f"{self.measure}: the interval is upside down")
 
     def _refuse_other_types(self) -> None:
-        """Raise InputError for labels that are no strings or not among the known ones, and for n without a number."""
+        """Raise ValueError for labels that are no strings or not among the known ones, and for n without a number."""
         fits = all(isinstance(getattr(self, name), str) for name in _LABELS)
         fits &= self.better in (None, "lower", "higher") and self.control_kind in (None, "negative", "positive")
         if not fits or self.n is None or not isinstance(self.detail, Mapping):
-            raise InputError("a finding has a field of the wrong type")
+            raise ValueError("a finding has a field of the wrong type")
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary."""
@@ -113,7 +111,7 @@ class Finding:
     def from_dict(cls, data: Mapping[str, Any]) -> Finding:
         """The finding of a dictionary made by `as_dict`, or by a version that kept the typed fields in its detail.
 
-        Raises TypeError for unknown keys, and for what is no dictionary; InputError for values that do not fit.
+        Raises TypeError for unknown keys, and for what is no dictionary; ValueError for values that do not fit.
         """
         if not isinstance(data, Mapping) or not isinstance(data.get("detail", {}), Mapping):
             raise TypeError("a finding and its detail are dictionaries")
@@ -150,13 +148,13 @@ def _lifted(detail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any, kind: type[float] | type[int], name: str) -> float | int:
-    """A NumPy scalar or a number as Python's own; InputError for what would change by that."""
+    """A NumPy scalar or a number as Python's own; ValueError for what would change by that."""
     try:
         plain = kind(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is no number, or none of its kind") from None
+        raise ValueError(f"{name} is no number, or none of its kind") from None
     if plain != value and not math.isnan(plain):
-        raise InputError(f"{name} is no number, or none of its kind")
+        raise ValueError(f"{name} is no number, or none of its kind")
     return plain
 
 
@@ -165,24 +163,7 @@ def _plain(value: Any) -> float | int | str | bool | None:
     value = value.item() if hasattr(value, "item") else value
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InputError("a finding's detail holds numbers and labels only")
-
-
-Released = TypeVar("Released", contravariant=True)
-Secret = TypeVar("Secret", contravariant=True)
-
-
-class Measure(Protocol[Released, Secret]):
-    """An attack or a utility test: (released, secret, rng) -> findings."""
-
-    @property
-    def name(self) -> str:
-        """`room.name`."""
-        ...
-
-    def __call__(self, released: Released, secret: Secret, rng: Generator) -> Sequence[Finding]:
-        """Measure, and return at least one finding."""
-        ...
+    raise ValueError("a finding's detail holds numbers and labels only")
 
 
 def document(command: str, findings: Iterable[Finding], *, seed: int | None) -> dict[str, Any]:
@@ -211,11 +192,8 @@ def read_findings(path: Path) -> list[Finding]:
         data = json.loads(path.read_text(encoding="utf-8"))
         known = data["schema"] == SCHEMA
         findings = [Finding.from_dict(item) for item in data["findings"]] if known else []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, InputError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError("not a findings file", where=path.name, remedy="make it with --json") from None
     if not known:
         raise InputError(f"its schema is not {SCHEMA}", where=path.name)
     return findings
-
-
-__all__ = ["SCHEMA", "Better", "ControlKind", "Finding", "Measure", "document", "read_findings", "write_findings"]

@@ -9,18 +9,30 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clinveil.core.errors import MissingExtra, UsageError
+from clinveil.core.registry import Registry
 
 if TYPE_CHECKING:
     import torch
+
+T = TypeVar("T")
 
 
 def need_torch() -> None:
     """Raise MissingExtra, with the pip line, where PyTorch is not installed. Call it before importing code of it."""
     if find_spec("torch") is None:
         raise MissingExtra("PyTorch", "neural")
+
+
+def found_in(registry: Registry[T], name: str) -> T:
+    """What stands for a name. Raises UsageError for an unknown one, MissingExtra where its file needs PyTorch."""
+    try:
+        return registry.get(name)
+    except ModuleNotFoundError:
+        need_torch()
+        raise
 
 
 def device_named(name: str) -> torch.device:

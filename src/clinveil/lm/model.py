@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
-Logs = NDArray[np.float64]  # natural log of the probability of each token, given those before it in the note
+Logs = Doubles  # natural log of the probability of each token, given those before it in the note
 
 
 class LanguageModel(Protocol):
@@ -36,19 +38,32 @@ class LanguageModel(Protocol):
         """Notes being written, `lanes` of them at once."""
         ...
 
+    def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
+        """A block in which it writes or scores many notes; `double`: a network in double precision, and so it stays."""
+        ...
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A language model that can be kept in a folder."""
+
+    def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
+        """Write what it is, beside its vocabulary; what `model.json` says of it."""
+        ...
+
 
 class Stream(Protocol):
     """Notes being written side by side; a lane's probabilities depend on what was pushed to it since its last reset."""
 
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Doubles:
         """(lanes, size) of the next token; rows add up to 1 but for rounding."""
         ...
 
-    def push(self, ids: NDArray[np.int64]) -> None:
+    def push(self, ids: Ints) -> None:
         """Add one token to every lane."""
         ...
 
-    def reset(self, lanes: NDArray[np.int64]) -> None:
+    def reset(self, lanes: Ints) -> None:
         """Begin new notes in these lanes."""
         ...
 
@@ -62,8 +77,8 @@ class Fit:
     """
 
     totals: Logs = field(repr=False)
-    tokens: NDArray[np.int64] = field(repr=False)
-    characters: NDArray[np.int64] = field(repr=False)
+    tokens: Ints = field(repr=False)
+    characters: Ints = field(repr=False)
 
     @property
     def perplexity(self) -> float:

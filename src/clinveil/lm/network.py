@@ -1,16 +1,25 @@
-"""What the networks share; import it after `need_torch()`."""
+"""What the networks share: layers, scoring of whole notes, and the trained model; import it after `need_torch()`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clinveil.lm.recipe import Recipe
+from clinveil.core.neural import seeded
+from clinveil.core.types import Doubles, Ints
+from clinveil.lm.recipe import Recipe, neural_kind
+from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
 State = tuple[Tensor, ...]  # each (layers, lanes, …); empty where nothing is carried on
+LANES = 16  # notes scored at once; fixed, so that equal weights give equal bits
+PIECE = 64  # tokens of each at once: what bounds the memory of the scores
 
 
 class Network(nn.Module):
@@ -20,12 +29,12 @@ class Network(nn.Module):
         input, output: (size, width) vectors of tokens; one and the same where tied. bias: (size,) of the output.
     """
 
-    def __init__(self, size: int, recipe: Recipe, spread: float) -> None:
+    def __init__(self, size: int, recipe: Recipe, init_range: float) -> None:
         super().__init__()
         self.recipe = recipe
-        self.input = nn.Parameter(torch.empty(size, recipe.width).uniform_(-spread, spread))
+        self.input = nn.Parameter(torch.empty(size, recipe.width).uniform_(-init_range, init_range))
         self.output = (
-            self.input if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-spread, spread))
+            self.input if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
         )
         self.bias = nn.Parameter(torch.zeros(size))
 
@@ -37,46 +46,131 @@ class Network(nn.Module):
         """(window, lanes) tokens -> (window, lanes, width) below the output, and the state after them."""
         raise NotImplementedError
 
-    def scores(self, below: Tensor) -> Tensor:
+    def scores(self, hidden: Tensor) -> Tensor:
         """(…, size) of the next token, before the softmax."""
-        return nn.functional.linear(below, self.output, self.bias)
+        return nn.functional.linear(hidden, self.output, self.bias)
+
+    def decoder(self, lanes: int) -> Decoder:
+        """Notes being written, side by side."""
+        raise NotImplementedError
+
+    def log_probabilities(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """(longest, lanes) natural logs of the targets; here piece by piece, and the state goes on."""
+        state, pieces = self.start(inputs.shape[1]), []
+        for start in range(0, len(inputs), PIECE):
+            hidden, state = self(inputs[start : start + PIECE], state)
+            pieces.append(self.gathered(hidden, targets[start : start + PIECE]))
+        return torch.cat(pieces)
+
+    def gathered(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Natural logs of the targets; the softmax in single precision or better."""
+        scores = self.scores(hidden).float() if hidden.dtype == torch.bfloat16 else self.scores(hidden)
+        return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
-class Pusher(Protocol):
-    """Notes being written by a network, token by token."""
+class Decoder(ABC):
+    """Notes being written by a network, token by token, as a language model's `Stream`."""
 
-    def scores(self) -> Tensor:
-        """(lanes, size) of the next token."""
-        ...
+    def __init__(self, network: Network) -> None:
+        self._device = network.input.device
+        with torch.inference_mode():
+            self._begin()
 
-    def push(self, ids: Tensor) -> None:
-        """One token for every lane, (lanes,)."""
-        ...
+    def probabilities(self) -> Doubles:
+        """(lanes, size); the softmax in double precision."""
+        with torch.inference_mode():
+            found: Doubles = torch.softmax(self._scores().double(), dim=-1).cpu().numpy()
+        return found
 
-    def reset(self, lanes: Sequence[int]) -> None:
+    def push(self, ids: Ints) -> None:
+        """One token for every lane."""
+        with torch.inference_mode():
+            self._step(torch.from_numpy(ids).to(self._device))
+
+    def reset(self, lanes: Ints) -> None:
         """Begin anew in these lanes."""
-        ...
+        with torch.inference_mode():
+            self._restart(lanes.tolist())
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """The state of all lanes before their notes."""
+
+    @abstractmethod
+    def _scores(self) -> Tensor:
+        """(lanes, size) of the next token."""
+
+    @abstractmethod
+    def _step(self, ids: Tensor) -> None:
+        """One token for every lane, (lanes,)."""
+
+    @abstractmethod
+    def _restart(self, lanes: Sequence[int]) -> None:
+        """Begin anew in these lanes."""
 
 
-def cleared(state: State, reset: Tensor) -> State:
-    """The state with zeros in the lanes of `reset`, (lanes,) bool."""
-    return tuple(part.masked_fill(reset.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
+class NeuralModel:
+    """A network that was trained, as a `LanguageModel`."""
+
+    def __init__(self, vocabulary: Vocabulary, network: Network) -> None:
+        self.vocabulary, self.network = vocabulary, network.eval()
+
+    @property
+    def kind(self) -> str:
+        """`lstm` or `gpt`."""
+        return self.network.recipe.kind
+
+    def score(self, notes: Sequence[Ids]) -> list[Doubles]:
+        """Log-probability of each token, without dropout.
+
+        Notes are grouped by length; a note's bits depend on which others are in the call, through rounding only.
+        """
+        self.network.eval()
+        order = sorted(range(len(notes)), key=lambda row: notes[row].size)
+        found: dict[int, Doubles] = {}
+        with torch.inference_mode():
+            for start in range(0, len(order), LANES):
+                rows = order[start : start + LANES]
+                found.update(zip(rows, self._together([notes[row] for row in rows]), strict=True))
+        return [found[row] for row in range(len(notes))]
+
+    def _together(self, notes: Sequence[Ids]) -> Iterator[Doubles]:
+        """Side by side, filled up with ends."""
+        targets = np.full((max(note.size for note in notes), len(notes)), END, dtype=np.int64)
+        for lane, note in enumerate(notes):
+            targets[: note.size, lane] = note
+        inputs = np.concatenate([np.full((1, len(notes)), END, dtype=np.int64), targets[:-1]])
+        asked = (torch.from_numpy(part).to(self.network.input.device) for part in (inputs, targets))
+        logs = self.network.log_probabilities(*asked).double().cpu().numpy()
+        return (logs[: note.size, lane].copy() for lane, note in enumerate(notes))
+
+    def stream(self, lanes: int) -> Decoder:
+        """Notes being written."""
+        return self.network.decoder(lanes)
+
+    def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
+        """A block on so many threads: its steps are small, and more threads only wait.
+
+        `double`: in double precision, and so it stays; then notes are the same for any number of lanes.
+        """
+        if double:
+            self.network.double()
+        return seeded(0, threads=threads)
+
+    def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
+        """Write the weights; what `model.json` says of them."""
+        from clinveil.lm.states import weights_of, write_tensors
+
+        about = {"vocabulary_sha256": vocabulary_sha256}
+        write_tensors(folder / "model.safetensors", weights_of(self.network), about)
+        return {"recipe": self.network.recipe.as_dict()}
+
+
+def reset_state(state: State, lanes: Tensor) -> State:
+    """The state with zeros in some lanes, (lanes,) bool."""
+    return tuple(part.masked_fill(lanes.reshape(1, -1, *[1] * (part.dim() - 2)), 0.0) for part in state)
 
 
 def build(size: int, recipe: Recipe) -> Network:
     """A network with its first weights, drawn from PyTorch's generator: call it inside `seeded`."""
-    from clinveil.lm.gpt import Gpt
-    from clinveil.lm.lstm import Lstm
-
-    return Lstm(size, recipe) if recipe.kind == "lstm" else Gpt(size, recipe)
-
-
-def pusher_of(network: Network, lanes: int) -> Pusher:
-    """Notes being written by this network."""
-    from clinveil.lm.gpt import Gpt, GptPusher
-    from clinveil.lm.lstm import Lstm, LstmPusher
-
-    if isinstance(network, Gpt):
-        return GptPusher(network, lanes)
-    assert isinstance(network, Lstm)
-    return LstmPusher(network, lanes)
+    return neural_kind(recipe.kind).network(size, recipe)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Floats, Ints, Mask
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.vocabulary import END, Ids
 
@@ -32,8 +32,8 @@ class Batch:
 
     inputs: Ids = field(repr=False)
     targets: Ids = field(repr=False)
-    weights: NDArray[np.float32] = field(repr=False)
-    reset: NDArray[np.bool_] = field(repr=False)
+    weights: Floats = field(repr=False)
+    reset: Mask = field(repr=False)
     normaliser: float
 
 
@@ -67,9 +67,9 @@ class Rows:
     encoded: EncodedNotes
     window: int
     steps_per_epoch: int
-    notes: NDArray[np.int32] = field(repr=False)
-    starts: NDArray[np.int32] = field(repr=False)
-    masked: NDArray[np.bool_] = field(repr=False)
+    notes: Ids = field(repr=False)
+    starts: Ids = field(repr=False)
+    masked: Mask = field(repr=False)
 
     @property
     def steps(self) -> int:
@@ -92,13 +92,13 @@ class Rows:
             tokens += piece.size
         return Batch(inputs, targets, weights, self.starts[step] == 0, float(max(tokens, 1)))
 
-    def without(self, rows: NDArray[np.int64]) -> Rows:
+    def without(self, rows: Ints) -> Rows:
         """The same plan with these notes left out."""
         masked = self.masked.copy()
         masked[rows] = True
         return Rows(self.encoded, self.window, self.steps_per_epoch, self.notes, self.starts, masked)
 
-    def first_step_of(self, rows: NDArray[np.int64]) -> int:
+    def first_step_of(self, rows: Ints) -> int:
         """The first step in which one of these notes stands: up to it, leaving them out changes nothing."""
         return int(np.isin(self.notes, rows).any(axis=1).argmax())
 

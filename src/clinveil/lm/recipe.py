@@ -1,20 +1,26 @@
-"""How a language model is made: the settings of the command line, and the recipe that they come to."""
+"""The kinds of language models, the recipe of one, and the settings of the command line that it comes from."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
-
-from pydantic import model_validator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.settings import Settings, flag
+from clinveil.core.neural import found_in
+from clinveil.core.registry import Registry
+from clinveil.core.settings import Settings, choice, flag
+
+if TYPE_CHECKING:
+    from clinveil.lm.model import LanguageModel
+    from clinveil.lm.network import Network
+    from clinveil.lm.notes import EncodedNotes
+    from clinveil.lm.vocabulary import Vocabulary
 
 # Of a recipe's whole numbers: what no model of ours has more of.
 MOST = {"layers": 100, "width": 10_000, "heads": 100, "window": 10_000, "lanes": 10_000, "epochs": 10_000}
-Kind = Literal["unigram", "ngram", "lstm", "gpt"]
 Size = Literal["tiny", "small", "base", "paper"]
 
 
@@ -71,28 +77,62 @@ class Recipe:
         return recipe
 
 
-_LSTM: dict[str, Any] = {"kind": "lstm", "layers": 2, "heads": 1, "dropout": 0.5, "tied": True, "window": 35}
-_LSTM |= {"lanes": 20, "clip": 0.25, "plan": "rows", "backoff": 4.0, "gain": 0.1, "rate_floor": 0.1}
-_SGD: dict[str, Any] = {"optimizer": "sgd", "schedule": "fixed", "rate": 20.0}
-_ADAM: dict[str, Any] = {"optimizer": "adamw", "schedule": "fixed", "clip": 1.0}
-_GPT: dict[str, Any] = {**_LSTM, **_ADAM, "kind": "gpt", "dropout": 0.1, "tied": False, "rate": 1e-3, "window": 256}
-PROFILES: dict[tuple[str, str], dict[str, Any]] = {
-    ("lstm", "tiny"): {**_LSTM, **_SGD, "width": 128, "epochs": 10},
-    ("lstm", "small"): {**_LSTM, **_SGD, "width": 256, "epochs": 10},
-    ("lstm", "base"): {**_LSTM, **_ADAM, "width": 650, "rate": 2e-3, "epochs": 10, "window": 70, "lanes": 64},
-    ("lstm", "paper"): {
-        **_LSTM, "width": 650, "optimizer": "sgd", "rate": 20.0, "schedule": "annealed", "epochs": 20, "plan": "stream"
-    },
-    ("gpt", "tiny"): {**_GPT, "layers": 4, "width": 128, "heads": 4, "window": 128, "lanes": 8, "epochs": 10},
-    ("gpt", "small"): {**_GPT, "layers": 6, "width": 384, "heads": 6, "lanes": 16, "epochs": 10},
-    ("gpt", "base"): {**_GPT, "layers": 8, "width": 512, "heads": 8, "window": 512, "lanes": 32, "epochs": 10},
-}  # fmt: skip
+@dataclass(frozen=True)
+class CountedKind:
+    """A language model of counts: no recipe, no training.
+
+    Attributes:
+        about: what the card of synthetic notes says of it. count: makes it. load: reads what its `save` wrote, given
+            the folder, the vocabulary and `model.json`; None for one that is not kept.
+    """
+
+    about: str
+    count: Callable[[EncodedNotes, Vocabulary], LanguageModel]
+    load: Callable[[Path, Vocabulary, Mapping[str, Any]], LanguageModel] | None = None
+
+
+@dataclass(frozen=True)
+class NeuralKind:
+    """A language model that is a network.
+
+    Attributes:
+        about: what the card of synthetic notes says of it. network: makes one, from a vocabulary's size and a recipe.
+        sizes: the recipe of each `--size` that it comes in, `kind` and `precision` left out.
+        layer_weights: weights of a layer, in units of its width squared.
+        check: raises UsageError where the parts of a recipe do not fit.
+    """
+
+    about: str
+    network: Callable[[int, Recipe], Network]
+    sizes: Mapping[str, Mapping[str, Any]]
+    layer_weights: int
+    check: Callable[[Recipe], None] = lambda recipe: None
+
+
+language_models: Registry[CountedKind | NeuralKind] = Registry(
+    "language model", "clinveil.lm.models", first=("unigram", "ngram", "lstm", "gpt")
+)
+
+
+def kind_of(name: str) -> CountedKind | NeuralKind:
+    """What stands for a name. Raises UsageError for an unknown one, MissingExtra for a network without PyTorch."""
+    return found_in(language_models, name)
+
+
+def neural_kind(name: str) -> NeuralKind:
+    """The network of a name. Raises UsageError where there is no such network."""
+    kind = kind_of(name)
+    if not isinstance(kind, NeuralKind):
+        raise UsageError(f"--model {name} has no recipe")
+    return kind
 
 
 class ModelSettings(Settings):
     """Which language model, and how it is trained; `size` sets what is not given."""
 
-    model: Kind = flag("lstm", "unigram, ngram (scores only), lstm (paper C's), or gpt (a small decoder).")
+    model: str = choice(
+        language_models, "lstm", "unigram, ngram (scores only), lstm (paper C's), or gpt (a small decoder)."
+    )
     size: Size = flag("small", "tiny and small train on 2 cores; base wants a GPU; paper is paper C's LSTM, for a GPU.")
     vocabulary: Literal["auto", "words", "bytes"] = flag(
         "auto", "Whole words, or byte pairs (auto: words for unigram, ngram and --size paper, else bytes)."
@@ -116,34 +156,27 @@ class ModelSettings(Settings):
     precision: Literal["float32", "bfloat16"] | None = flag(None, "bfloat16 is faster where the processor has it.")
     device: str = flag("cpu", "cpu, cuda or cuda:1.")
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.model == "gpt" and self.size == "paper":
-            raise ValueError("--size paper is paper C's LSTM: --model lstm")
-        return self
-
     @property
     def neural(self) -> bool:
-        """Whether it needs PyTorch."""
-        return self.model in ("lstm", "gpt")
+        """Whether it needs PyTorch. Raises MissingExtra where that is not there."""
+        return isinstance(kind_of(self.model), NeuralKind)
 
     @property
     def word_vocabulary(self) -> bool:
         """Whether the vocabulary is of whole words."""
         if self.vocabulary == "auto":
-            return not self.neural or self.size == "paper"
+            return self.size == "paper" or not self.neural
         return self.vocabulary == "words"
 
     def recipe(self) -> Recipe:
         """The whole recipe. Raises UsageError where its parts do not fit, or for a model without one."""
-        if not self.neural:
-            raise UsageError(f"--model {self.model} has no recipe")
-        values = {"precision": "float32", **PROFILES[self.model, self.size]}
-        given = {name: getattr(self, name, None) for name in values}
-        values |= {name: value for name, value in given.items() if value is not None and name != "kind"}
-        recipe = Recipe(**values)
-        if recipe.kind == "gpt" and (recipe.width % (2 * recipe.heads) or recipe.window % 2):
-            raise UsageError("--width must be a multiple of twice --heads, and --window even")
-        if recipe.kind == "gpt" and recipe.plan == "stream":
-            raise UsageError("--plan stream is the LSTM's")
+        kind = neural_kind(self.model)
+        if self.size not in kind.sizes:
+            raise UsageError(
+                f"--model {self.model} has no --size {self.size}", remedy=f"one of {', '.join(kind.sizes)}"
+            )
+        values: dict[str, Any] = {"precision": "float32", **kind.sizes[self.size]}
+        values |= {name: value for name in values if (value := getattr(self, name, None)) is not None}
+        recipe = Recipe(**values | {"kind": self.model, "heads": values.get("heads", 1)})
+        kind.check(recipe)
         return recipe

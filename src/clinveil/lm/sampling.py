@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
+from clinveil.core.types import Doubles, Ints
 from clinveil.lm.model import LanguageModel, Stream
 from clinveil.lm.vocabulary import END, Ids
 
@@ -22,26 +21,26 @@ BLOCK = 256  # random numbers drawn at once for a note
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SamplingConfig:
     """How notes are drawn.
 
     Attributes:
-        lanes: notes written at once. longest: tokens of a note at most; a longer one is cut there.
+        batch_size: notes written at once. max_new_tokens: tokens of a note at most; a longer one is cut there.
         temperature: 1 draws from the model as it is. top_p: only the likeliest words that make up this share; 1: all.
     """
 
-    lanes: int = 64
-    longest: int = 4_000
+    batch_size: int = 64
+    max_new_tokens: int = 4_000
     temperature: float = 1.0
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.lanes < 1 or self.longest < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
-            raise InputError("drawing needs lanes, a length, a positive temperature, and a share between 0 and 1")
+        if self.batch_size < 1 or self.max_new_tokens < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
+            raise ValueError("drawing needs lanes, a length, a positive temperature, and a share between 0 and 1")
 
 
 @dataclass(frozen=True)
-class Written:
+class GeneratedNote:
     """One note: its number, its tokens (the end is not among them), and whether it was cut at the longest length."""
 
     number: int
@@ -49,35 +48,35 @@ class Written:
     truncated: bool
 
 
-def lanes_for(notes: int, most: int = 64) -> int:
+def batch_size_for(notes: int, most: int = 64) -> int:
     """How many lanes suit about so many notes: what is under way when the last one is done is thrown away."""
     return max(1, min(most, notes // 4))
 
 
-def write_notes(model: LanguageModel, key: Key, drawing: Drawing, *, first: int = 0) -> Iterator[Written]:
+def generate(model: LanguageModel, key: Key, config: SamplingConfig, *, first: int = 0) -> Iterator[GeneratedNote]:
     """Endless notes, in the order of their numbers from `first` on."""
-    desk = _Desk(model.stream(drawing.lanes), key, drawing, first)
-    waiting: dict[int, Written] = {}
+    decoding = _Decoding(model.stream(config.batch_size), key, config, first)
+    waiting: dict[int, GeneratedNote] = {}
     number = first
     while True:
         while number not in waiting:
-            waiting.update((note.number, note) for note in desk.step())
+            waiting.update((note.number, note) for note in decoding.step())
         yield waiting.pop(number)
         number += 1
 
 
-class _Desk:
+class _Decoding:
     """The lanes, and what has been written in each."""
 
-    def __init__(self, stream: Stream, key: Key, drawing: Drawing, first: int) -> None:
-        self._stream, self._key, self._how = stream, key, drawing
+    def __init__(self, stream: Stream, key: Key, config: SamplingConfig, first: int) -> None:
+        self._stream, self._key, self._config = stream, key, config
         self._next = first
-        self._numbers = np.zeros(drawing.lanes, dtype=np.int64)
-        self._random: list[np.random.Generator] = [np.random.default_rng(0)] * drawing.lanes
-        self._uniform = np.empty((drawing.lanes, BLOCK))
-        self._length = np.zeros(drawing.lanes, dtype=np.int64)
-        self._rows: list[list[int]] = [[] for _ in range(drawing.lanes)]
-        for lane in range(drawing.lanes):
+        self._numbers = np.zeros(config.batch_size, dtype=np.int64)
+        self._random: list[np.random.Generator] = [np.random.default_rng(0)] * config.batch_size
+        self._uniform = np.empty((config.batch_size, BLOCK))
+        self._length = np.zeros(config.batch_size, dtype=np.int64)
+        self._rows: list[list[int]] = [[] for _ in range(config.batch_size)]
+        for lane in range(config.batch_size):
             self._begin(lane)
 
     def _begin(self, lane: int) -> None:
@@ -86,17 +85,17 @@ class _Desk:
         self._numbers[lane], self._length[lane], self._rows[lane] = self._next, 0, []
         self._next += 1
 
-    def step(self) -> list[Written]:
+    def step(self) -> list[GeneratedNote]:
         """One more token in every lane; the notes that ended with it."""
-        ids = drawn(_shaped(self._stream.probabilities(), self._how), self._numbers_now())
+        ids = drawn(_shaped(self._stream.probabilities(), self._config), self._numbers_now())
         self._length += 1
         ended = ids == END
-        over = ended | (self._length >= self._how.longest)
+        over = ended | (self._length >= self._config.max_new_tokens)
         for lane in np.flatnonzero(~ended):
             self._rows[lane].append(int(ids[lane]))
         lanes = np.flatnonzero(over)
         done = [
-            Written(int(self._numbers[lane]), np.array(self._rows[lane], dtype=np.int32), not ended[lane])
+            GeneratedNote(int(self._numbers[lane]), np.array(self._rows[lane], dtype=np.int32), not ended[lane])
             for lane in lanes
         ]
         self._stream.push(ids)
@@ -106,7 +105,7 @@ class _Desk:
             self._begin(int(lane))
         return done
 
-    def _numbers_now(self) -> NDArray[np.float64]:
+    def _numbers_now(self) -> Doubles:
         """(lanes,) the random number of each lane's place in its note."""
         place = self._length % BLOCK
         for lane in np.flatnonzero(place == 0):
@@ -114,7 +113,7 @@ class _Desk:
         return self._uniform[np.arange(place.size), place]
 
 
-def drawn(probabilities: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:
     """(lanes,) one number a row, by inverting the cumulated probabilities (not normalised) at uniform numbers."""
     sums = np.cumsum(probabilities, axis=1)
     above = sums > (uniform * sums[:, -1])[:, None]
@@ -125,16 +124,16 @@ def drawn(probabilities: NDArray[np.float64], uniform: NDArray[np.float64]) -> N
     return places.astype(np.int64)
 
 
-def _shaped(probabilities: NDArray[np.float64], how: Drawing) -> NDArray[np.float64]:
-    if how.temperature != 1.0:
-        logs = np.log(np.maximum(probabilities, 1e-300)) / how.temperature
+def _shaped(probabilities: Doubles, config: SamplingConfig) -> Doubles:
+    if config.temperature != 1.0:
+        logs = np.log(np.maximum(probabilities, 1e-300)) / config.temperature
         probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
-    if how.top_p < 1.0:
-        probabilities = _top(probabilities / probabilities.sum(axis=1, keepdims=True), how.top_p)
+    if config.top_p < 1.0:
+        probabilities = _top(probabilities / probabilities.sum(axis=1, keepdims=True), config.top_p)
     return probabilities
 
 
-def _top(probabilities: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+def _top(probabilities: Doubles, share: float) -> Doubles:
     """The likeliest words until they make up the share; the rest get 0."""
     order = np.argsort(-probabilities, axis=1, kind="stable")
     ranked = np.take_along_axis(probabilities, order, axis=1)

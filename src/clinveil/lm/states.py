@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,13 @@ from torch import Tensor
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import whole
+from clinveil.core.fit import Weights
 from clinveil.lm.network import Network
-from clinveil.lm.training import Progress, Training, Weights
+from clinveil.lm.training import TokenProgress, Training
 
-STATE = "state.safetensors"
+# Names in the file -> attributes of `TokenProgress`.
+_PROGRESS = {"step": "step", "rate": "rate", "best": "best", "best_epoch": "best_look", "losses": "losses"}
+_PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
 
 
 def weights_of(network: Network) -> Weights:
@@ -74,8 +76,8 @@ def save_training(training: Training, path: Path, identity: str) -> None:
     tensors |= {f"state.{i}": part.cpu() for i, part in enumerate(training.state or ())}
     for row, values in training.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{row}.{name}": torch.as_tensor(value).cpu() for name, value in values.items()}
-    progress = asdict(training.progress)
-    progress["best"] = None if training.best is None and not training.progress.perplexities else progress["best"]
+    progress = {name: getattr(training.progress, attribute) for name, attribute in _PROGRESS.items()}
+    progress["best"] = None if training.best is None and not training.progress.looks else progress["best"]
     write_tensors(path, tensors, {"identity": identity, "progress": progress})
 
 
@@ -102,9 +104,9 @@ def load_training(training: Training, path: Path, identity: str) -> None:
         moments.setdefault(int(row), {})[part] = value if part == "step" else value.to(device)
     known = training.optimizer.state_dict()
     training.optimizer.load_state_dict({**known, "state": moments})
-    progress = dict(about["progress"])
+    progress = {attribute: about["progress"][name] for name, attribute in _PROGRESS.items()}
     progress["best"] = float("inf") if progress["best"] is None else progress["best"]
-    training.progress = Progress(**progress)
+    training.progress = TokenProgress(**progress)
 
 
 def _shared(training: Training, name: str) -> bool:

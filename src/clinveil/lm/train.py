@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Say
 from clinveil.corpus.medtext import dictionary
-from clinveil.lm.model import LanguageModel
-from clinveil.lm.ngram import Ngram
+from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.notes import EncodedNotes, PlainNotes
 from clinveil.lm.plan import Plan, columns_plan, rows_plan
-from clinveil.lm.recipe import ModelSettings, Recipe
-from clinveil.lm.unigram import train_unigram
-from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest
+from clinveil.lm.recipe import CountedKind, ModelSettings, Recipe, kind_of, neural_kind
+from clinveil.lm.vocabulary import Vocabulary, WordVocabulary, digest, train_byte_pairs
 
 if TYPE_CHECKING:
-    from clinveil.lm.neural_model import NeuralModel
-    from clinveil.lm.training import Training, Weights
+    from clinveil.core.fit import Weights
+    from clinveil.lm.network import Network, NeuralModel
+    from clinveil.lm.training import Training
 
-Say = Callable[[str], None]
 FIRST_STEPS, TIMED_STEPS = 2, 8
 SAVE_EVERY = 500  # steps between looks whether to write the state of the training
 
@@ -43,8 +42,6 @@ def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Seque
         MissingExtra: byte pairs without the library `tokenizers`.
     """
     if not settings.word_vocabulary:
-        from clinveil.lm.byte_pairs import train_byte_pairs
-
         return train_byte_pairs(notes.texts, settings.vocabulary_size)
     words = dictionary(notes.texts, notes.patients, min_count=settings.min_count).words
     return WordVocabulary([*words, *(word for word in dict.fromkeys(always) if word not in set(words))])
@@ -104,58 +101,60 @@ class NeuralTask:
                 state of another training.
         """
         from clinveil.core.neural import seeded
-        from clinveil.lm.neural_model import NeuralModel
+        from clinveil.lm.network import NeuralModel
         from clinveil.lm.states import load_training, save_training
 
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
         identity = self.identity
         with seeded(self.seed, threads=self.threads):
-            training = self._training()
+            training = self.training()
             if self.state is not None and self.state.exists():
                 load_training(training, self.state, identity)
                 say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
             say(_forecast(training))
             while not training.done:
                 epochs = len(training.progress.losses)
-                training.advance(_next_stop(training.progress.step, training.plan.steps_per_epoch))
+                training.fit(_next_stop(training.progress.step, training.plan.steps_per_epoch))
                 if len(training.progress.losses) > epochs:
-                    say(_line(training.progress.losses, training.progress.perplexities, self.recipe.epochs))
+                    say(_line(training.progress.losses, training.progress.looks, self.recipe.epochs))
                 if self.state is not None:
                     save_training(training, self.state, identity)
             network = training.finish()
-        went = {"losses": training.progress.losses, "perplexities": training.progress.perplexities}
-        return NeuralModel(self.vocabulary, network), went
+        return NeuralModel(self.vocabulary, network), training.history
 
-    def _training(self) -> Any:
+    def training(self, plan: Plan | None = None) -> Training:
+        """The training at its first step; call it inside `seeded`. `plan`: instead of that of all notes."""
         from clinveil.core.neural import device_named
-        from clinveil.lm.model import fit_of
-        from clinveil.lm.network import Network
-        from clinveil.lm.neural_model import NeuralModel
         from clinveil.lm.training import Training
-
-        def validate(network: Network) -> float:
-            assert self.validation is not None
-            return fit_of(NeuralModel(self.vocabulary, network), self.validation).perplexity
 
         return Training(
             self.vocabulary.size,
             self.recipe,
-            plan_of(self.encoded, self.recipe, self.seed),
+            plan if plan is not None else plan_of(self.encoded, self.recipe, self.seed),
             seed=self.seed,
             device=device_named(self.device),
             initial=self.initial,
-            validate=None if self.validation is None else validate,
+            validate=perplexity_on(self.validation, self.vocabulary),
         )
+
+
+def perplexity_on(notes: EncodedNotes | None, vocabulary: Vocabulary) -> Callable[[Network], float] | None:
+    """A network's perplexity on validation notes, to train with; None without such notes."""
+    if notes is None:
+        return None
+    from clinveil.lm.network import NeuralModel
+
+    return lambda network: fit_of(NeuralModel(vocabulary, network), notes).perplexity
 
 
 def _forecast(training: Training) -> str:
     """How long the rest will take, from the first steps; they are made in order, so nothing changes."""
     start, tokens = training.progress.step, 0.0
-    training.advance(start + FIRST_STEPS)
+    training.fit(start + FIRST_STEPS)
     before, began = training.progress.step, time.monotonic()
     for step in range(before, min(before + TIMED_STEPS, training.plan.steps)):
         tokens += training.plan.batch(step).normaliser
-    training.advance(before + TIMED_STEPS)
+    training.fit(before + TIMED_STEPS)
     made, spent = training.progress.step - before, time.monotonic() - began
     if not made:
         return "training is nearly done"
@@ -174,7 +173,6 @@ def _line(losses: list[float], perplexities: list[float], epochs: int) -> str:
 
 
 def train_model(
-    notes: PlainNotes,
     encoded: EncodedNotes,
     vocabulary: Vocabulary,
     settings: ModelSettings,
@@ -186,10 +184,9 @@ def train_model(
     say: Say = quiet,
 ) -> tuple[LanguageModel, dict[str, Any]]:
     """Train any of the models, and say how it went. Raises as `NeuralTask.run` does."""
-    if settings.model == "unigram":
-        return train_unigram(encoded, vocabulary), {}
-    if settings.model == "ngram":
-        return Ngram(encoded, vocabulary), {}
+    kind = kind_of(settings.model)
+    if isinstance(kind, CountedKind):
+        return kind.count(encoded, vocabulary), {}
     recipe = settings.recipe()
     task = NeuralTask(encoded, vocabulary, recipe, seed, settings.device, threads, validation, state)
     return task.run(say)
@@ -198,8 +195,7 @@ def train_model(
 def parameters(size: int, recipe: Recipe) -> int:
     """How many weights a network has, about."""
     vectors = size * recipe.width * (1 if recipe.tied else 2) + size
-    per_layer = 8 if recipe.kind == "lstm" else 12
-    return int(vectors + recipe.layers * per_layer * recipe.width**2)
+    return int(vectors + recipe.layers * neural_kind(recipe.kind).layer_weights * recipe.width**2)
 
 
 def memory_needed(size: int, recipe: Recipe) -> int:

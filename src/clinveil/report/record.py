@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 
 Edition = Literal["internal", "external"]
@@ -23,7 +22,7 @@ Outcome = Literal["passed", "failed", "by construction", "no power"]
 
 def _finite(value: Plain) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError("a report holds no NaN or infinity; use null")
+        raise ValueError("a report holds no NaN or infinity; use null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ class TokenRow:
         self_replaced: of those replaced, how many came out as the word that went in.
 
     Raises:
-        InputError: the fates do not add up to `seen`, or a part is larger than its whole.
+        ValueError: the fates do not add up to `seen`, or a part is larger than its whole.
     """
 
     kind: str
@@ -145,9 +144,9 @@ class TokenRow:
     def __post_init__(self) -> None:
         fates = (self.replaced, self.masked, self.dropped, self.kept)
         if sum(fates) != self.seen or min(fates) < 0:
-            raise InputError(f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}")
+            raise ValueError(f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}")
         if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen:
-            raise InputError(f"the token accounting of {self.kind} has a part larger than its whole")
+            raise ValueError(f"the token accounting of {self.kind} has a part larger than its whole")
 
     @property
     def released(self) -> int:
@@ -174,7 +173,7 @@ class CorpusFacts:
     """The data in numbers. `patients` is None where the source names no patients (each note is then its own).
 
     Raises:
-        InputError: rows read do not equal notes written and rows skipped.
+        ValueError: rows read do not equal notes written and rows skipped.
     """
 
     read: int
@@ -188,7 +187,7 @@ class CorpusFacts:
 
     def __post_init__(self) -> None:
         if self.read != self.notes + sum(self.skipped.values()):
-            raise InputError("the row accounting does not balance: read is not written plus skipped")
+            raise ValueError("the row accounting does not balance: read is not written plus skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +230,7 @@ class ReleaseRecord:
         warnings, not_tried: one sentence each. test_seed: whether the key was made from a public seed.
 
     Raises:
-        InputError: an external edition with a note that is not the demo note.
+        ValueError: an external edition with a note that is not the demo note.
     """
 
     title: str
@@ -255,7 +254,7 @@ class ReleaseRecord:
 
     def __post_init__(self) -> None:
         if self.edition == "external" and not all(note.demo for note in self.notes):
-            raise InputError("an external report shows the demo note only", remedy="use external_edition(record, demo)")
+            raise ValueError("an external report shows the demo note only")
 
     @property
     def refused(self) -> bool:

@@ -17,9 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import locked, private_folder, private_text, remove
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder, private_text, remove
 from clinveil.core.outputs import files_in, refuse_more
+from clinveil.core.runfolder import LOCK, Kind, code_version, run_folder
 from clinveil.scale.local import Map
 
 Result = dict[str, Any]
@@ -50,8 +51,8 @@ class Work(Protocol):
 
 
 def name_of(work: Work) -> str:
-    """The hash of a task's kind and inputs: 32 hex digits."""
-    said = json.dumps([type(work).__name__, work.identity()], sort_keys=True, allow_nan=False)
+    """The hash of a task's kind, its inputs and our code: 32 hex digits."""
+    said = json.dumps([code_version(), type(work).__name__, work.identity()], sort_keys=True, allow_nan=False)
     return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
@@ -104,10 +105,8 @@ def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[s
 
 def _a_study(out: Path) -> bool:
     """Whether a run of ours may work there; other commands mark their secrets by the same name."""
-    if not out.is_dir():
-        return False
-    names = {path.name for path in out.iterdir()}
-    return names <= {"lock"} or (_says_so(out / MARK) and ("tasks" in names or names <= {MARK, "lock"}))
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    return _says_so(out / MARK) and ("tasks" in names or names <= {MARK, LOCK})
 
 
 def _says_so(mark: Path) -> bool:
@@ -144,11 +143,7 @@ def study_folder(out: Path, *, force: bool = False, secret: str = SECRET) -> Ite
     Raises:
         UsageError: something else is there or among the tasks, or another run is at work in it.
     """
-    if out.exists() and not _a_study(out):
-        raise UsageError("is there already and is no study's", where=out.name, remedy="name another place")
-    with locked(private_folder(out) / "lock"):
-        if not (out / MARK).exists():
-            private_text(out / MARK, secret)
+    with run_folder(out, Kind("study's", notes={MARK: secret}, known=_a_study)):
         if force:
             _refuse_no_tasks(out)
             remove(out / "tasks")

@@ -9,7 +9,9 @@ from clinveil.stats.hypotheses import (
     holm_power,
     hypergeometric_tail,
     permutation_p,
+    rank_biserial,
     smallest_holm_p,
+    wilcoxon_p,
 )
 from clinveil.stats.intervals import (
     Interval,
@@ -36,6 +38,7 @@ __all__ = [
     "hypergeometric_tail",
     "jackknife_t",
     "permutation_p",
+    "rank_biserial",
     "ratio",
     "rule_of_three",
     "share_by_patient",
@@ -43,5 +46,6 @@ __all__ = [
     "smallest_holm_p",
     "t_interval",
     "weighted_poisson",
+    "wilcoxon_p",
     "wilson",
 ]

@@ -23,7 +23,7 @@ def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
     Args:
         values: hits and things of each patient; hits may be fractions.
 
-    Raises InputError where there are no things.
+    Raises ValueError where there are no things.
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.
     """
     hits, things = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)

@@ -25,18 +25,18 @@ class Interval(NamedTuple):
 
 def _counts(k: int, n: int) -> None:
     if not 0 <= k <= n or n < 1:
-        raise InputError(f"{k} of {n} is no share")
+        raise ValueError(f"{k} of {n} is no share")
 
 
 def _level(level: float) -> None:
     if not 0 < level < 1:
-        raise InputError(f"a confidence level lies between 0 and 1, not at {level}")
+        raise ValueError(f"a confidence level lies between 0 and 1, not at {level}")
 
 
 def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
     """The score interval of a share k/n.
 
-    Raises InputError for k outside [0, n] or n < 1.
+    Raises ValueError for k outside [0, n] or n < 1.
     Source: Wilson 1927, J. Am. Stat. Assoc. 22:209; recommended by Brown, Cai & DasGupta 2001, Stat. Sci. 16:101.
     """
     _counts(k, n)
@@ -52,7 +52,7 @@ def wilson(k: int, n: int, level: float = LEVEL) -> Interval:
 def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
     """The exact (conservative) interval of a share k/n, from the beta distribution.
 
-    Raises InputError for k outside [0, n] or n < 1.
+    Raises ValueError for k outside [0, n] or n < 1.
     Source: Clopper & Pearson 1934, Biometrika 26:404.
     """
     _counts(k, n)
@@ -62,12 +62,12 @@ def clopper_pearson(k: int, n: int, level: float = LEVEL) -> Interval:
 def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
     """Clopper-Pearson of k/n where both are effective numbers, not counts: 0 <= k <= n, n > 0.
 
-    Raises InputError for k outside [0, n].
+    Raises ValueError for k outside [0, n].
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193.
     """
     _level(level)
     if not (0 <= k <= n and n > 0):
-        raise InputError(f"{k:g} of {n:g} is no share")
+        raise ValueError(f"{k:g} of {n:g} is no share")
     tail = (1 - level) / 2
     low = 0.0 if k == 0 else float(special.betaincinv(k, n - k + 1, tail))
     high = 1.0 if k == n else float(special.betaincinv(k + 1, n - k, 1 - tail))
@@ -79,13 +79,13 @@ def weighted_poisson(weights: ArrayLike, level: float = LEVEL) -> Interval:
 
     With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights widen it.
 
-    Raises InputError for a weight that is not above 0.
+    Raises ValueError for a weight that is not above 0.
     Source: Fay & Feuer 1997, Stat. Med. 16:791.
     """
     _level(level)
     each = np.asarray(weights, dtype=np.float64)
     if not (each > 0).all():
-        raise InputError("the weight of an event is above 0")
+        raise ValueError("the weight of an event is above 0")
     total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=1.0))
     tail = (1 - level) / 2
     low = 0.0 if not each.size else square / total * float(special.gammaincinv(total**2 / square, tail))
@@ -96,7 +96,7 @@ def weighted_poisson(weights: ArrayLike, level: float = LEVEL) -> Interval:
 def rule_of_three(n: int, level: float = LEVEL) -> float:
     """The one-sided upper bound of a share of which n trials showed nothing: 1 - (1-level)^(1/n), about 3/n.
 
-    Raises InputError for n < 1.
+    Raises ValueError for n < 1.
     Source: Hanley & Lippman-Hand 1983, JAMA 249:1743.
     """
     _counts(0, n)
@@ -107,13 +107,13 @@ def rule_of_three(n: int, level: float = LEVEL) -> float:
 def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     """The interval of a mean of independent runs (seeds, folds), by Student's t.
 
-    Raises InputError for fewer than two values.
+    Raises ValueError for fewer than two values.
     Source: Student 1908, Biometrika 6:1.
     """
     runs = np.asarray(values, dtype=np.float64)
     _level(level)
     if runs.ndim != 1 or runs.size < 2:
-        raise InputError(f"an interval of a mean needs at least two runs, got {runs.size}")
+        raise ValueError(f"an interval of a mean needs at least two runs, got {runs.size}")
     half = float(special.stdtrit(runs.size - 1, (1 + level) / 2) * runs.std(ddof=1) / np.sqrt(runs.size))
     return Interval(float(runs.mean()) - half, float(runs.mean()) + half)
 
@@ -174,6 +174,6 @@ def bootstrap_clusters(
 
 
 def ratio(values: NDArray[Any]) -> float:
-    """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is nought."""
+    """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is 0."""
     top, bottom = values[:, 0].sum(), values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")

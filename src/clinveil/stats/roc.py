@@ -1,4 +1,4 @@
-"""How well a score tells members from non-members: the area under the curve, and hits at a rate of false alarms."""
+"""How well a score tells members from non-members: the area under the ROC curve, and the TPR at a given FPR."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy import special
 from clinveil.core.errors import InputError
 from clinveil.stats import Interval, clopper_pearson, effective_share
 
-# False alarms that must be expected before a rate of them can be spoken of: 500 non-members for 1 %.
-FALSE_ALARMS = 5
+# False positives that must be expected before a rate of them can be spoken of: 500 non-members for 1 %.
+FALSE_POSITIVES = 5
 LEVEL = 0.95
 Scores = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Separation:
+class RocScores:
     """Scores of members and of non-members, one a patient; higher means "more likely a member".
 
     Raises InputError where one side is empty or a score is no number.
@@ -80,42 +80,42 @@ class Separation:
             return "exact where patients do not vary, for as many as the smaller side has (Clopper-Pearson), 95 %"
         return "over patients of both sides (DeLong on the logit scale, t), 95 %"
 
-    def measurable(self, rate: float) -> bool:
-        """Whether there are enough non-members for a rate of false alarms."""
-        return rate * self.others.size >= FALSE_ALARMS - 1e-9
+    def measurable(self, fpr: float) -> bool:
+        """Whether there are enough non-members for a false positive rate."""
+        return fpr * self.others.size >= FALSE_POSITIVES - 1e-9
 
-    def hits_at(self, rate: float) -> tuple[float, Interval]:
-        """The share of members above the threshold that at most `rate` of the non-members pass, and its 95 % interval.
+    def tpr_at_fpr(self, fpr: float) -> tuple[float, Interval]:
+        """The share of members above the threshold that at most `fpr` of the non-members pass, and its 95 % interval.
 
         The threshold is an order statistic of the non-members. Its own exact interval gives a least and a greatest
         share; these errors and those of the share at the threshold (Clopper-Pearson) are squared and added.
 
-        Raises InputError where fewer than five false alarms are to be expected: then it cannot be measured.
+        Raises InputError where fewer than five false positives are to be expected: then it cannot be measured.
         Source: of the threshold: Conover 1999, Practical Nonparametric Statistics, 3.2; adding: Zou & Donner 2008,
         Stat. Med. 27:1693.
         """
-        if not self.measurable(rate):
-            need = int(np.ceil(FALSE_ALARMS / rate))
-            raise InputError(f"{self.others.size} non-members cannot measure a rate of {rate:g}; {need} can")
+        if not self.measurable(fpr):
+            need = int(np.ceil(FALSE_POSITIVES / fpr))
+            raise InputError(f"{self.others.size} non-members cannot measure a rate of {fpr:g}; {need} can")
         falling, n = np.sort(self.others)[::-1], self.members.size
-        hits = int((self.members > falling[int(np.floor(rate * falling.size + 1e-9))]).sum())
+        hits = int((self.members > falling[int(np.floor(fpr * falling.size + 1e-9))]).sum())
         low, high = clopper_pearson(hits, n, LEVEL)
-        least, most = self._strayed(falling, rate)
+        least, most = self._strayed(falling, fpr)
         share = hits / n
         down, up = np.hypot(share - low, share - least), np.hypot(high - share, most - share)
         return share, Interval(max(0.0, float(share - down)), min(1.0, float(share + up)))
 
-    def _strayed(self, falling: Scores, rate: float) -> tuple[float, float]:
+    def _strayed(self, falling: Scores, fpr: float) -> tuple[float, float]:
         """The least and greatest share of members found, over the 95 % interval of the true threshold."""
         from scipy.stats import binom  # heavy: half a second at import
 
-        few, many = (int(k) for k in binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], falling.size, rate))
+        few, many = (int(k) for k in binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], falling.size, fpr))
         least = float((self.members > falling[few - 1]).mean()) if few else 0.0
         most = float((self.members > falling[many]).mean()) if many < falling.size else 1.0
         return least, most
 
 
-def difference_of_areas(one: Separation, other: Separation) -> Difference:
+def difference_of_areas(one: RocScores, other: RocScores) -> Difference:
     """The area of one less that of the other, two scores of the same patients in the same order.
 
     Raises InputError where the sides differ in size, or one has fewer than two patients.

@@ -2,30 +2,140 @@
 
 The paper's setting trains and tests on protected text; its supplement's transfers mix the sides. Chance is the majority
 class; the control trains on shuffled labels. Intervals draw test patients anew, with the difference paired.
+
+What a release reports is cross-validated: each patient is tested once, and the folds say how far splits differ.
+Predictions of all folds are pooled, so the interval draws all patients anew; it takes the trained models as given, and
+the spread of the folds, which holds training too, stands beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.utility.classifiers import NEURAL
-from clinveil.utility.classifiers.predict import Predictions, predict
-from clinveil.utility.classifiers.settings import ClassifierSettings
-from clinveil.utility.folds import Folded
-from clinveil.utility.labelled import NOTES, Labelled, Parts, paired, parts_of, read_labelled, texts_of
-from clinveil.utility.scores import SOURCE, Scores, majority_of
+from clinveil.core.types import Doubles
+from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
+from clinveil.utility.labelled import (
+    NOTES,
+    Labelled,
+    Parts,
+    WrongNotes,
+    folds_of,
+    paired,
+    parts_of,
+    read_labelled,
+    texts_of,
+)
+from clinveil.utility.scores import METRICS, SOURCE, Scores, majority_of
 from clinveil.vectors.table import Vectors
 
 RELEASE_CLASS = 20  # notes of a class of its own in a release's report: four to test on in each of five folds
 # Protected text on both sides; networks that start from protected vectors on plain text; from plain ones on protected.
 Setting = Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"]
+
+
+FOLDS, NEURAL_FOLDS = 5, 2  # of as many parts; networks are trained on the first two only
+Guesses = list[NDArray[Any]]  # of each fold
+SideName = Literal["original", "released"]
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """What a model guessed for the test notes of each fold, and for the first with training labels shuffled."""
+
+    guesses: Guesses
+    shuffled: NDArray[Any]
+
+
+class Folded:
+    """Labelled notes, their released texts in the same order, and the folds that every model shares."""
+
+    def __init__(self, labelled: Labelled, released: Sequence[str], rng: Generator) -> None:
+        """Raises InputError where the notes are too few to be split."""
+        self._labelled = labelled
+        self._texts: dict[SideName, Sequence[str]] = {"original": labelled.texts, "released": released}
+        self._folds = folds_of(labelled, rng, FOLDS)
+
+    def findings(self, model: str, settings: ClassifierSettings, rng: Generator) -> list[Finding]:
+        """Both sides and the paired loss, of each metric."""
+        folds = self._folds[: NEURAL_FOLDS if classifier(model).neural else FOLDS]
+        seed = int(rng.integers(2**31))
+        ours, theirs = (self._runs(model, side, folds, seed, settings) for side in self._texts)
+        pooled = _Pooled(self._labelled, folds, {"model": model})
+        return [f for metric in pooled.scores.metrics for f in pooled.findings(metric, ours, theirs, rng)]
+
+    def _runs(
+        self, model: str, side: SideName, folds: Sequence[Parts], seed: int, settings: ClassifierSettings
+    ) -> _Runs:
+        texts = Side(self._texts[side], self._texts[side])
+
+        def run(parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
+            return predict(model, self._labelled, parts, seed, texts, settings=settings, shuffled=shuffled).test
+
+        return _Runs([run(parts) for parts in folds], run(folds[0], shuffled=True))
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """The test notes of all folds together."""
+
+    labelled: Labelled
+    folds: Sequence[Parts]
+    detail: dict[str, Any]
+    scores: Scores = field(init=False)
+
+    def __post_init__(self) -> None:
+        targets, rows = self.labelled.targets, np.concatenate([parts.test for parts in self.folds])
+        # One class for all folds: where several are as frequent, one a fold would be no constant guess.
+        majority = majority_of(targets, len(rows))
+        sizes = {"train": len(self.folds[0].learn), "test": len(rows), "near_duplicates": self.folds[0].duplicates}
+        patients = [self.labelled.patients[i] for i in rows]
+        detail = {**self.labelled.detail, **sizes, **self.detail, "folds": len(self.folds)}
+        object.__setattr__(self, "scores", Scores(targets[rows], patients, majority, detail))
+
+    def findings(self, metric: str, original: _Runs, released: _Runs, rng: Generator) -> list[Finding]:
+        """Of both sides, and of what was lost."""
+        ours, theirs = (self._by_fold(metric, runs.guesses) for runs in (original, released))
+        pooled = [[np.concatenate(runs.guesses)] for runs in (original, released)]
+        loss = self.scores.loss(metric, pooled[0], pooled[1], rng, _spread(ours - theirs))
+        return [
+            self._side(metric, "original", original, ours, rng),
+            self._side(metric, "released", released, theirs, rng),
+            loss,
+        ]
+
+    def _side(self, metric: str, side: SideName, runs: _Runs, by_fold: Doubles, rng: Generator) -> Finding:
+        guesses = [np.concatenate(runs.guesses)]
+        found = self.scores.side(metric, side, guesses, [], rng, _spread(by_fold))
+        return replace(
+            found,
+            control=METRICS[metric](self._truth(0), runs.shuffled),
+            control_is="training labels shuffled, in the first fold",
+            control_kind="negative",
+        )
+
+    def _by_fold(self, metric: str, guesses: Guesses) -> Doubles:
+        return np.array([METRICS[metric](self._truth(i), guess) for i, guess in enumerate(guesses)])
+
+    def _truth(self, fold: int) -> NDArray[Any]:
+        return np.asarray(self.labelled.targets[self.folds[fold].test])
+
+
+def _spread(by_fold: Doubles) -> dict[str, float]:
+    """How far the folds are apart."""
+    return {
+        "fold_sd": float(np.std(by_fold, ddof=1)),
+        "fold_lowest": float(by_fold.min()),
+        "fold_highest": float(by_fold.max()),
+    }
 
 
 def classification(
@@ -42,7 +152,7 @@ def classification(
     """Macro-F1 and accuracy on the original, on the released, and what was lost: what a release reports.
 
     Streams both once; at most `notes` labelled notes are sampled (said in the detail), small classes are merged into
-    one. Cross-validated, so that each patient is tested once (`folds.py`). Where the labels or the notes do not allow
+    one. Cross-validated, so that each patient is tested once (`Folded`). Where the labels or the notes do not allow
     it there is one finding without a value that says why.
 
     Args:
@@ -51,25 +161,23 @@ def classification(
         crosswalk: source note id of each released one; None where they are equal.
         min_class: notes of a class of its own.
     Raises:
-        InputError: no such column, or a released note that the crosswalk does not know.
+        WrongNotes: no such column, or a released note that the crosswalk does not know.
     """
     settings = ClassifierSettings(max_documents=notes, min_class=min_class)
+    detail: Mapping[str, Any] = {"label": label}
     try:
         labelled = read_labelled(original, label, rng, limit=notes, min_class=min_class, merge=True)
-    except InputError as error:
-        if error.what.startswith("there is no column"):
-            raise
-        return [_nothing({"label": label}, error.what)]
-    try:
+        detail = labelled.detail
         kept, texts = paired(labelled, texts_of(labelled, released, crosswalk))
         # By id, so that the order of the source's rows does not matter.
         order = sorted(range(len(kept)), key=lambda i: kept.note_ids[i])
         folded = Folded(kept.only(order), [texts[i] for i in order], rng)
         return [f for model in models for f in folded.findings(model, settings, rng)]
-    except InputError as error:
-        if error.what.startswith("a released id"):
-            raise
-        return [_nothing(labelled.detail, error.what)]
+    except WrongNotes:
+        raise
+    except InputError as error:  # too few notes, of too few classes or patients
+        why = {**detail, "why": error.what}
+        return [Finding("utility.classification", None, 0, "higher", source=SOURCE, detail=why)]
 
 
 @dataclass(frozen=True)
@@ -88,53 +196,48 @@ class Task:
         return {**self.labelled.detail, **sizes}
 
 
-def _task(
-    labelled: Labelled,
-    released: Iterable[pa.RecordBatch] | None,
-    crosswalk: Mapping[str, str] | None,
-    rng: Generator,
-) -> Task:
-    if released is None:
-        return Task(labelled, labelled.texts, parts_of(labelled, rng))
-    kept, texts = paired(labelled, texts_of(labelled, released, crosswalk))
-    return Task(kept, texts, parts_of(kept, rng))
+@dataclass(frozen=True)
+class Comparison:
+    """How the two sides of a task are compared.
+
+    Attributes:
+        vectors, released_vectors: word vectors of the original and of the released text, for networks.
+        seeds: runs of a network, whose mean counts. control: also train on shuffled labels, once a side.
+    """
+
+    setting: Setting = "protected"
+    vectors: Vectors | None = None
+    released_vectors: Vectors | None = None
+    seeds: int = 1
+    control: bool = True
+
+    def sides(self, task: Task) -> tuple[Side, Side]:
+        """What is trained and tested on: the original, and what it is compared with."""
+        plain, protected = task.labelled.texts, task.released
+        texts, vectors = {
+            "protected": (protected, self.released_vectors),
+            "vectors-on-plain": (plain, self.released_vectors),
+            "plain-vectors-on-protected": (protected, self.vectors),
+        }[self.setting]
+        return Side(plain, plain, self.vectors), Side(texts, texts, vectors)
 
 
 def compared(
-    task: Task,
-    model: str,
-    rng: Generator,
-    settings: ClassifierSettings,
-    *,
-    setting: Setting = "protected",
-    vectors: Vectors | None = None,
-    released_vectors: Vectors | None = None,
-    seeds: int = 1,
-    control: bool = True,
+    task: Task, model: str, rng: Generator, settings: ClassifierSettings, how: Comparison | None = None
 ) -> list[Finding]:
-    """The scores of both sides of a task by one model, and what was lost; of networks over several seeds.
+    """The scores of both sides of a task by one model, and what was lost; of networks over several seeds."""
+    how = how or Comparison()
+    runs = [int(rng.integers(2**31)) for _ in range(how.seeds if classifier(model).neural else 1)]
 
-    Args:
-        vectors, released_vectors: word vectors of the original and of the released text, for networks.
-        seeds: runs of a network, whose mean counts.
-        control: also train on shuffled labels, once a side.
-    """
-    runs = [int(rng.integers(2**31)) for _ in range(seeds if model in NEURAL else 1)]
-    plain, protected = task.labelled.texts, task.released
+    def run(side: Side, seeds: Sequence[int], *, shuffled: bool = False) -> list[Predictions]:
+        given = (task.labelled, task.parts)
+        return [predict(model, *given, seed, side, settings=settings, shuffled=shuffled) for seed in seeds]
 
-    def run(texts: Sequence[str], start: Vectors | None, seeds: Sequence[int], shuffled: bool) -> list[Predictions]:
-        given = {"train_texts": texts, "test_texts": texts, "vectors": start, "settings": settings}
-        return [predict(model, task.labelled, task.parts, s, shuffled=shuffled, **given) for s in seeds]  # type: ignore[arg-type]
-
-    other = {
-        "protected": (protected, released_vectors),
-        "vectors-on-plain": (plain, released_vectors),
-        "plain-vectors-on-protected": (protected, vectors),
-    }[setting]
-    ours, theirs = run(plain, vectors, runs, False), run(*other, runs, False)
-    shuffled = [run(*side, runs[:1], True) if control else [] for side in ((plain, vectors), other)]
-    detail = {**task.detail, "model": model, "setting": setting}
-    return compare(task, ours, theirs, rng, detail, shuffled)
+    sides = how.sides(task)
+    ours, theirs = (run(side, runs) for side in sides)
+    controls = [run(side, runs[:1], shuffled=True) if how.control else [] for side in sides]
+    detail = {**task.detail, "model": model, "setting": how.setting}
+    return compare(task, ours, theirs, rng, detail, controls)
 
 
 def compare(
@@ -180,8 +283,7 @@ def evaluate(
     """
     limit, least = settings.documents, settings.min_class
     labelled = read_labelled(original, label, rng, limit=limit, min_class=least, separator=settings.separator)
-    return _task(labelled, released, crosswalk, rng)
-
-
-def _nothing(detail: Mapping[str, Any], why: str) -> Finding:
-    return Finding("utility.classification", None, 0, "higher", source=SOURCE, detail={**detail, "why": why})
+    texts = labelled.texts
+    if released is not None:
+        labelled, texts = paired(labelled, texts_of(labelled, released, crosswalk))
+    return Task(labelled, texts, parts_of(labelled, rng))

@@ -13,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.split import Split, split, splits
@@ -20,6 +21,10 @@ from clinveil.utility.split import Split, split, splits
 NOTES, MIN_CLASS = 20_000, 50
 OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
 VALIDATION_PARTS = 5  # one of these of what is not for testing
+
+
+class WrongNotes(InputError):
+    """The notes are not those that were meant: another column, or another release's vault."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,13 @@ class Labelled:
 class Parts:
     """Row numbers for training, for choosing (settings, epochs, thresholds), and for testing; ascending."""
 
-    train: NDArray[np.int64] = field(repr=False)
-    valid: NDArray[np.int64] = field(repr=False)
-    test: NDArray[np.int64] = field(repr=False)
+    train: Ints = field(repr=False)
+    valid: Ints = field(repr=False)
+    test: Ints = field(repr=False)
     duplicates: int = 0
 
     @property
-    def learn(self) -> NDArray[np.int64]:
+    def learn(self) -> Ints:
         """Everything that is not for testing."""
         return np.sort(np.concatenate([self.train, self.valid]))
 
@@ -96,13 +101,13 @@ def read_labelled(
             large enough; with one label a note only.
 
     Raises:
-        InputError: no such column, or fewer than two classes left.
+        WrongNotes: no such column. InputError: fewer than two classes left.
     """
     sample: KeySample[_Row] = KeySample(limit, rng)
     without = 0
     for batch in batches:
         if label not in batch.schema.names:
-            raise InputError(f"there is no column {label!r} in the notes", remedy="keep it with --label")
+            raise WrongNotes(f"there is no column {label!r} in the notes", remedy="keep it with --label")
         columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT, label))
         for note, patient, text, value in zip(*columns, strict=True):
             labels = _labels(value, separator)
@@ -173,14 +178,14 @@ def texts_of(
         crosswalk: source note id of each released one; None where they are equal.
 
     Raises:
-        InputError: a released id that the crosswalk does not know, or no note in common.
+        WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
     """
     place = {note: i for i, note in enumerate(labelled.note_ids)}
     texts: list[str | None] = [None] * len(place)
     for batch in released:
         for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True):
             if crosswalk is not None and note not in crosswalk:
-                raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+                raise WrongNotes("a released id is not in the crosswalk", remedy="name the vault of this release")
             row = place.get(crosswalk[note] if crosswalk is not None else note)
             if row is not None:
                 texts[row] = text
@@ -229,7 +234,7 @@ def _strata(labelled: Labelled) -> list[str]:
     return [str(min(np.flatnonzero(row).tolist(), key=lambda i: int(size[i]))) for row in labelled.targets]
 
 
-def _inner(outer: Split, keys: Sequence[str], rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inner(outer: Split, keys: Sequence[str], rng: Generator) -> tuple[Ints, Ints]:
     from sklearn.model_selection import StratifiedGroupKFold
 
     label = np.unique(np.array(keys, dtype=object), return_inverse=True)[1][outer.train]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from clinveil.core.compiled import compiled, kernel
 
 # One pair of words: log X(row, column), and the weight f(X).
 PAIR = np.dtype([("row", np.int32), ("column", np.int32), ("target", np.float32), ("weight", np.float32)])
@@ -39,7 +40,7 @@ def new_parameters(n_words: int, dim: int, rng: np.random.Generator) -> Paramete
 
 
 # Sums may be reordered, so that the loops over dimensions become vector instructions; NaN keeps its meaning.
-@njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Parameters, rule: Rule) -> float:
     """One pass over the pairs in the given order, changing the parameters in place.
 
@@ -81,7 +82,7 @@ def descend(pairs: Pairs, order: NDArray[np.int32], left: Parameters, right: Par
     return total
 
 
-@njit(nogil=True)
+@kernel
 def tiled_order(tiles: NDArray[np.int64], n_tiles: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """A random order that keeps the members of a tile together: tiles in random order, members at random in each.
 

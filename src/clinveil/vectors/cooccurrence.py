@@ -18,9 +18,9 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from clinveil.core.compiled import kernel
 from clinveil.core.files import write_array
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, Corpus
@@ -178,8 +178,8 @@ def _merged(runs: Sequence[Records], chunk: int) -> Iterator[Records]:
         yield block
 
 
-@njit(nogil=True)
-def _slot(table: Records, key: int) -> np.int64:
+@kernel
+def _slot(table: Records, key: int | np.int64) -> np.int64:
     """The slot of a key in an open-addressed table: its own, or the empty one where it belongs."""
     mask = table.size - 1
     # Multiplicative hashing (Knuth, TAOCP 3, 6.4); the fold brings the well-mixed high bits down.
@@ -190,7 +190,7 @@ def _slot(table: Records, key: int) -> np.int64:
     return slot
 
 
-@njit(nogil=True)
+@kernel
 def _count(
     ids: Ids, position: int, weights: NDArray[np.int64], symmetric: bool, table: Records, used: int
 ) -> tuple[int, int]:
@@ -211,7 +211,7 @@ def _count(
     return position, used
 
 
-@njit(nogil=True)
+@kernel
 def _move(old: Records, new: Records) -> None:
     """Copy all pairs of a table to a larger, empty one."""
     for record in old:

@@ -15,8 +15,7 @@ from clinveil.core.files import private_folder, save_array, whole
 from clinveil.vectors.table import Neighbours, Vectors
 
 if TYPE_CHECKING:
-    from clinveil.vectors.approximate import Lists
-    from clinveil.vectors.nearest import Space
+    from clinveil.vectors.search import Lists, Space
 
 # Comparisons up to which the exact table is made: every word of 200,000 with every other.
 EXACT_UP_TO = 200_000**2
@@ -50,8 +49,7 @@ def neighbours(
     Raises:
         InputError: k < 1, a mask of another length, or not more than k eligible words.
     """
-    from clinveil.vectors.exact import exact_search
-    from clinveil.vectors.nearest import Space
+    from clinveil.vectors.search import Space, exact_search
 
     candidates = np.flatnonzero(eligible).astype(np.int32)
     if eligible.shape != (len(vectors),):
@@ -72,9 +70,8 @@ def neighbours(
 def _approximate(
     vectors: Vectors, space: Space, k: int, eligible: NDArray[np.bool_], threads: int, seed: int
 ) -> Neighbours:
-    from clinveil.vectors.approximate import approximate_search, build_lists
-    from clinveil.vectors.exact import exact_search
     from clinveil.vectors.recall import draw_sample, recall
+    from clinveil.vectors.search import approximate_search, build_lists, exact_search
 
     candidates = np.flatnonzero(eligible).astype(np.int32)
     lists = build_lists(space, candidates, n_lists=max(1, int(2 * len(candidates) ** 0.5)), seed=seed)
@@ -102,9 +99,8 @@ def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads:
 
     Raised until it does on a sample of its own, not the one that recall is reported on.
     """
-    from clinveil.vectors.approximate import approximate_search
-    from clinveil.vectors.exact import exact_search
     from clinveil.vectors.recall import draw_sample, recall
+    from clinveil.vectors.search import approximate_search, exact_search
 
     sample = draw_sample(vectors.counts, len(vectors), _TUNED_ON, np.random.default_rng([seed, 1]))
     _, true = exact_search(space, sample.rows, np.sort(lists.candidates), k, threads=threads)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.vectors.nearest import Floats
+from clinveil.core.types import Floats
 
 # Bands of occurrences; of the place in the file where vectors came without counts. The few words that make up most
 # tokens have bands of their own, or one of them more or less in the sample would move the figure.

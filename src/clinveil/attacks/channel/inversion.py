@@ -1,155 +1,61 @@
 """Token inversion: what an attacker who holds the channel and the owner's word frequencies reads out of one draw.
 
-Exact, context-free figures, no simulation. The attacker sees an output y and names the input x with the largest
-pi(x) C(y|x), which no context-free attacker can better. Of a stratum (rare words, names) the figure is that of an
-attacker who knows that the word is one of them and names none but these. An attacker who reads context does better,
-so all are lower bounds of the risk.
-
-What counts as an input. Every word of the channel with a count is one. Every word *type* that the channel does not
-know is one too: all of them share the unknown row, so only the most frequent of them can ever be named. Tokens whose
-row is empty are dropped, give no output, and are left out of all shares (`detail["dropped"]` counts them).
+Exact, context-free figures, no simulation: an attacker who reads context does better, so all are lower bounds of the
+risk. Names are an own band: a list of surnames and a "Mr." before the word is all that it takes to know that a word is
+one. Under memo `patient` an attacker can also count an output's places (`_patient_counts.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csc_matrix, diags_array
+from numpy.random import Generator
 
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.channel._inputs import (
+    EXACT,
+    NO_COUNTS,
+    RARE,
+    Inputs,
+    channel_and_counts,
+    frequencies,
+)
+from clinveil.attacks.channel._patient_counts import inversion_counts
 from clinveil.channel.channel import Channel
-from clinveil.core.errors import InputError
+from clinveil.channel.posterior import entropy
 from clinveil.core.finding import Detail, Finding
-
-RARE = 20
-EXACT = "exact, no sampling"
-BLIND = "always naming the most frequent of these words"
-SHUFFLED = "the same guesser, outputs shuffled among these tokens"
-NO_COUNTS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
+from clinveil.core.settings import flag
+from clinveil.core.tokens import words
+from clinveil.core.types import Ints
+from clinveil.core.words import words_beside
+from clinveil.lexicons.ambiguity import Reading, reading
 
 
-@dataclass(frozen=True)
-class Stratum:
-    """Some of the inputs: how many tokens each row stands for, and how many a right guess of that row wins.
+@attacks.register("inversion")
+class Inversion(Attack):
+    """How many words, rare words and names are read back from one draw of the channel."""
 
-    Attributes:
-        mass: (n_words + 1,) tokens by row; the last row is all unknown words of the stratum together.
-        won: (n_words + 1,) the same, but for the unknown row only the most frequent of these words.
-    """
+    needs = frozenset({"channel", "counts"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 100
+    rare: int = flag(RARE, "Words of fewer occurrences are rare.", ge=2)
 
-    mass: NDArray[np.float64]
-    won: NDArray[np.float64]
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens it holds."""
-        return int(self.mass.sum())
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """A channel with the frequencies of what goes in.
-
-    Attributes:
-        counts: (n_words,) occurrences of each word in the owner's notes.
-        unknown: (n_types,) occurrences of each word type that the channel does not know.
-
-    Raises:
-        InputError: counts of another shape, negative, or nothing that comes out.
-    """
-
-    channel: Channel
-    counts: NDArray[np.int64]
-    unknown: NDArray[np.int64] = field(default_factory=lambda: NO_COUNTS)
-
-    def __post_init__(self) -> None:
-        n_words = len(self.channel.words)
-        if self.counts.shape != (n_words,):
-            raise InputError(f"{n_words} words in the channel, but counts of shape {self.counts.shape}")
-        if (self.counts < 0).any() or (self.unknown < 0).any():
-            raise InputError("a count of words is negative")
-        if not self.all.tokens:
-            raise InputError("no token comes out of this channel", remedy="count the words of the notes it is for")
-
-    @cached_property
-    def speaks(self) -> NDArray[np.bool_]:
-        """(n_words + 1,) which rows have an output at all."""
-        return np.asarray(np.diff(self.channel.indptr) > 0)
-
-    def only(self, known: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> Stratum:
-        """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
-        outside = self.unknown[unknown]
-        mass = np.append(np.where(known, self.counts, 0), outside.sum()) * self.speaks
-        won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * self.speaks
-        return Stratum(mass.astype(np.float64), won.astype(np.float64))
-
-    def below(self, limit: float) -> Stratum:
-        """The words of fewer than `limit` occurrences that have an output."""
-        return self.only(self.counts < limit, self.unknown < limit)
-
-    @cached_property
-    def all(self) -> Stratum:
-        """All words that have an output."""
-        return self.below(np.inf)
-
-    @property
-    def dropped(self) -> int:
-        """Tokens that have no output."""
-        return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
-
-    def joint(self, part: Stratum) -> csc_matrix:
-        """What a right guess of x at output y wins, in tokens: (n_words + 1, n_words), columns sorted by row."""
-        matrix: csc_matrix = csc_matrix(diags_array(part.won) @ self.channel.matrix())
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        return matrix
-
-    def outputs(self, part: Stratum) -> NDArray[np.float64]:
-        """(n_words,) expected tokens of each output that come from these words."""
-        return np.asarray(self.channel.matrix().T @ part.mass)
-
-    def guesses(self, part: Stratum) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Of an attacker who knows that the word is of this stratum: the row named at each output, and what it wins.
-
-        Both (n_words,); -1 and 0 where none of these words comes out. Ties go to the first row, which is the more
-        frequent word where the vocabulary is sorted so.
-        """
-        joint = self.joint(part)
-        columns = np.repeat(np.arange(joint.shape[1]), np.diff(joint.indptr))
-        best = np.zeros(joint.shape[1])
-        np.maximum.at(best, columns, joint.data)
-        places = np.flatnonzero(joint.data == best[columns])
-        reached, first = np.unique(columns[places], return_index=True)
-        rows = np.full(joint.shape[1], -1, dtype=np.int64)
-        rows[reached] = joint.indices[places[first]]
-        return rows, best
-
-    def recovered(self, part: Stratum) -> float:
-        """The share of these tokens that the best guesser of this stratum names: sum_y max_x pi(x) C(y|x), over pi."""
-        return float(self.guesses(part)[1].sum() / part.mass.sum())
-
-    def unseeing(self, part: Stratum) -> float:
-        """The share of these tokens that is right when always their most frequent word is named."""
-        return float(part.won.max() / part.mass.sum())
-
-    def shuffled(self, part: Stratum) -> float:
-        """The share of these tokens that the same guesser names when their outputs are shuffled among them."""
-        rows, outputs = self.guesses(part)[0], self.outputs(part)
-        reached = outputs > 0
-        chance = outputs[reached] / outputs.sum()
-        return float((chance * part.won[rows[reached]]).sum() / part.mass.sum())
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """With known patients also their names; under memo `patient` also the attacker who counts."""
+        channel, known, unknown = channel_and_counts(context)
+        found = inversion(channel, known, frequencies(unknown), rare=self.rare)
+        if context.known:
+            names = [" ".join(patient.name) for patient in context.known.values()]
+            found += inversion_names(channel, names, known, unknown)
+        if context.memo == "patient" and context.entered is not None:
+            found += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
+        return found
 
 
-def inversion(
-    channel: Channel,
-    counts: NDArray[np.int64],
-    unknown: NDArray[np.int64] = NO_COUNTS,
-    *,
-    rare: int = RARE,
-) -> list[Finding]:
+def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare: int = RARE) -> list[Finding]:
     """The exact figures of one draw: recovered (all, rare), single inputs, effective candidates, leakage.
 
     Args:
@@ -158,49 +64,52 @@ def inversion(
         rare: words of fewer occurrences are rare.
 
     Raises:
-        InputError: counts that do not fit the channel, or nothing comes out.
+        ValueError: counts that do not fit the channel. InputError: nothing comes out.
     Source: Smith 2009; facts in docs (attack A2 of the threat model).
     """
     inputs = Inputs(channel, counts, unknown)
     detail: Detail = {"draws": 1, "dropped": inputs.dropped}
     return [
-        recovered(inputs, inputs.all, "attack.inversion", {**detail, "stratum": "all"}),
-        recovered(inputs, inputs.below(rare), "attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
+        inputs.all.finding("attack.inversion", {**detail, "stratum": "all"}),
+        inputs.below(rare).finding("attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
         _single(inputs, detail),
         _candidates(inputs, detail),
         _leakage(inputs, detail),
     ]
 
 
-def recovered(inputs: Inputs, part: Stratum, measure: str, detail: Detail) -> Finding:
-    """The share of a stratum that its best guesser names from one draw, beside chance and control; exact."""
-    if not part.tokens:
-        why = "no such word in the notes"
-        return Finding(measure, None, 0, "lower", source=SOURCE, detail={**detail, "why": why}, unit="tokens")
-    types = int(np.count_nonzero(part.mass[:-1])) + int(part.mass[-1] > 0)
-    return Finding(
-        measure,
-        inputs.recovered(part),
-        part.tokens,
-        "lower",
-        chance=inputs.unseeing(part),
-        control=inputs.shuffled(part),
-        source=SOURCE,
-        detail={**detail, "types": types},
-        unit="tokens",
-        method=EXACT,
-        chance_is=BLIND,
-        control_is=SHUFFLED,
-        control_kind="negative",
-    )
+def inversion_names(
+    channel: Channel,
+    names: Iterable[str],
+    counts: Ints,
+    unknown: Mapping[str, int] = MappingProxyType({}),
+) -> list[Finding]:
+    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
+
+    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
+    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
+
+    Args:
+        names: full names or parts of them.
+        counts: (n_words,) occurrences of the channel's words. unknown: of the words that the channel does not know.
+
+    Raises: as `inversion`.
+    """
+    all_forms = {form for name in names for form in words(name)}
+    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
+    inputs = Inputs(channel, counts, frequencies(dict(unknown)))
+    known = np.array([word in forms for word in channel.words], dtype=np.bool_)
+    band = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
+    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
+    return [band.finding("attack.inversion_names", detail)]
 
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
     """The share of tokens whose output has one possible input: read with certainty."""
-    candidates = np.diff(inputs.joint(inputs.all).indptr)
+    candidates = inputs.all.posterior.candidates.copy()
     if types := np.count_nonzero(inputs.unknown):  # one row stands for all of them
         candidates[inputs.channel.row(inputs.channel.unknown)[0]] += types - 1
-    outputs = inputs.outputs(inputs.all)
+    outputs = inputs.all.outputs
     return Finding(
         "attack.inversion_single",
         float(outputs[candidates == 1].sum() / outputs.sum()),
@@ -215,29 +124,19 @@ def _single(inputs: Inputs, detail: Detail) -> Finding:
     )
 
 
-def entropy(weights: NDArray[np.float64]) -> float:
-    """Shannon entropy in bits of weights that need not sum to 1 (Shannon 1948)."""
-    share = weights[weights > 0] / weights.sum()
-    return float(-(share * np.log2(share)).sum())
-
-
 def _candidates(inputs: Inputs, detail: Detail) -> Finding:
     """2^H(X|Y), by H(X|Y) = H(X) + H(Y|X) - H(Y)."""
-    channel = inputs.channel
-    rows = np.repeat(np.arange(len(channel.words) + 1), np.diff(channel.indptr))
-    bits = -channel.probabilities * np.log2(channel.probabilities)
-    noise = float((bits * inputs.all.mass[rows]).sum() / inputs.all.mass.sum())
-    unknown = inputs.unknown.astype(np.float64) * inputs.speaks[-1]
-    prior = entropy(np.append(inputs.all.mass[:-1], unknown))
-    left = max(0.0, prior + noise - entropy(inputs.outputs(inputs.all)))
+    unknown = inputs.unknown.astype(np.float64) * inputs.channel.speaks[-1]
+    types = np.append(inputs.all.mass[:-1], unknown)
+    before, left = entropy(types), inputs.channel.bits_left(inputs.all.mass, types)
     return Finding(
         "attack.inversion_candidates",
         2.0**left,
         inputs.all.tokens,
         "higher",
-        chance=2.0**prior,
+        chance=2.0**before,
         source="effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking",
-        detail={**detail, "bits_left": left, "bits_before": prior},
+        detail={**detail, "bits_left": left, "bits_before": before},
         unit="tokens",
         method=EXACT,
         chance_is="not looking at the release",
@@ -245,7 +144,7 @@ def _candidates(inputs: Inputs, detail: Detail) -> Finding:
 
 
 def _leakage(inputs: Inputs, detail: Detail) -> Finding:
-    ratio = inputs.recovered(inputs.all) / inputs.unseeing(inputs.all)
+    ratio = inputs.all.recovered / inputs.all.prior_vulnerability
     live = inputs.channel.matrix()[inputs.all.mass > 0]
     capacity = float(np.log2(live.max(axis=0).sum()))
     return Finding(

@@ -1,5 +1,4 @@
-"""What a channel makes of names: another name, or a word that is spelled almost alike? And how often is a name read
-back by somebody who knows that a word is a name? Exact, from the channel's rows.
+"""What a channel makes of names: another name, or a word that is spelled almost alike? Exact, from the channel's rows.
 
 Paper A hopes that a name is rarely replaced by a misspelling of itself, and takes for granted that names come out as
 something else. Both are numbers here, by how frequent the name is.
@@ -7,20 +6,23 @@ something else. Both are numbers here, by how frequent the name is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel.inversion import NO_COUNTS, Inputs, recovered
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.channel._inputs import channel_and_counts
 from clinveil.channel.channel import Channel
+from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding
+from clinveil.core.settings import flag
 from clinveil.core.tokens import words
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core.words import words_beside
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
@@ -30,7 +32,25 @@ EXACT = "exact for this channel: no interval"
 SOURCE = "paper A, discussion of names; facts on its gaps; exact from the channel"
 
 
-def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int64]) -> list[Finding]:
+@attacks.register("name-outputs")
+class NameOutputs(Attack):
+    """What the channel makes of the names of known patients: themselves, other names, words spelled almost alike."""
+
+    needs = frozenset({"channel", "counts", "known"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 700
+    bands: bool = flag(False, "Also by how often the names occur.")
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Nothing is drawn."""
+        channel, known, _ = channel_and_counts(context)
+        names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+        found = name_outputs(channel, names, known)
+        return [finding for finding in found if self.bands or finding.detail.get("label", EVERY) == EVERY]
+
+
+def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[Finding]:
     """How name tokens come out: as themselves, as another name, as a word within two letters of themselves.
 
     Args:
@@ -49,7 +69,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
         return [Finding("attack.name_to_name", None, 0, "lower", source=SOURCE, detail=why, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
-    usual, spelling = _usual_outputs(channel, counts), _Spelling(channel.words)
+    usual, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
     table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
     found = []
     for label, part in _bands(counts[rows]):
@@ -59,33 +79,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: NDArray[np.int6
     return found
 
 
-def inversion_names(
-    channel: Channel,
-    names: Iterable[str],
-    counts: NDArray[np.int64],
-    unknown: Mapping[str, int] = MappingProxyType({}),
-) -> list[Finding]:
-    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
-
-    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
-    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
-
-    Args:
-        names: full names or parts of them. counts: (n_words,) occurrences of the channel's words.
-        unknown: occurrences of the words that the channel does not know.
-    Raises: InputError as `inversion` does.
-    """
-    all_forms = {form for name in names for form in words(name)}
-    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
-    outside = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown)) if unknown else NO_COUNTS
-    inputs = Inputs(channel, counts, outside)
-    known = np.array([word in forms for word in channel.words], dtype=np.bool_)
-    part = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
-    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
-    return [recovered(inputs, part, "attack.inversion_names", detail)]
-
-
-def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
+def _bands(counts: Ints) -> list[tuple[str, Mask]]:
     """All names, and those of each band of occurrences that holds one."""
     bands = [(EVERY, np.ones(counts.size, dtype=np.bool_))]
     for low, high in BANDS:
@@ -96,17 +90,11 @@ def _bands(counts: NDArray[np.int64]) -> list[tuple[str, NDArray[np.bool_]]]:
     return bands
 
 
-def _usual_outputs(channel: Channel, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n_words,) how often each word comes out, over all tokens."""
-    shares = counts / max(int(counts.sum()), 1)
-    return np.asarray(channel.matrix()[:-1].T @ shares, dtype=np.float64).ravel()
-
-
 def _shares(
     channel: Channel,
     row: int,
-    is_name: NDArray[np.bool_],
-    usual: NDArray[np.float64],
+    is_name: Mask,
+    usual: Doubles,
     distances: NDArray[np.int8],
 ) -> list[float]:
     """P(unchanged), P(another name), P(near) of the row's outputs, of a usual output, and P(one letter off)."""
@@ -131,8 +119,8 @@ class _Spelling:
         return np.asarray(_distances(row, self._codes, self._starts, self._letters))
 
 
-@njit(nogil=True)
-def _letters(codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+@kernel
+def _letters(codes: SmallInts, starts: Ints) -> NDArray[np.uint64]:
     held = np.zeros(starts.size - 1, dtype=np.uint64)
     for i in range(held.size):
         for code in codes[starts[i] : starts[i + 1]]:
@@ -140,10 +128,8 @@ def _letters(codes: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.
     return held
 
 
-@njit(nogil=True)
-def _distances(
-    row: int, codes: NDArray[np.int32], starts: NDArray[np.int64], letters: NDArray[np.uint64]
-) -> NDArray[np.int8]:
+@kernel
+def _distances(row: int, codes: SmallInts, starts: Ints, letters: NDArray[np.uint64]) -> NDArray[np.int8]:
     """One edit changes two bits of `letters` at most, so most words are told apart by those alone."""
     word = codes[starts[row] : starts[row + 1]]
     found = np.full(starts.size - 1, LETTERS + 1, dtype=np.int8)
@@ -157,8 +143,8 @@ def _distances(
     return found
 
 
-@njit(nogil=True)
-def within(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
+@kernel
+def within(one: SmallInts, other: SmallInts) -> int:
     """Edit distance of two words (insert, delete, change one letter), or LETTERS + 1 where it is more.
 
     Source: Levenshtein 1966; in a band as by Ukkonen 1985.
@@ -179,9 +165,7 @@ def within(one: NDArray[np.int32], other: NDArray[np.int32]) -> int:
     return int(min(row[other.size], LETTERS + 1))
 
 
-def _finding(
-    measure: str, label: str, shares: NDArray[np.float64], chance: NDArray[np.float64], counts: NDArray[np.int64]
-) -> Finding:
+def _finding(measure: str, label: str, shares: Doubles, chance: Doubles, counts: Ints) -> Finding:
     detail: dict[str, Any] = {"label": label, "names": int(shares.size), "by_name": float(shares.mean())}
     return Finding(
         f"attack.{measure}",

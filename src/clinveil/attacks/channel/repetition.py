@@ -2,31 +2,40 @@
 
 They name the word with the largest pi(x) C(y1|x) ... C(ym|x). Which m places give m draws depends on the memo: with
 `occurrence` any m places, with `note` m notes, with `patient` the notes of m patients (who share a family's, a
-clinician's or a town's name). What repeats within the memo's own scope tell is their number: `patient_counts.py`.
+clinician's or a town's name). What repeats within the memo's own scope tell is their number: `_patient_counts.py`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
-from scipy.sparse import csc_matrix
 
-from clinveil.attacks.channel.inversion import BLIND, EXACT, NO_COUNTS, RARE, SHUFFLED, Inputs, Stratum
-from clinveil.channel.channel import Channel
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.channel._inputs import (
+    BLIND,
+    EXACT,
+    NO_COUNTS,
+    RARE,
+    SHUFFLED,
+    Band,
+    Inputs,
+    channel_and_counts,
+    frequencies,
+)
+from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
+from clinveil.channel.channel import Channel, Memo
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.tokens import words
+from clinveil.core.settings import flag
+from clinveil.core.types import Doubles, Ints
+from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus
-from clinveil.corpus.sample import KeySample
 from clinveil.stats import ratio, share_by_patient, share_method, wilson
 
-Memo = Literal["occurrence", "note", "patient"]
 REPEATS = (1, 2, 3, 5, 8)
 APART: dict[Memo, str] = {"occurrence": "places", "note": "notes", "patient": "patients"}
 DRAWS = 20_000
@@ -36,52 +45,70 @@ REPEATED = "attack.inversion_repeated"
 SOURCE = "joint posterior over m draws (averaging attack); attack A5 of the threat model"
 
 
+@attacks.register("repetition")
+class Repetition(Attack):
+    """How many words are read back from several draws that hide one word, and how often notes give them."""
+
+    needs = frozenset({"channel", "counts"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 400
+    draws: int | None = flag(None, "Simulated words for each number of repeats (default: 5,000, fewer for N > 14).")
+    rare: int = flag(RARE, "Words of fewer occurrences are rare.", ge=2)
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """With the source notes also how often they repeat a word."""
+        channel, known, unknown = channel_and_counts(context)
+        how: dict[str, Any] = {"memo": context.memo or channel.policy.memo, "rare": self.rare}
+        found = repeated(channel, known, frequencies(unknown), rng=rng, draws=self.draws or _affordable(channel), **how)
+        return found + (repeats_in_notes(context.original, rng) if context.original is not None else [])
+
+
+def _affordable(channel: Channel) -> int:
+    """An interval of about a point either way; candidates of an output grow with N, and so does the time."""
+    return max(500, 5000 * 14 // max(14, int(channel.parameters.get("high", 14))))
+
+
 @dataclass(frozen=True)
 class Cases:
     """Hidden words and their draws: `hidden` (n,) rows, `seen` (n, m) outputs, `weight` (n,) summing to 1."""
 
-    hidden: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    hidden: Ints
+    seen: Ints
+    weight: Doubles
     exact: bool
 
 
 @dataclass(frozen=True)
 class Guesser:
-    """The best context-free guesser, from several outputs, of a word that is known to be of a stratum."""
+    """The best context-free guesser, from several outputs, of a word that is known to be of a band."""
 
-    inputs: Inputs
-    part: Stratum
-
-    @cached_property
-    def joint(self) -> csc_matrix:
-        """`Inputs.joint` of the stratum."""
-        return self.inputs.joint(self.part)
+    band: Band
 
     @cached_property
-    def _entries(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _entries(self) -> tuple[Ints, Doubles]:
         """The channel's entries by row * n_words + output, sorted, and their logarithms."""
-        matrix = self.inputs.channel.matrix()
+        matrix = self.band.channel.matrix()
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         return rows * np.int64(matrix.shape[1]) + matrix.indices, np.log(matrix.data)
 
     @cached_property
-    def _prior(self) -> NDArray[np.float64]:
-        return np.log(np.maximum(self.part.won, 1e-300))
+    def _prior(self) -> Doubles:
+        return np.log(np.maximum(self.band.won, 1e-300))
 
-    def _log_likelihood(self, rows: NDArray[np.int64], outputs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _log_likelihood(self, rows: Ints, outputs: Ints) -> Doubles:
         entries, logs = self._entries
-        keys = rows * len(self.inputs.channel.words) + outputs
+        keys = rows * len(self.band.channel.words) + outputs
         places = np.minimum(np.searchsorted(entries, keys), entries.size - 1)
         return np.where(entries[places] == keys, logs[places], -np.inf)
 
-    def guess(self, seen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def guess(self, seen: Ints) -> Ints:
         """(n,) the row named for each line of outputs, shape (n, m)."""
         chunks = np.array_split(seen, max(1, -(-len(seen) // _CHUNK)))
         return np.concatenate([self._guess(chunk) for chunk in chunks])
 
-    def _guess(self, seen: NDArray[np.int64]) -> NDArray[np.int64]:
-        joint = self.joint
+    def _guess(self, seen: Ints) -> Ints:
+        joint = self.band.posterior.joint
         lengths = np.diff(joint.indptr)
         # The output with the fewest possible inputs first: few candidates are left to look up.
         seen = np.take_along_axis(seen, np.argsort(lengths[seen], axis=1, kind="stable"), axis=1)
@@ -99,10 +126,10 @@ class Guesser:
         return np.asarray(rows[order][best])
 
 
-def _enumerate(inputs: Inputs, part: Stratum, m: int) -> Cases | None:
+def _enumerate(band: Band, m: int) -> Cases | None:
     """Every hidden word with every line of m outputs, or None where these are too many."""
-    channel = inputs.channel
-    hidden = np.flatnonzero(part.mass > 0)
+    channel = band.channel
+    hidden = np.flatnonzero(band.mass > 0)
     support = np.diff(channel.indptr)[hidden].astype(np.float64)
     if (support**m).sum() > EXACT_CASES:
         return None
@@ -112,26 +139,16 @@ def _enumerate(inputs: Inputs, part: Stratum, m: int) -> Cases | None:
         outputs, chances = channel.row(row)
         lines = np.indices((len(outputs),) * m).reshape(m, -1).T
         seen.append(outputs[lines].astype(np.int64))
-        weights.append(chances[lines].prod(axis=1) * part.mass[row] / part.mass.sum())
+        weights.append(chances[lines].prod(axis=1) * band.mass[row] / band.mass.sum())
         rows.append(np.full(len(lines), row, dtype=np.int64))
     return Cases(np.concatenate(rows), np.concatenate(seen), np.concatenate(weights), exact=True)
 
 
-def _draw(inputs: Inputs, part: Stratum, m: int, draws: int, rng: Generator) -> Cases:
+def _draw(band: Band, m: int, draws: int, rng: Generator) -> Cases:
     """Hidden words by their mass, each with m independent outputs."""
-    hidden = rng.choice(part.mass.size, size=draws, p=part.mass / part.mass.sum())
-    seen = drawn_outputs(inputs.channel, hidden, m, rng)
+    hidden = rng.choice(band.mass.size, size=draws, p=band.mass / band.mass.sum())
+    seen = drawn_outputs(band.channel, hidden, m, rng)
     return Cases(hidden, seen, np.full(draws, 1 / draws), exact=False)
-
-
-def drawn_outputs(channel: Channel, rows: NDArray[np.int64], m: int, rng: Generator) -> NDArray[np.int64]:
-    """m independent outputs of each of these rows, (n, m); none of them may be empty."""
-    ends = np.cumsum(channel.probabilities)
-    starts = np.concatenate([[0.0], ends])[channel.indptr]
-    low, high = starts[rows][:, None], starts[rows + 1][:, None]
-    places = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
-    places = np.clip(places, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
-    return channel.indices[places].astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -144,21 +161,21 @@ class _Recovery:
 
 
 def _recovery(guesser: Guesser, m: int, draws: int, rng: Generator) -> _Recovery:
-    part = guesser.part
-    cases = _enumerate(guesser.inputs, part, m) or _draw(guesser.inputs, part, m, draws, rng)
+    band = guesser.band
+    cases = _enumerate(band, m) or _draw(band, m, draws, rng)
     named = guesser.guess(cases.seen)
     # A right guess of the unknown row wins only the share that its most frequent word has.
-    credit = np.divide(part.won, part.mass, out=np.zeros_like(part.won), where=part.mass > 0)
+    credit = np.divide(band.won, band.mass, out=np.zeros_like(band.won), where=band.mass > 0)
     share = float((cases.weight * (named == cases.hidden) * credit[cases.hidden]).sum())
-    shuffled = float((cases.weight * part.won[named]).sum() / part.mass.sum())
+    shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
     low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
     return _Recovery(share, low, high, shuffled, cases.exact)
 
 
 def repeated(
     channel: Channel,
-    counts: NDArray[np.int64],
-    unknown: NDArray[np.int64] = NO_COUNTS,
+    counts: Ints,
+    unknown: Ints = NO_COUNTS,
     *,
     memo: Memo,
     rng: Generator,
@@ -178,13 +195,13 @@ def repeated(
     """
     inputs = Inputs(channel, counts, unknown)
     findings = []
-    for stratum, part in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
+    for stratum, band in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
         detail: Detail = {"memo": memo, "stratum": stratum}
-        if not part.tokens:
+        if not band.tokens:
             why: Detail = {**detail, "why": "no such word in the notes"}
             findings.append(Finding(REPEATED, None, 0, "lower", source=SOURCE, detail=why, unit="tokens"))
             continue
-        guesser = Guesser(inputs, part)
+        guesser = Guesser(band)
         findings += [_finding(guesser, m, detail, _recovery(guesser, m, draws, rng), draws) for m in repeats]
     return findings
 
@@ -193,11 +210,11 @@ def _finding(guesser: Guesser, m: int, detail: Detail, seen: _Recovery, draws: i
     return Finding(
         REPEATED,
         seen.share,
-        guesser.part.tokens if seen.exact else draws,
+        guesser.band.tokens if seen.exact else draws,
         "lower",
         seen.low,
         seen.high,
-        guesser.inputs.unseeing(guesser.part),
+        guesser.band.prior_vulnerability,
         seen.shuffled,
         SOURCE,
         {"repeats": m, "draws": m, "draws_stand_in": APART[detail["memo"]], **detail},  # type: ignore[index]
@@ -218,12 +235,8 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
 
     Streams; memory is bounded by a uniform sample of at most `patients` patients (said in the detail).
     """
-    sample: KeySample[Counter[str]] = KeySample(patients, rng)
-    for patient, text in patient_texts(corpus):
-        heard = sample.offer(patient, Counter)
-        if heard is not None:
-            heard.update(words(text))
-    times = [np.fromiter(heard.values(), dtype=np.int64) for heard in sample.values.values()]
+    sample = sampled_words(corpus, patients, rng)
+    times = [np.fromiter(counter.values(), dtype=np.int64) for counter in sample.values.values()]
     pooled = np.concatenate([np.zeros(0, dtype=np.int64), *times])
     unit = "pairs of patient and word"
     detail: dict[str, Any] = {"patients": len(times), "sampled": sample.left_out, "at_least": 3}
@@ -240,11 +253,3 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
     }
     name, share, how = "attack.repeats_in_notes", ratio(by_patient), share_method(by_patient, "patients")
     return [Finding(name, share, int(pooled.size), "lower", low, high, detail=detail, unit=unit, method=how)]
-
-
-def patient_texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
-    """Patient and text of every note that has both."""
-    for batch in corpus.batches():
-        for patient, text in zip(batch["patient_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
-            if patient is not None and text is not None:
-                yield patient, text

@@ -1,212 +1,143 @@
-"""Canaries: invented secrets planted in an audit copy of the training notes, and how far a model remembers them.
+"""Canaries: secrets planted in an audit copy of the training, and how far the model, and its notes, give them back.
 
-A canary is a fixed beginning and a secret drawn at random from a known space. After training, the model's probability
-of the planted secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Equal
-probabilities are ranked at random: a text that knows no secret gives nearly all of them one and the same. Secrets that
-were drawn but never planted are the control: whatever they score is chance. Canaries belong in an audit run, never in
-the run whose notes are shared.
+Canaries belong in an audit run, never in the run whose notes are shared.
 
 Source: Carlini et al. 2019, The Secret Sharer, section 4; paper C plants nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.text.common_runs import BREAK, Automaton, Numbering
-from clinveil.core.errors import InputError
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.models._canaries import (
+    REFERENCES,
+    REPEATS,
+    Canary,
+    Family,
+    Score,
+    expected_exposure,
+    exposures,
+    extracted,
+    invent,
+    name_family,
+    number_family,
+    phrase_family,
+    planted,
+)
+from clinveil.attacks.models._from_text import model_of_text, written
 from clinveil.core.finding import Finding
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus
-from clinveil.stats import clopper_pearson, t_interval
+from clinveil.core.settings import flag, group
+from clinveil.core.types import Doubles, Mask, Say
+from clinveil.core.words import words_beside
+from clinveil.lm.model import LanguageModel
+from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
+from clinveil.lm.recipe import ModelSettings
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
+from clinveil.lm.train import make_vocabulary, train_model
+from clinveil.stats import t_interval
+from clinveil.stats.findings import proportion
 
-REPEATS = (1, 2, 4, 8, 16)
-REFERENCES = 1_000
-UNPLANTED = 200  # secrets of each family: scoring them is cheap, and 3 would be no control
+COMMON, NAMES = 200, 300
 ALIKE = "an interval of exposures that are all alike; at the ceiling it has no upper end"
 BY_T = "t over canaries, 95 %"
 # Simulated with unplanted canaries, 20,000 times; a percentile bootstrap covers 69 % with 3, 79 % with 5.
 FEW = f"{BY_T} nominal; 88 to 91 % simulated for fewer than 20, for exposures are skewed"
 P_IS = "as many canaries never planted have this mean exposure or more (gamma, an upper bound)"
 CHANCE_IS = "a secret never planted, its rank among the references uniform"
-CONTROL_IS = "secrets never planted"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
-Score = Callable[[Sequence[str]], NDArray[np.float64]]  # texts -> log-probability of each (natural log)
 
 
-@dataclass(frozen=True)
-class Family:
-    """A space of secrets: a beginning, and for each place the words that may stand there.
+@attacks.register("canaries")
+class Canaries(Attack):
+    """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away.
 
-    Raises InputError for a place without choice.
+    `seed` is that of the training; a network gives the same bits with one worker.
     """
 
-    name: str
-    beginning: str
-    places: tuple[tuple[str, ...], ...] = field(repr=False)
+    needs = frozenset({"training"})
+    words = words_beside(__file__)
+    lm: ModelSettings = group(ModelSettings)
+    seed: int = flag(0, "Seed of the training.", ge=0, le=2**63 - 1)
+    each: int = flag(5, "Canaries of every family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = flag(REPEATS, "How often a canary is planted; repeatable.")
 
-    def __post_init__(self) -> None:
-        if not self.places or min(len(set(place)) for place in self.places) < 2:
-            raise InputError(f"canaries of the family {self.name} have nothing to choose from")
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Plant, train, write as many tokens as there were, and measure on the model and on the text alone.
 
-    @property
-    def bits(self) -> float:
-        """log2 of how many secrets there are."""
-        return float(sum(np.log2(len(place)) for place in self.places))
+        `context.training` are `PlainNotes`.
 
-    def draw(self, n: int, rng: Generator) -> list[str]:
-        """Secrets, uniform and independent."""
-        columns = [rng.integers(len(place), size=n) for place in self.places]
-        return [" ".join(place[row[i]] for place, row in zip(self.places, columns, strict=True)) for i in range(n)]
+        Returns:
+            `attack.canary_exposure` and `attack.canary_extraction` by family and repeats; of an n-gram model, which
+            writes no notes, the exposure under the model alone.
+        """
+        notes, threads = context.training, context.workers
+        canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
+        with_canaries = read_notes(planted(notes.as_corpus(), canaries, rng), prepared=True)
+        model, encoded = self.train(with_canaries, canaries, threads, context.say)
+        own = {"model": model.kind, "from": "the model"}
+        text = [] if model.kind == "ngram" else self._write(model, encoded, threads)
+        with model.ready(threads=threads):
+            bits = exposures(canaries, score_of(model), rng)
+        numbers = tuple(map(str, range(len(text))))
+        released = PlainNotes(tuple(text), numbers, numbers)
+        taken = extracted(canaries, released.as_corpus())
+        found = canary_findings(canaries, bits, taken, own)
+        if not text:
+            return [one for one in found if one.measure == "attack.canary_exposure"]
+        n_grams = model_of_text(released, model.vocabulary)
+        bits = exposures(canaries, score_of(n_grams), rng)  # of names that nobody wrote all are equally likely
+        by_text = canary_findings(canaries, bits, taken, {"model": model.kind, "from": "released notes"})
+        return found + [one for one in by_text if one.measure == "attack.canary_exposure"]
 
-    def text(self, secret: str) -> str:
-        """The sentence that is planted."""
-        return f"{self.beginning} {secret}"
+    def train(
+        self, notes: PlainNotes, canaries: Sequence[Canary], threads: int, say: Say
+    ) -> tuple[LanguageModel, EncodedNotes]:
+        """The model of the notes with canaries, whose vocabulary holds all that may be planted; and its notes."""
+        every = [word for canary in canaries for word in canary.text.split()]
+        places = [word for canary in canaries for place in canary.family.places for word in place]
+        vocabulary = make_vocabulary(notes, self.lm, always=[*every, *places])
+        encoded = encode(notes.texts, vocabulary)
+        model, _ = train_model(encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say)
+        return model, encoded
 
-
-def phrase_family(common_words: Sequence[str], length: int = 5) -> Family:
-    """Phrases of `length` common words in no order: any vocabulary has them."""
-    return Family("phrase", "reference phrase", (tuple(common_words),) * length)
-
-
-def number_family(length: int = 7) -> Family:
-    """Record numbers, spelled digit by digit so that no vocabulary calls them unknown."""
-    return Family("number", "record number", (tuple("0123456789"),) * length)
-
-
-def name_family(given: Sequence[str], family: Sequence[str]) -> Family:
-    """Full names; a vocabulary with a rare-word floor should not know them at all."""
-    return Family("name", "contact person", (tuple(given), tuple(family)))
-
-
-@dataclass(frozen=True)
-class Canary:
-    """One secret, and how often it is planted (0: the control)."""
-
-    family: Family
-    secret: str = field(repr=False)
-    repeats: int
-
-    @property
-    def text(self) -> str:
-        """The sentence that is planted."""
-        return self.family.text(self.secret)
-
-
-def invent(
-    families: Sequence[Family],
-    rng: Generator,
-    *,
-    repeats: Sequence[int] = REPEATS,
-    each: int = 5,
-    unplanted: int = UNPLANTED,
-) -> list[Canary]:
-    """`each` canaries of every family for each number of repeats, and `unplanted` that are never planted."""
-    counts = [(0, unplanted), *((n, each) for n in repeats)]
-    wanted = [(family, n) for family in families for n, many in counts for _ in range(many)]
-    return [Canary(family, family.draw(1, rng)[0], n) for family, n in wanted]
+    def _write(self, model: LanguageModel, encoded: EncodedNotes, threads: int) -> list[str]:
+        """Synthetic notes of so many tokens, under a public key."""
+        how = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
+        notes = written(model, encoded.ids.size, self.seed, how, threads=threads)
+        return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 
 
-def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> MemoryCorpus:
-    """The notes with each canary appended to notes of one random patient, as often as it says; a note may hold several.
+def families(notes: PlainNotes, rng: Generator) -> list[Family]:
+    """Phrases of common words of the notes, record numbers, and full names."""
+    from clinveil.corpus.medtext import dictionary
+    from clinveil.lexicons.names import all_given_names, surnames
 
-    Raises InputError where there are no notes. Streams the corpus once for its ids, and once at each pass.
-    """
-    notes = [pair for batch in corpus.batches() for pair in _owners(batch)]
-    if not notes:
-        raise InputError("there is no note to plant canaries in")
-    by_patient: dict[str, list[str]] = {}
-    for note, patient in notes:
-        by_patient.setdefault(patient, []).append(note)
-    patients = sorted(by_patient)
-    additions: dict[str, list[str]] = {}
-    for canary in canaries:
-        own = by_patient[patients[int(rng.integers(len(patients)))]]
-        for i in range(canary.repeats):
-            additions.setdefault(own[i % len(own)], []).append(canary.text)
-    return MemoryCorpus(lambda: _with_additions(corpus, additions), corpus.columns, corpus.suffix)
+    counts = dictionary(notes.texts, notes.patients).counts
+    common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][:COMMON]
+    pools = [sorted(names) for names in (all_given_names(), surnames())]
+    given, family = ([pool[i].capitalize() for i in rng.permutation(len(pool))[:NAMES]] for pool in pools)
+    return [phrase_family(common), number_family(), name_family(given, family)]
 
 
-def _owners(batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
-    columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-    return ((note, patient or note) for note, patient, text in zip(*columns, strict=True) if text is not None)
+def score_of(model: LanguageModel) -> Score:
+    """Log-probability of a sentence on a line of its own, the end of the note not counted."""
 
+    def score(texts: Sequence[str]) -> Doubles:
+        logs = model.score([model.vocabulary.encode(f"\n{text}") for text in texts])
+        return np.array([one[:-1].sum() for one in logs])
 
-def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Iterator[pa.RecordBatch]:
-    for batch in corpus.batches():
-        at = batch.schema.get_field_index(TEXT)
-        texts = [
-            text if text is None or note not in additions else "\n".join([text, *additions[note]])
-            for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True)
-        ]
-        yield batch.set_column(at, batch.schema.field(at), pa.array(texts, type=batch.schema.field(at).type))
-
-
-def expected_exposure(references: int = REFERENCES) -> float:
-    """Mean exposure in bits of a secret never planted, exactly: its rank is uniform over 1 to references + 1.
-
-    For 1,000 references 1.436; 1 / ln 2 = 1.443 in the limit.
-    """
-    return float(np.mean(np.log2(references + 1) - np.log2(np.arange(1, references + 2))))
-
-
-def exposures(
-    canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES
-) -> NDArray[np.float64]:
-    """(n_canaries,) exposure in bits: log2 |R| - log2 rank, R `references` fresh draws and the canary.
-
-    The rank is 1 + how many references score more + a uniform draw from 0 to how many score the same. Exposure is at
-    most log2(references + 1), about 10 bits for 1,000; of secrets never planted the mean is `expected_exposure`.
-
-    Raises InputError for scores that are no numbers.
-    """
-    found = np.empty(len(canaries))
-    for family in {canary.family.name: canary.family for canary in canaries}.values():
-        rows = [i for i, canary in enumerate(canaries) if canary.family.name == family.name]
-        fresh = [family.text(secret) for secret in family.draw(references, rng)]
-        # In one call: what is equally likely must come out equal to the last bit.
-        scored = score([*fresh, *(canaries[i].text for i in rows)])
-        if not np.isfinite(scored).all():
-            raise InputError("the model gives a canary no probability")
-        drawn, own = np.sort(scored[:references]), scored[references:]
-        greater = references - np.searchsorted(drawn, own, side="right")
-        equal = references - greater - np.searchsorted(drawn, own, side="left")
-        found[rows] = np.log2(references + 1) - np.log2(1 + greater + rng.integers(0, equal, endpoint=True))
-    return found
-
-
-def extracted(canaries: Sequence[Canary], released: Corpus) -> NDArray[np.bool_]:
-    """(n_canaries,) whether the whole secret stands somewhere in released notes, word for word."""
-    numbers = Numbering()
-    secrets = [numbers.learn(_spelled(canary.secret)) for canary in canaries]
-    stop = np.array([BREAK], dtype=np.int32)
-    automaton = Automaton(np.concatenate([part for ids in secrets for part in (ids, stop)]).astype(np.int32))
-    for batch in released.batches():
-        for text in batch[TEXT].to_pylist():
-            if text is not None:
-                automaton.stream(numbers.ids(_spelled(text)))
-    ends = np.cumsum([ids.size + 1 for ids in secrets]) - 2
-    return np.asarray(automaton.runs()[ends] >= [ids.size for ids in secrets])
-
-
-def _spelled(text: str) -> list[str]:
-    """Words, or for digits each by itself: `words` knows no numbers."""
-    spaced = "".join(f" {c} " if c.isdecimal() else c for c in text)
-    return [form for part in spaced.split() for form in ([part] if part.isdecimal() else words(part))]
+    return score
 
 
 def canary_findings(
     canaries: Sequence[Canary],
-    bits: NDArray[np.float64],
-    taken: NDArray[np.bool_],
-    rng: Generator,
+    bits: Doubles,
+    taken: Mask,
     detail: Mapping[str, Any] | None = None,
     *,
     references: int = REFERENCES,
@@ -231,9 +162,7 @@ def canary_findings(
     return found
 
 
-def _exposure(
-    bits: NDArray[np.float64], never: NDArray[np.float64], references: int, detail: dict[str, Any]
-) -> Finding:
+def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, Any]) -> Finding:
     n, most = bits.size, float(np.log2(references + 1))
     more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
     more |= _ceiling(bits, references)
@@ -251,48 +180,38 @@ def _exposure(
         low,
         high,
         expected_exposure(references),
-        float(never.mean()) if never.size else None,
-        SOURCE,
-        more,
+        source=SOURCE,
+        detail=more,
         unit="canaries",
         p=_no_exposure_p(bits),
         p_is=P_IS,
         method=method,
         chance_is=CHANCE_IS,
-        control_is=CONTROL_IS,
-        control_kind="negative",
+        **_control(never),
     )
 
 
-def _no_exposure_p(bits: NDArray[np.float64]) -> float:
+def _control(never: Doubles | Mask) -> dict[str, Any]:
+    """What the canaries score that were never planted."""
+    value = float(never.mean()) if never.size else None
+    return {"control": value, "control_is": "secrets never planted", "control_kind": "negative"}
+
+
+def _no_exposure_p(bits: Doubles) -> float:
     """P of such a sum where nothing is remembered: -log2 of a uniform is at least the exposure of a uniform rank."""
     from scipy.special import gammaincc
 
     return float(gammaincc(bits.size, float(bits.sum()) * np.log(2)))
 
 
-def _extraction(taken: NDArray[np.bool_], never: NDArray[np.bool_], detail: dict[str, Any]) -> Finding:
+def _extraction(taken: Mask, never: Mask, detail: dict[str, Any]) -> Finding:
     n, hits = taken.size, int(taken.sum())
-    low, high = clopper_pearson(hits, n)
-    return Finding(
-        "attack.canary_extraction",
-        hits / n,
-        n,
-        "lower",
-        low,
-        high,
-        control=float(never.mean()) if never.size else None,
-        source=SOURCE,
-        detail=detail,
-        unit="canaries",
-        count=hits,
-        method="exact over canaries (Clopper-Pearson), 95 %",
-        control_is=CONTROL_IS,
-        control_kind="negative",
+    return proportion(
+        "attack.canary_extraction", hits, n, over="canaries", source=SOURCE, detail=detail, **_control(never)
     )
 
 
-def _ceiling(bits: NDArray[np.float64], references: int) -> dict[str, Any]:
+def _ceiling(bits: Doubles, references: int) -> dict[str, Any]:
     """The most bits that so many fresh draws can show, and how many canaries ranked before them all."""
     most = float(np.log2(references + 1))
     at = int((bits >= most - 1e-9).sum())

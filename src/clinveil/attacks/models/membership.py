@@ -13,16 +13,116 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.models._blind import blind_membership
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.stats.roc import Scores, Separation
+from clinveil.core.settings import flag
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core.words import words_beside
+from clinveil.lm.model import LanguageModel, fit_of
+from clinveil.lm.models.ngram import Ngram
+from clinveil.lm.notes import EncodedNotes, PlainNotes, encode
+from clinveil.stats.findings import unmeasured
+from clinveil.stats.roc import RocScores
 
 RATES = (0.01, 0.001)
+MOST = 2_000
 NOT_TRIED = "the calibrated attack, the stronger one, was not tried: it needs notes of third patients (--reference)"
 HITS_METHOD = "exact of the members and of the threshold, squared and added (Zou and Donner), 95 %"
 SOURCE = "loss threshold: Yeom et al. 2018; calibrated: Watson et al. 2022"
+
+
+@attacks.register("membership")
+class Membership(Attack):
+    """Tell members from others by the model's loss; beside it a blind attacker who has no model at all."""
+
+    needs = frozenset({"model", "training", "held_out"})
+    words = words_beside(__file__)
+    most: int = flag(MOST, "Notes of each side at most, a random sample of patients.", ge=20)
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Of `PlainNotes`; calibrated where there are notes of third patients (`context.reference`)."""
+        assert context.model is not None
+        sides, third = (context.training, context.held_out), context.reference
+        detail = {"from": "the model"}
+        return infer_membership(context.model, *sides, rng, reference=third, detail=detail, most=self.most)
+
+
+def infer_membership(
+    model: LanguageModel,
+    training: PlainNotes,
+    held_out: PlainNotes,
+    rng: Generator,
+    *,
+    reference: PlainNotes | None = None,
+    detail: Mapping[str, Any] | None = None,
+    blind: Finding | None = None,
+    most: int = MOST,
+) -> list[Finding]:
+    """The blind attacker, then loss threshold and (with a reference) calibrated, by patient.
+
+    Args:
+        training, held_out: notes of the patients that the model saw, and of others like them, split at random before.
+        reference: notes of third patients; n-grams of them are the reference model.
+        blind: what the blind attacker found on the same notes, not to measure it twice.
+        most: notes of each side at most, a random sample of patients.
+
+    Raises:
+        InputError: a patient on two sides (sampled or not), or too few patients.
+    """
+    _refuse_shared(training, held_out, reference)
+    training, held_out = (_sample(side, most, rng) for side in (training, held_out))
+    scored = score_notes(model, training, held_out, reference)
+    if blind is None:
+        blind = blind_membership(training.texts + held_out.texts, scored.patients, scored.members, rng)
+    return [blind, *membership(scored, blind=blind, detail={**(detail or {}), "model": model.kind})]
+
+
+def score_notes(
+    model: LanguageModel, training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None = None
+) -> Scored:
+    """What a model gives the notes of both sides, and n-grams of the reference beside it.
+
+    The areas of two models on the same notes are compared by `roc.difference_of_areas`.
+
+    Raises InputError for a patient on both sides.
+    """
+    texts = training.texts + held_out.texts
+    encoded = encode(texts, model.vocabulary)
+    other = None
+    if reference is not None:
+        of_others = Ngram(encode(reference.texts, model.vocabulary), model.vocabulary)
+        other = _totals(of_others, encoded)
+    members = np.arange(len(texts)) < len(training)
+    totals = _totals(model, encoded)
+    return Scored(training.patients + held_out.patients, members, totals, encoded.lengths, other)
+
+
+def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
+    seen, kept = set(training.patients), set(held_out.patients)
+    if both := len(seen & kept):
+        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
+    if reference is not None and (both := len((seen | kept) & set(reference.patients))):
+        remedy = "notes of third patients"
+        raise InputError(f"{both} patients of the reference stand on one of the sides too", remedy=remedy)
+
+
+def _totals(model: LanguageModel, notes: EncodedNotes) -> Doubles:
+    with model.ready():
+        return fit_of(model, notes).totals
+
+
+def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:
+    """Whole patients in a random order until there are enough notes."""
+    if len(notes) <= most:
+        return notes
+    order = sorted(set(notes.patients))
+    rank = {order[row]: place for place, row in enumerate(rng.permutation(len(order)))}
+    rows = sorted(range(len(notes)), key=lambda row: (rank[notes.patients[row]], row))[:most]
+    return notes.rows(sorted(rows))
 
 
 @dataclass(frozen=True)
@@ -35,39 +135,39 @@ class Scored:
         reference: (n_notes,) the same under a model of other patients' notes, or None.
 
     Raises:
-        InputError: rows that do not agree, a note without tokens, a patient on both sides.
+        InputError: a patient on both sides. ValueError: rows that do not agree, a note without tokens.
     """
 
     patients: Sequence[str] = field(repr=False)
-    members: NDArray[np.bool_] = field(repr=False)
-    totals: Scores = field(repr=False)
-    tokens: NDArray[np.int64] = field(repr=False)
-    reference: Scores | None = field(default=None, repr=False)
+    members: Mask = field(repr=False)
+    totals: Doubles = field(repr=False)
+    tokens: Ints = field(repr=False)
+    reference: Doubles | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         shapes = {len(self.patients), self.members.size, self.totals.size, self.tokens.size}
         if self.reference is not None:
             shapes.add(self.reference.size)
         if len(shapes) != 1:
-            raise InputError("notes, patients and scores differ in number")
+            raise ValueError("notes, patients and scores differ in number")
         if (self.tokens <= 0).any():
-            raise InputError(f"{int((self.tokens <= 0).sum())} notes have no scored token", remedy="leave them out")
+            raise ValueError(f"{int((self.tokens <= 0).sum())} notes have no scored token")
         sides = {(patient, bool(m)) for patient, m in zip(self.patients, self.members, strict=True)}
         if both := len(sides) - len(set(self.patients)):
             raise InputError(f"{both} patients are members and non-members at once", remedy="split by patient")
 
-    def by_patient(self, totals: Scores) -> Separation:
+    def by_patient(self, totals: Doubles) -> RocScores:
         """Members against non-members, by mean log-probability a token."""
         patient = np.unique(np.array(self.patients, dtype=object), return_inverse=True)[1]
         means = np.bincount(patient, weights=totals) / np.bincount(patient, weights=self.tokens)
         member = np.bincount(patient, weights=self.members) > 0
-        return Separation(means[member], means[~member])
+        return RocScores(means[member], means[~member])
 
 
 def membership(
     scored: Scored, *, blind: Finding | None = None, detail: Mapping[str, Any] | None = None
 ) -> list[Finding]:
-    """AUC, and hits at 1 % and 0.1 % false alarms, of the loss threshold and, given a reference, calibrated.
+    """AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, given a reference, calibrated.
 
     Args:
         scored: notes with their scores; the split was made by patient, at random, before training.
@@ -75,37 +175,37 @@ def membership(
         detail: goes into every finding, for example what was attacked ("model" or "synthetic notes").
 
     Returns:
-        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker; a rate of false alarms that so
+        `attack.membership` (AUC, chance 0.5) and `attack.membership_hits` by attacker; a false positive rate that so
         few non-members cannot measure has no value, and says so, and so does the calibrated attack without reference.
     """
     attackers = {"loss threshold": scored.by_patient(scored.totals)}
     if scored.reference is not None:
         attackers["calibrated"] = scored.by_patient(scored.totals - scored.reference)
     found = []
-    for name, separation in attackers.items():
-        more = {**(detail or {}), "attacker": name, "members": separation.members.size}
-        more |= {"non_members": separation.others.size}
-        found.append(_area(separation, more, blind))
-        found += [_hits(separation, rate, more) for rate in RATES]
+    for name, roc in attackers.items():
+        more = {**(detail or {}), "attacker": name, "members": roc.members.size}
+        more |= {"non_members": roc.others.size}
+        found.append(_area(roc, more, blind))
+        found += [_hits(roc, rate, more) for rate in RATES]
     return found if scored.reference is not None else [*found, _not_tried(scored, detail or {})]
 
 
 def _not_tried(scored: Scored, detail: Mapping[str, Any]) -> Finding:
     """The calibrated attack without a reference: said, or a good figure of the weaker one would pass for all."""
     n = len(set(scored.patients))
-    more = {**detail, "attacker": "calibrated", "why": NOT_TRIED}
-    return Finding("attack.membership", None, n, "lower", chance=0.5, source=SOURCE, detail=more, unit="patients")
+    more = {**detail, "attacker": "calibrated"}
+    return unmeasured("attack.membership", NOT_TRIED, n, chance=0.5, source=SOURCE, detail=more, unit="patients")
 
 
-def _area(separation: Separation, detail: dict[str, Any], blind: Finding | None) -> Finding:
+def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
     more = {"statistic": "area under the curve"}
     if blind is not None and blind.low is not None and blind.low > 0.5:
         more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
-    low, high = separation.auc_interval()
+    low, high = roc.auc_interval()
     return Finding(
         "attack.membership",
-        separation.auc,
-        separation.members.size + separation.others.size,
+        roc.auc,
+        roc.members.size + roc.others.size,
         "lower",
         low,
         high,
@@ -114,20 +214,20 @@ def _area(separation: Separation, detail: dict[str, Any], blind: Finding | None)
         source=SOURCE,
         detail={**detail, **more},
         unit="patients",
-        method=separation.auc_method,
+        method=roc.auc_method,
         chance_is="a score that knows nothing",
         control_is="" if blind is None else "a blind attacker: words of the notes, no model",
         control_kind=None if blind is None else "negative",
     )
 
 
-def _hits(separation: Separation, rate: float, detail: dict[str, Any]) -> Finding:
+def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
     more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
-    name, n = "attack.membership_hits", separation.members.size
+    name, n = "attack.membership_hits", roc.members.size
     try:
-        share, (low, high) = separation.hits_at(rate)
+        share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
-        return Finding(name, None, n, "lower", source=SOURCE, detail={**more, "why": error.what}, unit="patients")
+        return unmeasured(name, error.what, n, source=SOURCE, detail=more, unit="patients")
     return Finding(
         *(name, share, n, "lower", low, high, rate, None, SOURCE, more),
         unit="patients",

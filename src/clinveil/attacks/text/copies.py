@@ -18,24 +18,42 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.text.common_runs import BREAK, Automaton, Ids, Numbering, in_runs
-from clinveil.attacks.text.own_copies import PIECE, Notes, own_copies, runs_finding, whole_finding
-from clinveil.core.errors import InputError
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
+from clinveil.attacks.text._own_copies import PIECE, Notes, own_copies, runs_finding, whole_finding
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.settings import flag
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
+from clinveil.core.words import words_beside
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient, share_method
 
 UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
 PERMUTATIONS = 9_999
-Counts = NDArray[np.int64]
 _TOKENS, _NUMBERS = re.compile(r"[^\W_]+"), re.compile(r"\d+")
 MATCHED = "held-out patients; matched: about as many words of training patients as were held out"
 FEW = "fewer training than held-out words: all of them are taken, and the control had the better chance"
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
+
+
+@attacks.register("copies")
+class Copies(Attack):
+    """Find runs of words that synthetic notes share with training notes, beside those shared with other patients."""
+
+    needs = frozenset({"released", "training", "held_out"})
+    words = words_beside(__file__)
+    span: tuple[int, ...] = flag(SPANS, "Words in a row that count as copied; repeatable.")
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Of corpora. Raises UsageError for a span under 2 words, and as `copies` does."""
+        if not self.span or min(self.span) < 2:
+            raise UsageError("--span takes whole numbers from 2")
+        assert context.released is not None
+        return copies(context.released, context.training, context.held_out, rng, spans=self.span)
 
 
 @dataclass(frozen=True)
@@ -47,9 +65,14 @@ class _Side:
         notes: the words themselves, by id.
     """
 
-    runs: Ids
-    shared: NDArray[np.int64]
+    runs: SmallInts
+    shared: Ints
     notes: Notes = field(repr=False)
+
+    @property
+    def words(self) -> int:
+        """How many there are in all."""
+        return int(self.shared[:, -1].sum())
 
 
 def copies(
@@ -79,28 +102,26 @@ def copies(
     """
     spans = tuple(sorted(spans))
     _refuse_shared(training, held_out)
-    numbers, notes, floor, written = Numbering(), [], False, set()
-    for _, _, text in _notes(synthetic):
-        notes.append(numbers.learn(words(text)))
+    vocabulary, notes, written, floor = Vocabulary(), list[SmallInts](), set[int](), False
+    for _, _, text in rows(synthetic):
+        notes.append(vocabulary.add(words(text)))
         written.add(_key(text))
         floor = floor or UNKNOWN in text
-    if not sum(note.size for note in notes):
-        raise InputError("the synthetic notes hold no word", remedy="synthesize some first")
-    number = numbers.learn
-    if floor:
-        numbers.other, number = int(numbers.ids(words(UNKNOWN))[0]), numbers.ids
-    stop = np.array([BREAK], dtype=np.int32)
-    text_of_all = np.concatenate([piece for note in notes for piece in (note, stop)]).astype(np.int32)
-    automaton = Automaton(text_of_all)
-    seen = _side(automaton.anew(), number, written, training, spans)
-    other = _side(automaton.anew(), number, written, held_out, spans)
-    for side, name in ((seen, "training"), (other, "held-out")):
-        if not side.shared[:, -1].sum():
-            raise InputError(f"the {name} notes hold no word")
-    matched = _side(automaton.anew(), number, written, training, spans, _as_many(seen, other, rng))
     lengths = np.array([note.size for note in notes])
-    detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": int(seen.shared[:, -1].sum())}
-    detail |= {"held_out_words": int(other.shared[:, -1].sum()), "matched_words": int(matched.shared[:, -1].sum())}
+    if not lengths.sum():
+        raise InputError("the synthetic notes hold no word", remedy="synthesize some first")
+    number = vocabulary.add
+    if floor:
+        vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids
+    automaton = SuffixAutomaton(separated(notes))
+
+    seen, other = (_side(automaton.fresh(), number, written, side, spans) for side in (training, held_out))
+    for one, name in ((seen, "training"), (other, "held-out")):
+        if not one.words:
+            raise InputError(f"the {name} notes hold no word")
+    matched = _some(automaton.fresh(), seen, _as_many(seen, other, rng))
+    detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": seen.words}
+    detail |= {"held_out_words": other.words, "matched_words": matched.words}
     scan = _Scan(seen, other, matched, lengths, detail, rng)
     found = list(scan.longest())
     for place, span in enumerate(spans):
@@ -110,17 +131,9 @@ def copies(
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
     """Raise InputError where a patient stands on both sides; before the scan, which takes longer."""
-    seen, kept = ({patient for _, patient, _ in _notes(side)} for side in (training, held_out))
+    seen, kept = ({note.patient_id for note in rows(side)} for side in (training, held_out))
     if both := len(seen & kept):
         raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
-
-
-def _notes(corpus: Corpus) -> Iterator[tuple[str, str, str]]:
-    for batch in corpus.batches():
-        columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-        for note, patient, text in zip(*columns, strict=True):
-            if text is not None:
-                yield note, patient if patient is not None else note, text
 
 
 def _key(text: str) -> int:
@@ -129,57 +142,58 @@ def _key(text: str) -> int:
 
 
 def _side(
-    automaton: Automaton,
-    number: Callable[[Sequence[str]], Ids],
+    automaton: SuffixAutomaton,
+    number: Callable[[Sequence[str]], SmallInts],
     written: AbstractSet[int],
     corpus: Corpus,
     spans: tuple[int, ...],
-    only: NDArray[np.bool_] | None = None,
 ) -> _Side:
+    """One side, streamed through the automaton of the synthetic notes."""
     places: dict[str, int] = {}
-    shared: list[NDArray[np.int64]] = []
-    kept: list[tuple[int, Ids, Ids]] = []
-    whole: list[tuple[int, int]] = []
-    for _, patient, text in _notes(corpus):
+    shared: list[Ints] = []
+    ids, matches, about = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)], list[tuple[int, ...]]()
+    for _, patient, text in rows(corpus):
         place = places.setdefault(patient, len(places))
         if place == len(shared):
             shared.append(np.zeros(len(spans) + 1, dtype=np.int64))
-        if only is not None and not only[place]:
-            continue
-        ids = number(words(text))
-        automaton.stream(ids)
-        runs = automaton.matches(ids)
-        shared[place] += [*(int(in_runs(runs, span).sum()) for span in spans), ids.size]
-        kept.append((place, ids, runs))
-        whole.append((_key(text), len(_NUMBERS.findall(text))))
-    table = np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1)
-    return _Side(automaton.runs(), table, _together(kept, whole, written, len(places)))
+        ids.append(number(words(text)))
+        matches.append(automaton.stream(ids[-1]))
+        shared[place] += [*(int(in_runs(matches[-1], span).sum()) for span in spans), ids[-1].size]
+        key = _key(text)
+        about.append((ids[-1].size, place, len(_NUMBERS.findall(text)), key in written, key))
+    lengths, owners, numbers, same, keys = zip(*about, strict=True) if about else ((),) * 5
+    notes = Notes(
+        np.concatenate(ids),
+        np.concatenate(matches),
+        np.array(lengths, dtype=np.int64),
+        np.array(owners, dtype=np.int64),
+        np.array(keys, dtype=np.uint64),
+        np.array(numbers, dtype=np.int64),
+        np.array(same, dtype=np.bool_),
+        len(places),
+    )
+    return _Side(automaton.runs(), np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1), notes)
 
 
-def _together(
-    notes: list[tuple[int, Ids, Ids]], whole: list[tuple[int, int]], written: AbstractSet[int], patients: int
-) -> Notes:
-    none = np.zeros(0, dtype=np.int32)
-    ids, matches = (np.concatenate([none, *(note[i] for note in notes)]) for i in (1, 2))
-    lengths = np.array([ids.size for _, ids, _ in notes], dtype=np.int64)
-    owners = np.array([place for place, _, _ in notes], dtype=np.int64)
-    keys = np.array([key for key, _ in whole], dtype=np.uint64)
-    numbers = np.array([count for _, count in whole], dtype=np.int64)
-    same = np.array([key in written for key, _ in whole], dtype=np.bool_)
-    return Notes(ids, matches, lengths, owners, keys, numbers, same, patients)
+def _some(automaton: SuffixAutomaton, side: _Side, chosen: Mask) -> _Side:
+    """Some of the patients of a side."""
+    notes = np.split(side.notes.ids, np.cumsum(side.notes.lengths)[:-1])
+    for ids, owner in zip(notes, side.notes.owners, strict=True):
+        if chosen[owner]:
+            automaton.stream(ids)
+    return _Side(automaton.runs(), side.shared * chosen[:, None], side.notes)
 
 
-def _as_many(seen: _Side, other: _Side, rng: Generator) -> NDArray[np.bool_]:
+def _as_many(seen: _Side, other: _Side, rng: Generator) -> Mask:
     """Training patients, at random, with about as many words as the held-out ones have."""
     order = rng.permutation(len(seen.shared))
     reached = np.cumsum(seen.shared[order, -1])
-    enough = int(np.searchsorted(reached, other.shared[:, -1].sum())) + 1
     chosen = np.zeros(len(seen.shared), dtype=np.bool_)
-    chosen[order[:enough]] = True
+    chosen[order[: int(np.searchsorted(reached, other.words)) + 1]] = True
     return chosen
 
 
-def _by_note(covered: NDArray[np.bool_], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _by_note(covered: Mask, lengths: Ints) -> Ints:
     """(n_notes, 2): the words of each synthetic note that are covered, and all."""
     starts = np.concatenate([[0], np.cumsum(lengths + 1)])
     before = np.concatenate([[0], np.cumsum(covered)])
@@ -193,7 +207,7 @@ class _Scan:
     seen: _Side
     other: _Side
     matched: _Side
-    lengths: NDArray[np.int64]
+    lengths: Ints
     detail: dict[str, Any]
     rng: Generator
 
@@ -211,12 +225,10 @@ class _Scan:
             matched,
             n,
             "lower",
-            control=other,
             source=SOURCE,
             detail={**more, **self._few()},
             unit="words",
-            control_is=MATCHED,
-            control_kind="negative",
+            **_held_out(other),
         )
 
     def text(self, span: int) -> Iterator[Finding]:
@@ -225,29 +237,25 @@ class _Scan:
         seen, matched, other = (_by_note(in_runs(side.runs, span), self.lengths) for side in sides)
         detail = {**self.detail, "span": span}
         own = {"held_out": ratio(other), "matched": ratio(matched)}
-        yield self._share("attack.copies", seen, None, {**detail, **own})
-        yield self._share("attack.copies_matched", matched, ratio(other), {**detail, **self._few()})
+        yield self._share("attack.copies", seen, {**detail, **own})
+        yield self._share("attack.copies_matched", matched, {**detail, **self._few()}, **_held_out(ratio(other)))
 
     def _few(self) -> dict[str, str]:
         return {"warning": FEW} if self.detail["training_words"] < self.detail["held_out_words"] else {}
 
-    def _share(self, measure: str, counts: Counts, control: float | None, detail: dict[str, Any]) -> Finding:
-        low, high = share_by_patient(counts)
+    def _share(self, measure: str, counts: Ints, detail: dict[str, Any], **control: Any) -> Finding:
         return Finding(
             measure,
             ratio(counts),
             int(counts[:, 1].sum()),
             "lower",
-            low,
-            high,
-            control=control,
+            *share_by_patient(counts),
             source=SOURCE,
             detail=detail,
             unit="synthetic words",
             count=int(counts[:, 0].sum()),
             method=share_method(counts, "synthetic notes"),
-            control_is="" if control is None else MATCHED,
-            control_kind=None if control is None else "negative",
+            **control,
         )
 
     def patients(self, place: int, span: int) -> Finding:
@@ -281,13 +289,17 @@ class _Scan:
         yield whole_finding(*own_copies(self.seen.notes, self.other.notes), self.detail)
 
 
-def _difference(seen: Counts, other: Counts, rng: Generator) -> tuple[float, Interval, float]:
-    """Share of the seen less that of the others: the number, its interval, and P with patients dealt out anew."""
+def _held_out(value: float) -> dict[str, Any]:
+    return {"control": value, "control_is": MATCHED, "control_kind": "negative"}
+
+
+def _difference(seen: Ints, other: Ints, rng: Generator) -> tuple[float, Interval, float]:
+    """Share of the seen less that of the others: the number, its interval, and P with patients permuted."""
     both = np.concatenate([seen, other])
     member = np.arange(len(both)) < len(seen)
     marked = np.column_stack([both, member])
 
-    def gap(rows: Counts) -> float:
+    def gap(rows: Ints) -> float:
         return ratio(rows[rows[:, 2] == 1]) - ratio(rows[rows[:, 2] == 0])
 
     dealt = np.array([rng.permutation(member) @ both for _ in range(PERMUTATIONS)])
@@ -296,23 +308,23 @@ def _difference(seen: Counts, other: Counts, rng: Generator) -> tuple[float, Int
     return gap(marked), ends, permutation_p(gap(marked), draws)
 
 
-def _alike(seen: Counts, other: Counts) -> bool:
+def _alike(seen: Ints, other: Ints) -> bool:
     """Whether both shares are 0 or 1: a bootstrap of their difference would shrink to a point."""
     return ratio(seen) in (0.0, 1.0) and ratio(other) in (0.0, 1.0)
 
 
-def _outer_ends(seen: Counts, other: Counts, rng: Generator) -> Interval:
+def _outer_ends(seen: Ints, other: Ints, rng: Generator) -> Interval:
     """From the exact intervals of both: of shares of 0 or 1 only one end of each is in doubt, 2.5 % apiece."""
     (low, high), (least, most) = (share_by_patient(side) for side in (seen, other))
     return Interval(low - most, high - least)
 
 
-def _difference_method(seen: Counts, other: Counts) -> str:
+def _difference_method(seen: Ints, other: Ints) -> str:
     if _alike(seen, other):
         return "exact where both shares are 0 or 1, for as many patients (Clopper-Pearson), 95 %"
     return "bootstrap over patients, 95 %"
 
 
-def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _shares(counts: Ints) -> Doubles:
     """(n,) first column over the second; NaN where there is nothing, as `ratio`."""
     return np.divide(counts[:, 0], counts[:, 1], out=np.full(len(counts), np.nan), where=counts[:, 1] > 0)

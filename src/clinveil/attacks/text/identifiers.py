@@ -9,30 +9,60 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.text.crosswalk import source_id
-from clinveil.attacks.vectors.full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
-from clinveil.core.finding import Finding
+from clinveil.attacks.attack import Attack, Context, attacks, source_id
+from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
+from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
-from clinveil.corpus.corpus import PATIENT_ID, TEXT
-from clinveil.stats import clopper_pearson
+from clinveil.core.words import words_beside
+from clinveil.corpus.corpus import Corpus, rows
+from clinveil.stats.findings import proportion, unmeasured
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
 MIN_DIGITS, MIN_WORDS = 4, 2
+BATCH = 2_000  # notes that are searched for names at once
 LONG_NUMBER = 7
 _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
 CHANCE_IS = "another patient's identifiers, looked for in the same notes"
+
+
+@attacks.register("identifiers")
+class Identifiers(Attack):
+    """Look for patients' own identifiers and full names, and for other patients' names, in released notes."""
+
+    needs = frozenset({"released", "known"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 600
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """As `identifiers`; where the source is at hand, what the same search finds there is the control."""
+        assert context.released is not None and context.known is not None
+        found = identifiers(context.released, context.known, rng, crosswalk=context.patients)
+        if context.original is None:
+            return found
+        in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng)}
+        return [_controlled(finding, in_source[finding.measure]) for finding in found]
+
+
+def _controlled(finding: Finding, in_source: float | None) -> Finding:
+    """The finding with what the same search finds in the source."""
+    if in_source is None:
+        return finding
+    # Own identifiers must stand in the source; others' names need not.
+    kind: ControlKind | None = "positive" if finding.measure.startswith("attack.own_") else None
+    return replace(finding, control=in_source, control_is="the same search in the source notes", control_kind=kind)
 
 
 def digits_of(text: str) -> str:
@@ -102,14 +132,10 @@ KINDS: dict[str, _Kind] = {
 
 @dataclass
 class _Search:
-    """One patient's identifiers of one kind that are still to be found in his notes, and another patient's."""
+    """One patient's identifiers of one kind that are still to be found in their notes, and another patient's."""
 
     own: list[str]
     other: list[str]
-    found: int = 0
-    found_other: int = 0
-    sought: int = field(init=False)
-    sought_other: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.sought, self.sought_other = len(self.own), len(self.other)
@@ -118,11 +144,10 @@ class _Search:
         """Look through one note for what is still missing."""
         self.own = [form for form in self.own if not stands(note, form)]
         self.other = [form for form in self.other if not stands(note, form)]
-        self.found, self.found_other = self.sought - len(self.own), self.sought_other - len(self.other)
 
 
 class OwnIdentifiers:
-    """Looks for each patient's own identifiers, and for another patient's, in his released notes."""
+    """Looks for each patient's own identifiers, and for another patient's, in their released notes."""
 
     def __init__(self, patients: Mapping[str, Patient], rng: Generator) -> None:
         self._patients = patients
@@ -143,7 +168,7 @@ class OwnIdentifiers:
     def _begin(self, patient: str) -> dict[str, _Search]:
         own, other = self._patients[patient], self._patients[self._other[patient]]
         forms = {name: (k.forms(k.values(own)), k.forms(k.values(other))) for name, k in KINDS.items()}
-        # What both share (a family's address) would be found as the other's while it is his own.
+        # What both share (a family's address) would be found as the other's while it is their own.
         return {name: _Search(a, [f for f in b if f not in a]) for name, (a, b) in forms.items()}
 
     def findings(self) -> list[Finding]:
@@ -153,35 +178,26 @@ class OwnIdentifiers:
     def _finding(self, kind: str) -> Finding:
         searches = [search[kind] for search in self._searches.values()]
         known = sum(len(set(KINDS[kind].values(self._patients[p]))) for p in self._searches)
-        n, count = sum(s.sought for s in searches), sum(s.found for s in searches)
-        others = sum(s.sought_other for s in searches)
-        found_other = sum(s.found_other for s in searches)
-        measure = f"attack.own_{kind}"
-        detail: dict[str, float | str] = {"known": known, "in_feed": len(self._patients)}
-        detail["in_release"] = len(self._searches)
-        if not n:
-            detail["why"] = "none that is long enough to look for is known of the patients in the release"
-            return Finding(measure, None, 0, "lower", source=SOURCE, detail=detail, unit="identifiers")
-        if not others:
-            detail["why"] = "no other patient's differs, so there is no chance to count"
-        return Finding(
-            measure,
-            count / n,
-            n,
-            "lower",
-            *clopper_pearson(count, n),
-            chance=found_other / others if others else None,
-            source=SOURCE,
-            detail={**detail, "chance_count": found_other},
-            unit="identifiers",
-            count=count,
-            method="exact over identifiers (Clopper-Pearson), 95 %",
-            chance_is=CHANCE_IS if others else "",
+        n, count = sum(s.sought for s in searches), sum(s.sought - len(s.own) for s in searches)
+        others, by_chance = (
+            sum(s.sought_other for s in searches),
+            sum(s.sought_other - len(s.other) for s in searches),
         )
+        detail: dict[str, Any] = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
+        about: dict[str, Any] = {"source": SOURCE, "unit": "identifiers"}
+        if not n:
+            why = "none that is long enough to look for is known of the patients in the release"
+            return unmeasured(f"attack.own_{kind}", why, detail=detail, **about)
+        if others:
+            about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
+        else:
+            detail["why"] = "no other patient's differs, so there is no chance to count"
+        detail["chance_count"] = by_chance
+        return proportion(f"attack.own_{kind}", count, n, over="identifiers", detail=detail, **about)
 
 
 def identifiers(
-    released: Iterable[pa.RecordBatch],
+    released: Corpus,
     patients: Mapping[str, Patient],
     rng: Generator,
     *,
@@ -194,7 +210,7 @@ def identifiers(
     Streams the release once; memory grows with the patients, not with the notes.
 
     Args:
-        released: batches with `patient_id` and `text`.
+        released: the notes that are searched.
         patients: the known-patient feed, by source patient id.
         crosswalk: source patient id of each released one; None where they are equal.
 
@@ -202,14 +218,12 @@ def identifiers(
         InputError: a released patient that the crosswalk does not know.
     Source: 45 CFR 164.514(b)(2) for what identifies; `full_names` for the tests of names.
     """
-    rows = {patient: row for row, patient in enumerate(patients)}
+    places = {patient: place for place, patient in enumerate(patients)}
     index = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)
-    names, own = NameScan(index, rows), OwnIdentifiers(patients, rng)
-    for batch in released:
-        ids, texts = batch[PATIENT_ID].to_pylist(), batch[TEXT].to_pylist()
-        pairs = [(p, ReleasedText(t)) for p, t in zip(ids, texts, strict=True) if p is not None and t is not None]
-        pairs = [(source_id(p, crosswalk), note) for p, note in pairs]
-        for patient, note in pairs:
+    names, own = NameScan(index, places), OwnIdentifiers(patients, rng)
+    notes = ((source_id(patient, crosswalk), text) for _, patient, text in rows(released))
+    while batch := [(patient, ReleasedText(text)) for patient, text in islice(notes, BATCH)]:
+        for patient, note in batch:
             own.add(patient, note)
-        names.add([p for p, _ in pairs], [note.forms for _, note in pairs])
+        names.add([patient for patient, _ in batch], [note.forms for _, note in batch])
     return [*own.findings(), *names.findings(rng, permutations=permutations)]

@@ -6,23 +6,24 @@ source, beside the same note with its words in random order. Replacing every wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.text.common_runs import BREAK, Automaton, Ids, Numbering, common_runs
-from clinveil.attacks.text.crosswalk import source_id
+from clinveil.attacks.attack import Attack, Context, attacks, source_id
+from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, common_runs, separated
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
+from clinveil.core.types import Ints, SmallInts
+from clinveil.core.words import words_beside
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
+from clinveil.stats.findings import unmeasured
 
 GRAM = 6
 NOTES = 2000
@@ -31,20 +32,35 @@ NOTE_WORDS = 50_000
 SOURCE = "verbatim overlap: longest common run and shared 6-grams, exact (suffix automaton)"
 
 
+@attacks.register("overlap")
+class Overlap(Attack):
+    """Find runs of words that released notes share with their sources."""
+
+    needs = frozenset({"released", "original"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 800
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """As `overlap`, by the crosswalk of notes where there is one."""
+        assert context.released is not None and context.original is not None
+        return overlap(context.released, context.original, rng, crosswalk=context.notes)
+
+
 @dataclass(frozen=True)
 class _Sampled:
     """Released notes: source id, patient and words of each, and what was left out."""
 
     sources: list[str]
-    patients: NDArray[np.int64]
-    notes: list[Ids]
-    numbers: Numbering
+    patients: Ints
+    notes: list[SmallInts]
+    vocabulary: Vocabulary
     detail: dict[str, Any]
 
 
 def overlap(
-    released: Iterable[pa.RecordBatch],
-    source: Iterable[pa.RecordBatch],
+    released: Corpus,
+    source: Corpus,
     rng: Generator,
     *,
     crosswalk: Mapping[str, str] | None = None,
@@ -62,22 +78,24 @@ def overlap(
     """
     sample = _sample(released, crosswalk, notes, rng)
     if not sample.notes:
-        return [_nothing(m, sample.detail, "no released notes") for m in ("longest_run", "longest_run_any")]
-    shuffled = [rng.permutation(note) for note in sample.notes]
-    automaton = Automaton(_joined([*sample.notes, *shuffled]))
+        return [
+            unmeasured(f"attack.longest_run{of}", "no released notes", detail=sample.detail, source=SOURCE)
+            for of in ("", "_any")
+        ]
+    both = [*sample.notes, *(rng.permutation(note) for note in sample.notes)]
+    automaton = SuffixAutomaton(separated(both))
     wanted, kept = set(sample.sources), {}
-    for note, text in _texts(source):
-        ids = sample.numbers.ids(words(text))
+    for note, _, text in rows(source):
+        ids = sample.vocabulary.ids(words(text))
         automaton.stream(ids)
         if note in wanted:
             kept[note] = ids[:NOTE_WORDS]
     if missing := len(wanted) - len(kept):
         raise InputError(f"{missing} released notes have no source here", remedy="name the notes it was made from")
-    found = _split(automaton.runs(), [*sample.notes, *shuffled])
-    own = [common_runs(n, [kept[s]]) for n, s in zip(sample.notes, sample.sources, strict=True)]
-    others = _other_patient(sample.patients, rng)
-    other = [common_runs(sample.notes[i], [kept[sample.sources[j]]]) for i, j in enumerate(others.tolist()) if j >= 0]
-    half = len(sample.notes)
+    found, half = _split(automaton.runs(), both), len(sample.notes)
+    own = [common_runs(note, [kept[s]]) for note, s in zip(sample.notes, sample.sources, strict=True)]
+    others = enumerate(_other_patient(sample.patients, rng).tolist())
+    other = [common_runs(sample.notes[i], [kept[sample.sources[j]]]) for i, j in others if j >= 0]
     pair, order = "another patient's source", "the note's own words in random order"
     return [
         *_Against("own source", pair, sample).findings("", own, other, rng),
@@ -85,28 +103,14 @@ def overlap(
     ]
 
 
-def _texts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
-    for batch in batches:
-        for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True):
-            if note is not None and text is not None:
-                yield note, text
-
-
-def _sample(
-    released: Iterable[pa.RecordBatch], crosswalk: Mapping[str, str] | None, notes: int, rng: Generator
-) -> _Sampled:
+def _sample(released: Corpus, crosswalk: Mapping[str, str] | None, notes: int, rng: Generator) -> _Sampled:
     held: KeySample[tuple[str, str]] = KeySample(notes, rng)
-    for batch in released:
-        columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-        for note, patient, text in zip(*columns, strict=True):
-            if note is not None and text is not None:
-                held.offer(note, lambda p=patient, t=text: (p or "", t))  # type: ignore[misc]
-    numbers, total, cut = Numbering(), 0, 0
-    ids: list[Ids] = []
-    sources: list[str] = []
-    patients: list[str] = []
+    for note, patient, text in rows(released):
+        held.offer(note, lambda p=patient, t=text: (p, t))  # type: ignore[misc]
+    vocabulary, total, cut = Vocabulary(), 0, 0
+    ids, sources, patients = list[SmallInts](), list[str](), list[str]()
     for note, (patient, text) in held.values.items():
-        row = numbers.learn(words(text)[: NOTE_WORDS + 1])
+        row = vocabulary.add(words(text)[: NOTE_WORDS + 1])
         total += row.size
         if total > WORDS and ids:
             break
@@ -114,25 +118,17 @@ def _sample(
         ids.append(row[:NOTE_WORDS])
         sources.append(source_id(note, crosswalk))
         patients.append(patient)
-    clusters = (
-        np.unique(np.array(patients, dtype=object), return_inverse=True)[1] if patients else np.zeros(0, np.int64)
-    )
+    clusters = np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
     sampled = held.left_out or len(ids) < len(held.values)
-    detail = {"notes": len(ids), "sampled": sampled, "notes_cut": cut}
-    return _Sampled(sources, clusters.astype(np.int64), ids, numbers, detail)
+    return _Sampled(sources, clusters, ids, vocabulary, {"notes": len(ids), "sampled": sampled, "notes_cut": cut})
 
 
-def _joined(notes: Sequence[Ids]) -> Ids:
-    stop = np.array([BREAK], dtype=np.int32)
-    return np.concatenate([piece for note in notes for piece in (note.astype(np.int32), stop)])
-
-
-def _split(runs: Ids, notes: Sequence[Ids]) -> list[Ids]:
+def _split(runs: SmallInts, notes: Sequence[SmallInts]) -> list[SmallInts]:
     ends = np.cumsum([note.size + 1 for note in notes])
     return [piece[:-1] for piece in np.split(runs, ends[:-1])]
 
 
-def _other_patient(patients: NDArray[np.int64], rng: Generator) -> NDArray[np.int64]:
+def _other_patient(patients: Ints, rng: Generator) -> Ints:
     """(n,) for each note a note of another patient, each taken once; -1 where there is none."""
     n, most = patients.size, int(np.bincount(patients).max())
     order = np.lexsort((rng.random(n), rng.permutation(patients.max() + 1)[patients]))
@@ -141,11 +137,11 @@ def _other_patient(patients: NDArray[np.int64], rng: Generator) -> NDArray[np.in
     return np.where(patients[other] == patients, -1, other)
 
 
-def _longest(runs: list[Ids]) -> NDArray[np.int64]:
+def _longest(runs: list[SmallInts]) -> Ints:
     return np.array([run.max(initial=0) for run in runs], dtype=np.int64)
 
 
-def _grams(runs: list[Ids]) -> NDArray[np.int64]:
+def _grams(runs: list[SmallInts]) -> Ints:
     """(n_notes, 2): the 6-grams shared, and all."""
     pairs = [((run[GRAM - 1 :] >= GRAM).sum(), max(0, run.size - GRAM + 1)) for run in runs]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -159,7 +155,7 @@ class _Against:
     chance_is: str
     sample: _Sampled
 
-    def findings(self, suffix: str, runs: list[Ids], chance: list[Ids], rng: Generator) -> list[Finding]:
+    def findings(self, suffix: str, runs: list[SmallInts], chance: list[SmallInts], rng: Generator) -> list[Finding]:
         """The longest runs and the shared 6-grams; `runs` and `chance`: of each note the run that ends at each word."""
         longest, by_chance = _longest(runs), _longest(chance)
         detail: dict[str, Any] = {"median": float(np.median(longest)), "most": int(longest.max())}
@@ -170,7 +166,8 @@ class _Against:
         first = self._finding(f"attack.longest_run{suffix}", counts, mean, detail, rng, unit="words")
         grams, other = _grams(runs), _grams(chance)
         if not grams[:, 1].sum():
-            return [first, _nothing(f"six_grams{suffix}", self._detail, f"no note of {GRAM} words")]
+            why = f"no note of {GRAM} words"
+            return [first, unmeasured(f"attack.six_grams{suffix}", why, detail=self._detail, source=SOURCE)]
         rate = ratio(other) if len(other) and other[:, 1].sum() else None
         shared = {"shared": int(grams[:, 0].sum()), "notes_with_one": int((grams[:, 0] > 0).sum())}
         measure = f"attack.six_grams{suffix}"
@@ -183,7 +180,7 @@ class _Against:
     def _finding(
         self,
         measure: str,
-        by_note: NDArray[np.int64],
+        by_note: Ints,
         chance: float | None,
         detail: Mapping[str, Any],
         rng: Generator,
@@ -211,7 +208,3 @@ class _Against:
             method=method,
             chance_is=self.chance_is if chance is not None else "",
         )
-
-
-def _nothing(measure: str, detail: dict[str, Any], why: str) -> Finding:
-    return Finding(f"attack.{measure}", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})

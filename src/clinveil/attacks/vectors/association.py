@@ -10,29 +10,29 @@ Source: JMIR 2020;22(7):e18055, Experiments 2a and 2b, Tables 2 and 3, Figure 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.vectors.distances import METRICS
-from clinveil.attacks.vectors.groups import Groups, differences, distances, groups
-from clinveil.attacks.vectors.nulls import NamePermutations, permute_names, permuted, strata
-from clinveil.attacks.vectors.patient_tests import PatientTests
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.vectors._groups import Groups, distance_matrix, groups
+from clinveil.attacks.vectors._models import each_model, over_models
+from clinveil.attacks.vectors._patient_tests import LEVEL, PAPER, PatientTests
 from clinveil.core.finding import Finding
-from clinveil.stats import bootstrap_clusters, holm
-from clinveil.stats.signed_rank import rank_biserial, wilcoxon_p
+from clinveil.core.settings import flag
+from clinveil.core.types import Doubles, Ints
+from clinveil.core.words import words_beside
+from clinveil.stats import bootstrap_clusters, rank_biserial, wilcoxon_p
+from clinveil.stats.strata import NamePermutations, differences, permute_names, permuted, strata
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
-PAPER = "JMIR 2020;22(7):e18055"
-LEVEL = 0.05
+METRICS = ("cityblock", "cosine", "euclidean")
 PERMUTATIONS = 9_999
 WILCOXON_CONTROLS = 99
 FEWEST = 5  # patients under which nothing is tested
@@ -40,25 +40,40 @@ THRESHOLDS = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 BOOTSTRAP = "percentile bootstrap over patients, 95 %; patients share the diagnosis vectors, so it is too narrow"
 SWAPPED = "names permuted once over patients of like name frequency and number of diagnoses"
 EXPECTED = "the mean over all permutations of names within strata of name frequency and number of diagnoses"
+# What the mean distances and the signed ranks are of, and what stands beside them.
+_BESIDE: dict[str, Any] = {
+    "unit": "patients",
+    "method": BOOTSTRAP,
+    "chance_is": EXPECTED,
+    "control_is": SWAPPED,
+    "control_kind": "negative",
+}
+_RARER = "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?"
+_OTHERWISE = (
+    "Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of patients with as many "
+    "diagnoses?"
+)
 
 
-@dataclass(frozen=True)
-class AssociationPlan:
-    """What is measured, and how often is drawn.
+@attacks.register("association")
+class Association(Attack):
+    """Compare names' distances to their bearers' diagnoses with those to others' (paper B, experiment 2)."""
 
-    Attributes:
-        metrics: distances; the frequency curve is drawn for the first.
-        draws: of each patient's random groups; None for patients / 0.05, so that Holm's first step can reject.
-        permutations: of names, for the tests over all patients.
-        paper_draws: also the paper's 1,000 draws with P = count / n, and a warning.
-        threads: how many; nothing depends on it.
-    """
+    needs = frozenset({"vectors", "known", "codes"})
+    words = words_beside(__file__)
+    metric: tuple[str, ...] = flag(
+        METRICS, "cityblock, cosine or euclidean; repeatable (default: all). The first draws the frequency curve."
+    )
+    draws: int | None = flag(None, "Random groups of diagnoses a patient (default: patients / 0.05).", ge=1)
+    permutations: int = flag(PERMUTATIONS, "Permutations of names, for the tests over all patients.", ge=99)
+    paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, whose error rate is printed.")
 
-    metrics: Sequence[str] = ("cityblock", "cosine", "euclidean")
-    draws: int | None = None
-    permutations: int = PERMUTATIONS
-    paper_draws: bool = False
-    threads: int = 2
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Of each model, under the same draws; `context.counts` serve models that carry none."""
+        vectors, known, codes = context.vectors or (), context.known or {}, context.codes or {}
+        how: dict[str, Any] = {"draws": self.draws, "permutations": self.permutations, "paper_p": self.paper_p}
+        how |= {"metrics": self.metric, "counts": context.occurrences, "threads": context.workers}
+        return each_model(vectors, rng, lambda model, own: association(model, known.values(), codes, own, **how))
 
 
 def association(
@@ -66,9 +81,13 @@ def association(
     patients: Iterable[Patient],
     codes: Mapping[str, str],
     rng: Generator,
-    plan: AssociationPlan | None = None,
     *,
+    metrics: Sequence[str] = METRICS,
+    draws: int | None = None,
+    permutations: int = PERMUTATIONS,
+    paper_p: bool = False,
     counts: Mapping[str, int] | None = None,
+    threads: int = 2,
 ) -> list[Finding]:
     """All findings of the attack on one model.
 
@@ -76,13 +95,17 @@ def association(
         vectors: what is to be released.
         patients: those whose names the remover missed, with their codes.
         codes: code -> description of 1 to 3 words.
+        metrics: distances; the frequency curve is drawn for the first.
+        draws: of each patient's random groups; None for patients / 0.05, so that Holm's first step can reject.
+        permutations: of names, for the tests over all patients.
+        paper_p: also the paper's 1,000 draws with P = count / n, and a warning.
         counts: occurrences of words, for vectors that carry none.
+        threads: how many; nothing depends on it.
 
     Raises:
         InputError: no name or no diagnosis has a vector. UsageError: an unknown metric.
-    Source: as the module; nulls: `attack.nulls`, `attack.draws`.
+    Source: as the module; nulls: `stats.strata`, `stats.group_draws`.
     """
-    plan = plan or AssociationPlan()
     found = groups(vectors, patients, codes, counts=counts)
     tested = found.only(found.both)
     findings = [_coverage(found, tested)]
@@ -91,11 +114,13 @@ def association(
         return [*findings, _nothing("attack.association_difference", len(tested), why)]
     parts = strata(tested.sizes, tested.frequency)
     swap = permuted(parts, rng)
-    for metric in plan.metrics:
-        model = _Model(tested, distances(tested.names, tested.diagnoses, metric), parts, swap, metric)
-        swapped = permute_names(model.far, tested.has, parts, plan.permutations, rng)
-        findings += [*_population(model, swapped, rng), *PatientTests(model.far, tested, swap, metric)(plan, rng)]
-        if metric == plan.metrics[0]:
+    for metric in metrics:
+        model = _Model(tested, distance_matrix(tested.names, tested.diagnoses, metric), parts, swap, metric)
+        swapped = permute_names(model.distances, tested.has, parts, permutations, rng)
+        findings += [_wilcoxon(model, rng), *_means(model, swapped, rng)]
+        each = PatientTests(model.distances, tested, swap, metric, draws=draws, threads=threads)
+        findings += each.findings(rng, paper_p=paper_p)
+        if metric == metrics[0]:
             findings += _curve(model, swapped, rng)
     return findings
 
@@ -105,10 +130,20 @@ class _Model:
     """Distances of the tested patients' names under one metric, strata, and one permutation as the control."""
 
     groups: Groups
-    far: Doubles
+    distances: Doubles
     parts: list[Ints]
     swap: Ints
     metric: str
+
+    @cached_property
+    def own(self) -> Doubles:
+        """(n_patients,) in - out of each patient."""
+        return differences(self.distances, self.groups.has)
+
+    @cached_property
+    def control(self) -> Doubles:
+        """(n_patients,) the same with names permuted once."""
+        return differences(self.distances[self.swap], self.groups.has)
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -116,28 +151,12 @@ class _Model:
         return {"metric": self.metric, "strata": len(self.parts), "strata_of": kept}
 
 
-# What the mean distances and the signed ranks are of, and what stands beside them.
-_BESIDE: dict[str, Any] = {
-    "unit": "patients",
-    "method": BOOTSTRAP,
-    "chance_is": EXPECTED,
-    "control_is": SWAPPED,
-    "control_kind": "negative",
-}
-
-
-def _nothing(measure: str, n: int, why: str, **detail: Any) -> Finding:
-    return Finding(measure, None, n, source=PAPER, unit="patients", detail={**detail, "why": why})
+def _nothing(measure: str, n: int, why: str) -> Finding:
+    return Finding(measure, None, n, source=PAPER, unit="patients", detail={"why": why})
 
 
 def _coverage(found: Groups, tested: Groups) -> Finding:
     everyone = found.left_out["patients"]
-    detail: dict[str, Any] = {
-        "why": "a count: nothing is guessed here, so there is no chance and no control",
-        "diagnoses": len(found.codes),
-        "never_given": int((tested.has.sum(axis=0) == 0).sum()),
-        **found.left_out,
-    }
     share = len(tested) / everyone
     return Finding(
         "attack.association_coverage",
@@ -146,7 +165,12 @@ def _coverage(found: Groups, tested: Groups) -> Finding:
         low=share,
         high=share,
         source=PAPER,
-        detail=detail,
+        detail={
+            "why": "a count: nothing is guessed here, so there is no chance and no control",
+            "diagnoses": len(found.codes),
+            "never_given": int((tested.has.sum(axis=0) == 0).sum()),
+            **found.left_out,
+        },
         unit="patients",
         count=len(tested),
         method="exact, no sampling",
@@ -154,40 +178,31 @@ def _coverage(found: Groups, tested: Groups) -> Finding:
     )
 
 
-def _population(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
-    own = differences(model.far, model.groups.has)
-    control = differences(model.far[model.swap], model.groups.has)
-    return [_wilcoxon(model, own, control, rng), *_means(model, own, control, swapped, rng)]
-
-
-def _means(
-    model: _Model, own: Doubles, control: Doubles, swapped: NamePermutations, rng: Generator
-) -> Iterable[Finding]:
-    for absolute in (False, True):
-        values, other = (np.abs(own), np.abs(control)) if absolute else (own, control)
-        null = swapped.absolute if absolute else swapped.means
-        centre = float((swapped.expected_absolute if absolute else swapped.expected).mean())
-        detail: dict[str, Any] = {
-            **model.detail,
-            "permutations": len(null),
-            "mean_distance": float(model.far.mean()),
-        }
-        name = "attack.association_absolute" if absolute else "attack.association_difference"
-        ends = _mean_interval(values, rng)
+def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
+    cases = {
+        "attack.association_difference": (model.own, model.control, swapped.means, swapped.expected),
+        "attack.association_absolute": (
+            np.abs(model.own),
+            np.abs(model.control),
+            swapped.absolute,
+            swapped.expected_absolute,
+        ),
+    }
+    for name, (values, control, null, expected) in cases.items():
+        centre = float(expected.mean())
         yield Finding(
             name,
             values.mean(),
             len(values),
             None,
-            *ends,
+            *_mean_interval(values, rng),
             centre,
-            other.mean(),
+            control.mean(),
             f"{PAPER}, Table 2",
-            detail,
+            {**model.detail, "permutations": len(null), "mean_distance": float(model.distances.mean())},
             p=_two_sided(float(values.mean()), null, centre),
             p_is="names permuted over patients alike in name frequency and diagnoses, two-sided",
-            question="Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of "
-            "patients with as many diagnoses?",
+            question=_OTHERWISE,
             **_BESIDE,
         )
 
@@ -202,27 +217,27 @@ def _two_sided(observed: float, null: Doubles, centre: float) -> float:
     return float((np.count_nonzero(np.abs(null - centre) >= bar) + 1) / (null.size + 1))
 
 
-def _wilcoxon(model: _Model, own: Doubles, control: Doubles, rng: Generator) -> Finding:
+def _wilcoxon(model: _Model, rng: Generator) -> Finding:
     orders = [permuted(model.parts, rng) for _ in range(WILCOXON_CONTROLS)]
-    others = [differences(model.far[order], model.groups.has) for order in orders]
+    others = [differences(model.distances[order], model.groups.has) for order in orders]
     detail = {
         **model.detail,
-        "in_minus_out": float(own.mean()),
+        "in_minus_out": float(model.own.mean()),
         "rejected_with_names_permuted": float(np.mean([wilcoxon_p(other) <= LEVEL for other in others])),
         "warning": "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between "
         "name and diagnosis; see how often it does so with names permuted (rejected_with_names_permuted)",
     }
     return Finding(
         "attack.association_wilcoxon",
-        rank_biserial(own),
-        len(own),
+        rank_biserial(model.own),
+        len(model.own),
         None,
-        *bootstrap_clusters(own, rank_biserial, rng),
+        *bootstrap_clusters(model.own, rank_biserial, rng),
         float(np.mean([rank_biserial(other) for other in others])),
-        rank_biserial(control),
+        rank_biserial(model.control),
         f"{PAPER}, Experiment 2a; effect size: Kerby 2014, Compr. Psychol. 3:1",
         detail,
-        p=wilcoxon_p(own),
+        p=wilcoxon_p(model.own),
         p_is="signed ranks, as if patients were independent",
         question="Do names lie farther from own diagnoses than from others', if patients were independent?",
         **{**_BESIDE, "chance_is": f"{EXPECTED}, {WILCOXON_CONTROLS} of them"},
@@ -231,51 +246,35 @@ def _wilcoxon(model: _Model, own: Doubles, control: Doubles, rng: Generator) -> 
 
 def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Finding]:
     """in - out of the names below each frequency threshold (Figure 3); the last point is all names."""
-    frequency = model.groups.frequency
+    frequency, n = model.groups.frequency, len(model.own)
     measure = "attack.association_by_frequency"
     if frequency is None:
-        return [_nothing(measure, len(model.far), "these vectors carry no counts: give the notes (--notes)")]
-    own = differences(model.far, model.groups.has)
-    control = differences(model.far[model.swap], model.groups.has)
-    points, seen = [], 0
+        return [_nothing(measure, n, "these vectors carry no counts: give the notes (--notes)")]
+    points, before = [], 0
     for threshold in (*THRESHOLDS, None):
-        below = np.ones(len(own), np.bool_) if threshold is None else frequency < threshold
-        if below.sum() < FEWEST or below.sum() == seen or (threshold and below.all()):
+        below = np.ones(n, np.bool_) if threshold is None else frequency < threshold
+        if below.sum() < FEWEST or below.sum() == before or (threshold and below.all()):
             continue
-        seen = int(below.sum())
-        ends = _mean_interval(own[below], rng)
-        detail = {
-            **model.detail,
-            "below": threshold,
-            "label": f"names seen fewer than {threshold:,} times" if threshold else "all names",
-        }
-        value, chance, other = (float(x[below].mean()) for x in (own, swapped.expected, control))
+        before = int(below.sum())
+        ends = _mean_interval(model.own[below], rng)
+        label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
+        detail = {**model.detail, "below": threshold, "label": label}
+        value, chance, control = (float(x[below].mean()) for x in (model.own, swapped.expected, model.control))
         point = Finding(
-            measure, value, seen, None, *ends, chance, other, f"{PAPER}, Figure 3", detail, question=_RARER, **_BESIDE
+            measure,
+            value,
+            before,
+            None,
+            *ends,
+            chance,
+            control,
+            f"{PAPER}, Figure 3",
+            detail,
+            question=_RARER,
+            **_BESIDE,
         )
         points.append(point)
     return points
 
 
-_RARER = "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?"
-
-
-def over_models(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of several models, each P also adjusted by Holm over all models and metrics of its measure.
-
-    The detail `p_over_models` is added where a finding has a `p`, and `models` says over how many.
-    """
-    families: dict[tuple[str, object], list[int]] = {}
-    for place, finding in enumerate(findings):
-        if finding.p is not None:
-            families.setdefault((finding.measure, finding.detail.get("series")), []).append(place)
-    adjusted = list(findings)
-    for places in families.values():
-        values = holm([findings[place].p or 0.0 for place in places])
-        for place, value in zip(places, values.tolist(), strict=True):
-            detail = {**findings[place].detail, "p_over_models": value, "models": len(places)}
-            adjusted[place] = replace(findings[place], detail=detail)
-    return adjusted
-
-
-__all__ = ["METRICS", "AssociationPlan", "association", "over_models"]
+__all__ = ["Association", "association", "over_models"]

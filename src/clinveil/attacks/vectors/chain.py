@@ -1,7 +1,7 @@
 """The whole chain, patient by patient: missed by removal, name reconstructed, diagnosis right.
 
-The attacker holds the vectors only. He pairs the name words that lie nearest (Attack 1), takes the mean of each pair
-for a person, and names diagnoses for it (Attack 3). A patient's name is reconstructed where a pair on the list is made
+The attacker holds the vectors only. They pair the name words that lie nearest (Attack 1), take the mean of each pair
+for a person, and name diagnoses for it (Attack 3). A patient's name is reconstructed where a pair on the list is made
 of two words of it; of several such pairs the nearest counts. Pairs that are no name make claims too, false ones.
 
 Source: JMIR 2020;22(7):e18055, Introduction (0.6 % of patients; 0.02 to 0.15 %).
@@ -12,47 +12,77 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.vectors.groups import distances, groups, name_forms
-from clinveil.attacks.vectors.name_ranking import rank_names
-from clinveil.attacks.vectors.name_tokens import NameTokens
-from clinveil.attacks.vectors.scenario import TOPS
-from clinveil.attacks.vectors.targets import PAPER_TARGETS, target_columns
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.vectors._groups import (
+    PAPER_TARGETS,
+    distance_matrix,
+    groups,
+    name_forms,
+    read_targets,
+    target_columns,
+)
+from clinveil.attacks.vectors._models import each_model
+from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
+from clinveil.attacks.vectors._target_draws import TOPS
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
+from clinveil.core.settings import flag
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.core.words import words_beside
 from clinveil.stats import clopper_pearson
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"
 MISSED, NAMED, RIGHT, ALL = "missed by removal", "name reconstructed", "diagnosis right", "all three"
 
 
-@dataclass(frozen=True)
-class ChainPlan:
-    """How the chain is run.
+METRICS = ("cityblock", "cosine")
 
-    Attributes:
-        everyone: patients of the whole corpus, removed and missed.
-        targets: descriptions or codes.
-        metrics: distances; for each the farthest diagnoses are guessed (as in the paper), and the nearest.
-        pairs: unordered pairs of name words that the attacker chose from, for the chance of a pair; None if unknown.
-    """
 
-    everyone: int
-    targets: Sequence[str] = PAPER_TARGETS
-    metrics: Sequence[str] = ("cityblock", "cosine")
-    pairs: int | None = None
+@attacks.register("chain")
+class Chain(Attack):
+    """Put names together, name diagnoses for them, and count the patients of whom both are right (paper B)."""
+
+    needs = frozenset({"vectors", "known", "codes"})
+    words = words_beside(__file__)
+    everyone: int | None = flag(None, "Patients of the whole corpus (default: those whose names were missed).")
+    targets: Path | None = flag(None, "Target diagnoses or codes, one a line (default: the paper's 11).")
+    metric: tuple[str, ...] = flag(METRICS, "cityblock, cosine or euclidean; repeatable.")
+    k: int | None = flag(None, "Names that the attacker puts together (default: the true pairs).", ge=1)
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Of each model, under the same draws."""
+        known, codes = list((context.known or {}).values()), context.codes or {}
+        how: dict[str, Any] = {"everyone": len(known) if self.everyone is None else self.everyone, "k": self.k}
+        how |= {"metrics": self.metric, "threads": context.workers}
+        how |= {"targets": read_targets(self.targets)} if self.targets else {}
+        return each_model(context.vectors or (), rng, lambda model, own: chain_of(model, known, codes, own, **how))
+
+
+def chain_of(
+    vectors: Vectors,
+    missed: Sequence[Patient],
+    codes: Mapping[str, str],
+    rng: Generator,
+    *,
+    everyone: int,
+    k: int | None = None,
+    targets: Sequence[str] = PAPER_TARGETS,
+    metrics: Sequence[str] = METRICS,
+    threads: int = 2,
+) -> list[Finding]:
+    """The chain on the names that Attack 1 puts together; arguments as for `reconstruct` and `chain`."""
+    names, pairs = reconstruct(vectors, missed, k, threads=threads)
+    return chain(vectors, missed, codes, names, rng, everyone=everyone, targets=targets, metrics=metrics, pairs=pairs)
 
 
 def chain(
@@ -61,7 +91,11 @@ def chain(
     codes: Mapping[str, str],
     reconstructed: Sequence[tuple[str, ...]],
     rng: Generator,
-    plan: ChainPlan,
+    *,
+    everyone: int,
+    targets: Sequence[str] = PAPER_TARGETS,
+    metrics: Sequence[str] = METRICS,
+    pairs: int | None = None,
 ) -> list[Finding]:
     """The share of patients at each step, and at the end, with intervals.
 
@@ -70,16 +104,18 @@ def chain(
         missed: the patients whose names the remover missed.
         codes: code -> description.
         reconstructed: names as the attacker put them together, likeliest first: lookup forms, two or more each.
+        everyone: patients of the whole corpus, removed and missed.
+        targets: descriptions or codes.
+        metrics: distances; for each the farthest diagnoses are guessed (as in the paper), and the nearest.
+        pairs: unordered pairs of name words that the attacker chose from, for the chance of a pair; None if unknown.
 
     Raises:
         InputError: more missed patients than patients, no diagnosis with a vector. UsageError: an unknown metric.
     """
-    if plan.everyone < len(missed):
-        raise InputError(
-            f"{len(missed)} patients were missed, of {plan.everyone} altogether", remedy="name all patients"
-        )
+    if everyone < len(missed):
+        raise InputError(f"{len(missed)} patients were missed, of {everyone} altogether", remedy="name all patients")
     found = groups(vectors, missed, codes)
-    chosen = target_columns(plan.targets, found.codes, codes)
+    chosen = target_columns(targets, found.codes, codes)
     if len(chosen.columns) <= max(TOPS):
         why = f"{len(chosen.columns)} targets have a vector; more than {max(TOPS)} are needed"
         return [Finding("attack.chain", None, 0, "lower", source=SOURCE, detail={**chosen.detail, "why": why})]
@@ -88,17 +124,17 @@ def chain(
     owned = _owners(missed, usable)
     has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
     has[found.patients] = found.has[:, columns]
-    steps = _Steps(plan.everyone, owned, has)
+    steps = _Steps(everyone, owned, has)
     detail: dict[str, Any] = {
         **chosen.detail,
         "names_claimed": len(usable),
         "names_claimed_without_vector": len(set(reconstructed)) - len(usable),
     }
-    findings = list(steps.names(detail, _chance_of_a_pair(missed, vectors, usable, plan.pairs)))
-    for metric in plan.metrics:
-        far = _distances(vectors, usable, found.diagnoses[columns], metric)
+    findings = list(steps.names(detail, _chance_of_a_pair(missed, vectors, usable, pairs)))
+    for metric in metrics:
+        distances = _distances(vectors, usable, found.diagnoses[columns], metric)
         for direction, sign in (("farthest", -1.0), ("nearest", 1.0)):
-            guesses = np.argsort(sign * far, axis=1, kind="stable")[:, : max(TOPS)]
+            guesses = np.argsort(sign * distances, axis=1, kind="stable")[:, : max(TOPS)]
             findings += steps.diagnoses(guesses, {**detail, "metric": metric, "direction": direction}, rng)
     return findings
 
@@ -122,7 +158,7 @@ def _distances(vectors: Vectors, names: Sequence[tuple[str, ...]], targets: Doub
     """(n_names, n_targets) how far each reconstructed name lies from each target."""
     rows = [[vectors.ids[form] for form in name] for name in names]
     points = [vectors.matrix[row].mean(axis=0, dtype=np.float64) for row in rows]
-    return distances(np.array(points).reshape(len(points), vectors.dim), targets, metric)
+    return distance_matrix(np.array(points).reshape(len(points), vectors.dim), targets, metric)
 
 
 def _owners(missed: Sequence[Patient], names: Sequence[tuple[str, ...]]) -> Ints:

@@ -1,290 +1,307 @@
 """Paper B's attack on names: the nearest pairs of name tokens, and how many of them are one person's.
 
-The attacker has the vectors and knows which words are name tokens (`find_names` measures that assumption). They sort
-all pairs of them by distance and take the first K for names. Beside each number stand the K-pair precision of a random
-list (chance) and the mean under re-pairings of the true names (control), whose P is the one that counts; the
-hypergeometric tail takes pairs for independent, which pairs that share tokens are not.
+The attacker has the vectors and knows which words are name tokens. They sort all pairs of them by distance and take the
+first K for names. Three more questions stand beside it:
 
-Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1.
+- Can the attacker pick the name tokens out of the vocabulary, as the paper assumes? First the words that the census or
+  other lists of names hold and that are no ordinary or clinical word; eponyms stay in, since nearly all of them are
+  surnames. Then words near to those: at least half of a word's ten nearest words are listed names. Names that nobody
+  listed come in by the second step, which is why a list of names to leave out does not mend vectors.
+- What do they find in the words that they picked themselves? Names of clinicians and relatives count as wrong there, so
+  the precision is a lower bound.
+- What does replacement of names buy? (`leaked_names`)
+
+Source: JMIR 2020;22(7):e18055, experiment 1 and Table 1; the assumption: introduction; replacement: conclusion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.attacks.vectors.name_ranking import NameRanking
-from clinveil.attacks.vectors.name_tokens import NameTokens
-from clinveil.attacks.vectors.repairing import DRAWS, RepairingTest, repairing_test
-from clinveil.core.errors import InputError
-from clinveil.core.finding import Finding
-from clinveil.stats import (
-    Interval,
-    bootstrap_weights,
-    clopper_pearson,
-    hypergeometric_tail,
-    share_by_patient,
-    share_method,
-    weighted_poisson,
-)
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.vectors._closest_pairs import METRICS, Metric
+from clinveil.attacks.vectors._name_pairs import Name, NameRanking, NameTokens, rank_names
+from clinveil.attacks.vectors._name_permutation import DRAWS
+from clinveil.attacks.vectors._name_scores import SOURCE, K, attack_names, leaked_names, list_lengths
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Detail, Finding
+from clinveil.core.settings import flag
+from clinveil.core.types import Mask, Say, SmallInts
+from clinveil.core.words import words_beside
+from clinveil.stats import clopper_pearson
+from clinveil.vectors.search import Space, exact_search
+from clinveil.vectors.table import Vectors
 
-K = 600  # the paper's
-CURVE = (10, 20, 50, 100, 200, 300, 400, 500, 600, 1000, 2000, 5000)
-SOURCE = "JMIR 2020;22(7):e18055, Table 1"
-FEW = 20  # hits, and a tenth of the true pairs: below both the interval is that of rare events
-_RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; the vectors held fixed"
-_INTERVAL = "bootstrap over names, 95 %; the vectors held fixed"
-_CONTROL = "mean of the same list against names re-paired within position"
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
 
-Found = NDArray[np.float64]
+NEIGHBOURS, SHARE = 10, 0.5
+ASSUMED = "JMIR 2020;22(7):e18055, introduction: the assumption that name tokens are found"
+_PICKED = {"attack.names": "attack.names_picked", "attack.names_patients": "attack.names_picked_patients"}
+
+
+@attacks.register("names")
+class Names(Attack):
+    """Pair the name tokens of word vectors into full names, by nearness (paper B, experiment 1)."""
+
+    needs = frozenset({"vectors", "names"})
+    words = words_beside(__file__)
+    metric: tuple[str, ...] = flag(("cosine",), "cosine, cityblock or euclidean; repeatable.")
+    k: int = flag(K, "Length of the list of pairs that the attacker takes for names (paper B: 600).", ge=1)
+    draws: int = flag(DRAWS, "Re-pairings of the true names, for the control and the P.", ge=19)
+    find_names: bool = flag(False, "Also measure the attacker who must pick the name tokens out of the vocabulary.")
+    surrogates: Path | None = flag(None, "Surrogate names that stand among the real ones (surrogates.parquet).")
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Of all models under the same re-pairings; the best of several pays for the choice."""
+        return names(
+            context.vectors or (),
+            context.names or (),
+            rng,
+            metrics=self.metric,
+            k=self.k,
+            draws=self.draws,
+            surrogates=read_full_names(self.surrogates) if self.surrogates else (),
+            find_names=self.find_names,
+            threads=context.workers,
+            say=context.say,
+        )
+
+
+def read_full_names(path: Path) -> list[tuple[str, ...]]:
+    """Full names; of a patients file one a patient, so that namesakes stay apart."""
+    from clinveil.corpus.people import read_names, read_patients
+
+    if path.suffix == ".parquet":
+        return [patient.name for patient in read_patients(path).values()]
+    return read_names(path)
+
+
+def paper_k(people: Iterable[Name]) -> int:
+    """The paper's 600 pairs, or as many as are true if these are fewer; 1 at least."""
+    return min(K, max(1, len(NameTokens(people).true_pairs)))
+
+
+def names(
+    models: Vectors | Iterable[Vectors | tuple[str, Vectors]],
+    people: Iterable[Name | Patient],
+    rng: Generator,
+    *,
+    metrics: Sequence[str] = ("cosine",),
+    k: int = K,
+    draws: int = DRAWS,
+    surrogates: Iterable[Name] = (),
+    find_names: bool = False,
+    threads: int = 2,
+    say: Say = lambda line: None,
+    skip: Callable[[str, InputError], None] | None = None,
+) -> list[Finding]:
+    """All findings of the attack on one or several models.
+
+    Args:
+        models: what is to be released, one at a time in memory where it is an iterator; a label may stand before each.
+        people: the patients, or their full names, first name first: the secret.
+        metrics: cosine, cityblock, euclidean.
+        k: the length of the list of pairs (the paper: 600). draws: re-pairings of the true names.
+        surrogates: names that stand among the real ones in the notes.
+        find_names: also measure the attacker who must pick the name tokens out of the vocabulary.
+        threads: how many; nothing depends on it.
+        say: takes a line where tokens have no vector. skip: takes the label of a model that holds too few names.
+
+    Raises:
+        InputError: no true pair, or (without `skip`) a model with fewer than two name tokens. UsageError: an unknown
+            metric.
+    """
+    chosen, others = _metrics(metrics), list(surrogates)
+    tokens = NameTokens(map(_full_name, people), also=others)
+    most = max(list_lengths(tokens, k).values())
+    rankings: list[NameRanking] = []
+    picked: list[Finding] = []
+    for label, model in _labelled(models):
+        try:
+            rankings += [rank_names(model, tokens, metric, most, threads=threads, label=label) for metric in chosen]
+        except InputError as error:
+            if skip is None:
+                raise
+            skip(label, error)
+            continue
+        _say_left_out(model, tokens, say)
+        if find_names:
+            picked += _pick_and_attack(model, tokens, chosen, rng, k=k, draws=draws, threads=threads, label=label)
+    if skip is not None and not rankings:
+        return []
+    found = attack_names(tokens, rankings, rng, k=k, draws=draws) + picked
+    return found + [leaked_names(tokens, ranking, k, rng, draws=draws) for ranking in rankings if others]
+
+
+def _full_name(person: Name | Patient) -> Name:
+    """The words of a full name."""
+    if isinstance(person, str):
+        return person.split()
+    return person if isinstance(person, Sequence) else person.name
+
+
+def _metrics(asked: Sequence[str]) -> list[Metric]:
+    """The metrics asked for, each once."""
+    if unknown := set(asked) - set(METRICS):
+        raise UsageError(f"unknown metric {min(unknown)!r}", remedy="one of " + ", ".join(METRICS))
+    return [metric for metric in METRICS if metric in asked]
+
+
+def _labelled(models: Vectors | Iterable[Vectors | tuple[str, Vectors]]) -> Iterator[tuple[str, Vectors]]:
+    """Each model and what it is called: its number and how it was trained."""
+    for number, model in enumerate([models] if isinstance(models, Vectors) else models, 1):
+        if isinstance(model, Vectors):
+            parts = [f"{key} {model.meta[key]}" for key in ("window", "dim") if key in model.meta]
+            yield " ".join([f"#{number}", str(model.meta.get("algorithm", "imported")), *parts]), model
+        else:
+            yield model
+
+
+def _say_left_out(model: Vectors, names: NameTokens, say: Say) -> None:
+    """Name tokens without a vector, names of one token: said, and counted in the findings."""
+    missing = sum(form not in model.ids for form in names.forms)
+    if missing:
+        say(f"{missing} of {len(names.forms)} name tokens have no vector: they cannot be found, and lower the numbers")
+    if names.lone:
+        say(f"{names.lone} of {names.n_names} names have one token only: there is no pair to find")
+
+
+def _pick_and_attack(
+    model: Vectors, names: NameTokens, metrics: Sequence[Metric], rng: Generator, *, threads: int, **more: Any
+) -> Iterator[Finding]:
+    """How well name tokens are picked out of the vocabulary, and the attack on what was picked."""
+    picked = pick_names(model, threads=threads)
+    yield from score_picked(model, picked, names, rng, threads=threads)
+    for metric in metrics:
+        yield from attack_picked_names(model, names, picked.words, metric, rng, threads=threads, **more)
 
 
 @dataclass(frozen=True)
-class Lengths:
-    """The lengths of the list that are scored, by what they are called in the findings.
+class PickedNames:
+    """Words of a vocabulary that were taken for names.
 
-    `names` is the K asked for, `names_half` half the tokens (what an attacker would expect of two-token names),
-    `names_all` as many as there are true pairs, `names_at_…` the curve.
+    Attributes:
+        listed: (n_words,) bool, by the lists. near: (n_words,) bool, by the lists or by nearness.
+        words: the words of `near`.
     """
 
-    by_name: dict[str, int]
-
-    @classmethod
-    def of(cls, names: NameTokens, k: int = K, curve: Sequence[int] = CURVE) -> Lengths:
-        """The lengths for these names."""
-        special = {"names": k, "names_half": max(1, len(names.tokens) // 2), "names_all": len(names.true_pairs)}
-        return cls(special | {f"names_at_{at}": at for at in curve if at < max(special.values())})
-
-    @property
-    def most(self) -> int:
-        """The longest: how long a ranking must be."""
-        return max(self.by_name.values())
+    listed: Mask = field(repr=False)
+    near: Mask = field(repr=False)
+    words: frozenset[str] = field(repr=False)
 
 
-def attack_names(
+def listed_names(words: Sequence[str]) -> Mask:
+    """Which words stand in a list of names and are no ordinary word, (n_words,)."""
+    from clinveil.lexicons.ambiguity import Reading, reading  # reads its lists
+
+    readings = (reading(word) if len(word) > 1 else Reading.NOTHING for word in words)
+    return np.array([bool(r & Reading.NAME) and not r & Reading.WORD for r in readings], dtype=bool)
+
+
+def near_names(vectors: Vectors, listed: Mask, *, threads: int = 2) -> Mask:
+    """Which words are listed, or have listed names as at least half of their ten nearest words, (n_words,)."""
+    k = min(NEIGHBOURS, len(vectors) - 1)
+    if k < 1 or not listed.any():
+        return listed.copy()
+    return np.asarray(listed | (listed[_nearest(vectors, k, threads)].mean(axis=1) >= SHARE))
+
+
+def _nearest(vectors: Vectors, k: int, threads: int) -> SmallInts:
+    rows = np.arange(len(vectors), dtype=np.int32)
+    return exact_search(Space.of(vectors.matrix), rows, rows, k, threads=threads)[0]
+
+
+def pick_names(vectors: Vectors, *, threads: int = 2) -> PickedNames:
+    """Pick the name tokens out of a vocabulary, without the truth."""
+    listed = listed_names(vectors.words)
+    near = near_names(vectors, listed, threads=threads)
+    return PickedNames(listed, near, frozenset(vectors.words[row] for row in np.flatnonzero(near).tolist()))
+
+
+def score_picked(
+    vectors: Vectors, found: PickedNames, names: NameTokens, rng: Generator, *, threads: int = 2
+) -> list[Finding]:
+    """Recall and precision of both steps against the true name tokens that have vectors.
+
+    A clinician's or a relative's name that was found counts as wrong, for it is no patient's; precision is a lower
+    bound of what a person would grant. Chance is as many words at random. The control runs the same steps from as
+    many words at random in place of the lists.
+    """
+    forms = set(names.forms[token] for token in names.tokens.tolist())
+    true = np.array([word in forms for word in vectors.words], dtype=bool)
+    listed = np.zeros(len(vectors), dtype=bool)
+    listed[rng.choice(len(vectors), size=int(found.listed.sum()), replace=False)] = True
+    control = near_names(vectors, listed, threads=threads)
+    steps = {"listed": (found.listed, listed), "near": (found.near, control)}
+    return [
+        finding
+        for step, (picked, placebo) in steps.items()
+        for finding in (_share("recall", step, true, picked, placebo), _share("precision", step, picked, true, placebo))
+    ]
+
+
+def _share(what: str, step: str, of: Mask, within: Mask, placebo: Mask) -> Finding:
+    """The share of `of` that is `within`; the placebo stands for what was picked."""
+    n, both = int(of.sum()), int((of & within).sum())
+    recall = what == "recall"
+    unit = "name tokens" if recall else "words picked"
+    detail: dict[str, float | str] = {"step": step, "vocabulary": len(of)}
+    measure = f"attack.find_names_{what}_{step}"
+    if not n:
+        detail["why"] = "no name token has a vector" if recall else "no word was taken for a name"
+        return Finding(measure, None, 0, "lower", source=ASSUMED, detail=detail, unit=unit)
+    top, bottom = (placebo & of, of) if recall else (placebo & within, placebo)
+    return Finding(
+        measure,
+        both / n,
+        n,
+        "lower",
+        *clopper_pearson(both, n),
+        chance=float(within.mean()),
+        control=float(top.sum() / bottom.sum()) if bottom.any() else None,
+        source=ASSUMED,
+        detail=detail,
+        unit=unit,
+        count=both,
+        method="exact over tokens (Clopper-Pearson), 95 %",
+        chance_is="as many words of the vocabulary at random",
+        control_is="the same steps from as many words at random in place of the lists" if bottom.any() else "",
+        control_kind="negative" if bottom.any() else None,
+    )
+
+
+def attack_picked_names(
+    vectors: Vectors,
     names: NameTokens,
-    rankings: Sequence[NameRanking],
+    picked: frozenset[str],
+    metric: Metric,
     rng: Generator,
     *,
     k: int = K,
-    curve: Sequence[int] = CURVE,
     draws: int = DRAWS,
+    threads: int = 2,
+    label: str = "",
 ) -> list[Finding]:
-    """Score the rankings of some models against the true names.
+    """Precision and patients named where only the picked words are ranked; null where fewer than two were picked.
 
     Args:
+        vectors: what is to be released.
         names: the true names: the secret.
-        rankings: one a model, at least as long as `Lengths.of(names, k, curve).most` or all pairs.
-        rng: re-pairings, and the bootstrap of the best.
-        k: the list's length to report (the paper: 600).
-        curve: further lengths.
-        draws: re-pairings.
-
-    Returns:
-        For each model the precision at each length, and the share of patients with a name found; for several models
-        also the best precision, whose P pays for the choice.
-
-    Raises:
-        InputError: no true pair at all, or no ranking.
+        picked: words of the vocabulary that the attacker took for names (`pick_names`).
+        metric, rng, k, draws, threads, label: as in `rank_names` and `attack_names`.
     """
-    if not len(names.true_pairs) or not rankings:
-        raise InputError("there is no name of two tokens or more to look for", remedy="full names, first name first")
-    lengths = Lengths.of(names, k, curve)
-    test = repairing_test(names, rankings, list(lengths.by_name.values()), rng, draws=draws)
-    found = []
-    for model, ranking in enumerate(rankings):
-        scored = _Scored(names, ranking, test, model, lengths)
-        found += [scored.precision(place) for place in range(len(test.ks))] + [scored.patients()]
-    return found + ([_best(names, rankings, test, rng)] if len(rankings) > 1 else [])
-
-
-def names_found(names: NameTokens, ranking: NameRanking, k: int) -> Found:
-    """What the first k pairs give of each name, (n_names,): its pairs among them, one of m namesakes' counting 1/m.
-
-    The sum is the number of hits; a name over 0 is reconstructed (attack 3 goes on from there).
-    """
-    out = np.zeros(names.n_names)
-    ranks = [ranking.ranks(names.codes(group.tokens)) for group in names.groups]
-    flat = np.concatenate([np.empty(0, np.int64), *(r.ravel() for r in ranks)])
-    bearers = np.bincount(flat, minlength=len(ranking) + 1).astype(np.float64)
-    for group, r in zip(names.groups, ranks, strict=True):
-        shares = np.divide(1.0, bearers[r], out=np.zeros(r.shape), where=r < min(k, len(ranking)))
-        out[group.rows] = shares.sum(axis=1)
-    return out
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """One model's findings."""
-
-    names: NameTokens
-    ranking: NameRanking
-    test: RepairingTest
-    model: int
-    lengths: Lengths
-
-    def precision(self, place: int) -> Finding:
-        """The precision of the first K pairs."""
-        name, asked = list(self.lengths.by_name.items())[place]
-        true, pairs = self._true(), self.ranking.n_pairs
-        k, hits = min(asked, pairs), int(self.test.hits[self.model, place])
-        null = self.test.null_hits[:, self.model, place]
-        interval, method = _interval(self.names, names_found(self.names, self.ranking, k), k)
-        detail: dict[str, Any] = {
-            **self._about(),
-            "k": k,
-            "hits": hits,
-            "hits_by_chance": k * true / pairs,
-            "ceiling": min(1.0, true / k),
-            "hits_repaired_most": int(null.max()),
-            "hypergeometric_tail": hypergeometric_tail(hits, pairs, true, k),
-            "hypergeometric_tail_is": "descriptive only: pairs share tokens",
-        } | ({"k_asked": asked} if asked > pairs else {})
-        return Finding(
-            f"attack.{name}",
-            hits / k,
-            k,
-            "lower",
-            *interval,
-            chance=true / pairs,
-            control=float(null.mean() / k),
-            source=SOURCE,
-            detail=detail,
-            unit="pairs",
-            count=hits,
-            p=float(self.test.p[self.model, place]),
-            p_is=self._p_is(),
-            method=method,
-            control_is=_CONTROL,
-            control_kind="negative",
-        )
-
-    def patients(self) -> Finding:
-        """The share of patients of whose name a pair is among the first K."""
-        k = min(self.test.ks[0], self.ranking.n_pairs)
-        n, count = self.names.n_names, int(self.test.names[self.model, 0])
-        return Finding(
-            "attack.names_patients",
-            count / n,
-            n,
-            "lower",
-            *clopper_pearson(count, n),
-            chance=_chance_of_a_pair(self.names, self.ranking, k),
-            control=float(self.test.null_names[:, self.model, 0].mean() / n),
-            source=SOURCE,
-            detail={**self._about(), "k": k},
-            unit="patients",
-            count=count,
-            p=float(self.test.names_p[self.model, 0]),
-            p_is=self._p_is(),
-            method="Clopper-Pearson over patients, 95 %",
-            control_is=_CONTROL,
-            control_kind="negative",
-        )
-
-    def _true(self) -> int:
-        """True pairs that the list could hold: both tokens have vectors and were ranked."""
-        return int(self.names.rankable(self.names.true_pairs, self.ranking.ranked).sum())
-
-    def _p_is(self) -> str:
-        return "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)"
-
-    def _about(self) -> dict[str, Any]:
-        """What was attacked, and what was left out."""
-        names, ranking = self.names, self.ranking
-        return {
-            "model": ranking.label,
-            "metric": ranking.metric,
-            "tokens_ranked": int(ranking.ranked.sum()),
-            "name_tokens": len(names.tokens),
-            "name_tokens_not_ranked": int((~ranking.ranked[names.tokens]).sum()),
-            "zero_vectors": ranking.zero,
-            "pairs": ranking.n_pairs,
-            "true_pairs": len(names.true_pairs),
-            "true_pairs_ranked": self._true(),
-            "names_given": names.n_names,
-            "names_of_one_token": names.lone,
-            "letters_left_out": names.letters,
-            "repairings": len(self.test.null_hits),
-            "names_alone_in_their_shape": self.test.fixed,
-        }
-
-
-def _interval(names: NameTokens, found: Found, k: int) -> tuple[Interval, str]:
-    """Of hits / k over names, and how it was made: for rare events where hits are few, else of the share of pairs."""
-    if _rare(names, found):
-        low, high = weighted_poisson(found[found > 0])
-        return Interval(low / k, min(1.0, high / k)), _RARE
-    true = np.zeros(names.n_names)  # each name's pairs; those of namesakes count for each of them
-    for group in names.groups:
-        true[group.rows] = names.codes(group.tokens).shape[1]
-    shares = np.stack([np.minimum(found, true), true], axis=1)
-    low, high = share_by_patient(shares)
-    scale = true.sum() / k
-    return Interval(min(1.0, low * scale), min(1.0, high * scale)), share_method(
-        shares, "names"
-    ) + "; vectors held fixed"
-
-
-def _rare(names: NameTokens, found: Found) -> bool:
-    """Whether hits are few, and few of all that there could be."""
-    return float(found.sum()) < min(FEW, len(names.true_pairs) / 10)
-
-
-def _chance_of_a_pair(names: NameTokens, ranking: NameRanking, k: int) -> float:
-    """The mean share of names with a pair among k pairs drawn at random."""
-    from scipy.special import gammaln  # heavy at import
-
-    total, n = ranking.n_pairs, np.zeros(names.n_names)
-    for group in names.groups:
-        codes = names.codes(group.tokens)
-        n[group.rows] = ((codes >= 0) & names.rankable(np.maximum(codes, 0), ranking.ranked)).sum(axis=1)
-    rest = np.maximum(total - n, 0)
-    none = gammaln(rest + 1) + gammaln(total - k + 1) - gammaln(np.maximum(rest - k, 0) + 1) - gammaln(total + 1)
-    return float(np.where(rest >= k, -np.expm1(none), n > 0).mean())
-
-
-def _best(names: NameTokens, rankings: Sequence[NameRanking], test: RepairingTest, rng: Generator) -> Finding:
-    """The best of several models at the K asked for; picking it is paid for by the largest under each re-pairing."""
-    k = min(test.ks[0], *(ranking.n_pairs for ranking in rankings))
-    best = int(test.hits[:, 0].argmax())
-    hits = int(test.hits[best, 0])
-    found = np.stack([names_found(names, ranking, k) for ranking in rankings], axis=1)
-    (low, high), method = _interval(names, found[:, best], k)
-    if not _rare(names, found[:, best]):
-        low, high = bootstrap_weights(names.n_names, lambda weights: float((weights @ found).max()) / k, rng)
-        method = _INTERVAL
-    most = test.null_hits[:, :, 0].max(axis=1)
-    true = [int(names.rankable(names.true_pairs, r.ranked).sum()) / r.n_pairs for r in rankings]
-    return Finding(
-        "attack.names_best",
-        hits / k,
-        k,
-        "lower",
-        min(low, hits / k),
-        min(1.0, max(high, hits / k)),
-        chance=max(true),
-        control=float(most.mean() / k),
-        source=f"{SOURCE}; maximum: Westfall & Young 1993",
-        detail={
-            "k": k,
-            "hits": hits,
-            "models": len(rankings),
-            "model": rankings[best].label,
-            "metric": rankings[best].metric,
-            "models_over_chance": int((test.adjusted_p[:, 0] <= 0.05).sum()),
-            "repairings": len(test.null_hits),
-        },
-        unit="pairs",
-        count=hits,
-        p=float(test.adjusted_p[best, 0]),
-        p_is="the most hits of any model, under the same re-pairings",
-        method=f"{method}; of the best",
-        control_is="mean of the best of the same models against names re-paired within position",
-        control_kind="negative",
-    )
+    if len(picked) < 2:
+        why = f"only {len(picked)} words were taken for names"
+        detail: Detail = {"model": label, "metric": metric, "k": k, "why": why}
+        return [Finding(measure, None, 0, "lower", source=SOURCE, detail=detail) for measure in _PICKED.values()]
+    tokens = names.beside([(word,) for word in sorted(picked)])
+    ranking = rank_names(vectors, tokens, metric, k, candidates=picked, threads=threads, label=label)
+    found = attack_names(tokens, [ranking], rng, k=k, curve=(), draws=draws)
+    return [replace(finding, measure=_PICKED[finding.measure]) for finding in found if finding.measure in _PICKED]

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from clinveil.attacks.vectors.association import Association
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, group
 
 app = typer.Typer(add_completion=False)
 VectorFiles = Annotated[list[Path], typer.Argument(help="Vectors: folders of clinveil embed, .vec, .txt or .bin.")]
@@ -20,18 +21,11 @@ Notes = Annotated[Path | None, typer.Option("--notes", help="The training notes,
 class AssociationSettings(Settings):
     """Everything that `clinveil attack association` can be told."""
 
+    attack: Association = group(Association)
     notes: NotesSettings = group(NotesSettings)
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET
-
-    metric: tuple[str, ...] = flag(
-        ("cityblock", "cosine", "euclidean"),
-        "cityblock, cosine or euclidean; repeatable (default: all). The first draws the frequency curve.",
-    )
-    draws: int | None = flag(None, "Random groups of diagnoses a patient (default: patients / 0.05).", ge=1)
-    permutations: int = flag(9_999, "Permutations of names, for the tests over all patients.", ge=99)
-    paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, whose error rate is printed.")
 
 
 @settings_command(app, AssociationSettings, name="association")
@@ -46,27 +40,19 @@ def association(
     """Compare names' distances to their bearers' diagnoses with those to others' (paper B, experiment 2)."""
     import secrets
 
-    from clinveil.attacks.vectors.association import AssociationPlan, association, over_models
+    from numpy.random import default_rng
+
+    from clinveil.attacks.attack import Context
     from clinveil.cli.attacked import attacked
     from clinveil.cli.findings import file_names, say_findings
     from clinveil.cli.progress import say_unless
     from clinveil.corpus.people import read_codes, read_patients
 
-    plan = AssociationPlan(
-        settings.metric, settings.draws, settings.permutations, settings.paper_p, threads=settings.workers
-    )
-    known, meanings = list(read_patients(patients).values()), read_codes(codes)
+    known, meanings = read_patients(patients), read_codes(codes)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
-    models = attacked(vectors, notes, settings.notes, seed, say_unless(settings.quiet))
-    findings = [
-        finding
-        for model in models
-        for finding in model.named(association(model.vectors, known, meanings, model.rng, plan, counts=model.counts))
-    ]
-    say_findings(
-        "attack association",
-        over_models(findings),
-        seed=models[0].seed,
-        json_out=json,
-        title=f"names and diagnoses in {file_names(vectors)} (seed {models[0].seed})",
-    )
+    say_unless(settings.quiet)(f"seed {seed} (public: --seed {seed} gives the same numbers again)")
+    models, counts = attacked(vectors, notes, settings.notes)
+    context = Context(vectors=models, counts=counts, known=known, codes=meanings, workers=settings.workers)
+    findings = settings.attack(context, default_rng(seed))
+    title = f"names and diagnoses in {file_names(vectors)} (seed {seed})"
+    say_findings("attack association", findings, seed=seed, json_out=json, title=title)

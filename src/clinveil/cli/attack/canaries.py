@@ -38,7 +38,10 @@ def canaries(
     """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away."""
     import secrets
 
-    from clinveil.attacks.models.canary_run import CanaryRun
+    import numpy as np
+
+    from clinveil.attacks.attack import Context
+    from clinveil.attacks.models.canaries import Canaries
     from clinveil.cli.findings import say_findings
     from clinveil.core.errors import UsageError
     from clinveil.corpus.open import open_corpus
@@ -52,7 +55,8 @@ def canaries(
         need_torch()
     seed = secrets.randbelow(2**31) if settings.seed is None else settings.seed
     read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
-    run = CanaryRun(settings.lm, seed, settings.each, settings.repeats, settings.workers)
-    found = run(read, say_unless(settings.quiet))
+    attack = Canaries(lm=settings.lm, seed=seed, each=settings.each, repeats=settings.repeats)
+    context = Context(training=read, workers=settings.workers, say=say_unless(settings.quiet))
+    found = attack(context, np.random.default_rng([seed, 0xCA]))
     title = f"canaries in {notes.name}, {settings.lm.model} {settings.lm.size} (seed {seed}; bits)"
     say_findings("attack canaries", found, seed=seed, json_out=json, title=title)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,12 +11,7 @@ from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.cli.options import JsonOut, settings_command
 from clinveil.cli.progress import say_unless
 
-if TYPE_CHECKING:
-    from clinveil.core.finding import Finding
-    from clinveil.lm.notes import PlainNotes
-
 app = typer.Typer(add_completion=False)
-Say = Callable[[str], None]
 DIR = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the models, secret; the same one goes on.")]
 
 
@@ -29,6 +23,10 @@ def leaveout(
     json: JsonOut = None,
 ) -> None:
     """Train with and without each of some patients, and compare; beside it what any other change does to the score."""
+    import numpy as np
+
+    from clinveil.attacks.attack import Context
+    from clinveil.attacks.models.leaveout import LeaveOneOut
     from clinveil.cli.findings import say_findings
     from clinveil.core.errors import UsageError
     from clinveil.corpus.open import open_corpus
@@ -43,13 +41,10 @@ def leaveout(
         from clinveil.core.neural import need_torch
 
         need_torch()
-    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
-    say: Say = say_unless(settings.quiet)
-    if settings.mode == "unigram":
-        found = _unigram(read, settings, seed)
-    else:
-        assert out is not None
-        found = _models(read, settings, seed, out, say)
+    settings = settings.model_copy(update={"seed": seed})
+    training = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
+    context = Context(training=training, say=say_unless(settings.quiet))
+    found = LeaveOneOut(settings=settings, out=out)(context, np.random.default_rng(seed))
     title = f"S-PDTP on {notes.name}, natural logs; no epsilon, and nothing without its floors (seed {seed})"
     say_findings("attack leaveout", found, seed=seed, json_out=json, title=title)
 
@@ -62,27 +57,3 @@ def _seed_there(settings: LeaveOutSettings, out: Path | None) -> int:
 
     found = None if out is None or settings.mode == "unigram" or settings.force else seed_of(out)
     return secrets.randbelow(2**31) if found is None else found
-
-
-def _unigram(notes: PlainNotes, settings: LeaveOutSettings, seed: int) -> list[Finding]:
-    import numpy as np
-
-    from clinveil.attacks.models.leaveout.closed_form import closed_form
-
-    return closed_form(notes, np.random.default_rng(seed), by_note=settings.unit == "note")
-
-
-def _models(notes: PlainNotes, settings: LeaveOutSettings, seed: int, out: Path, say: Say) -> list[Finding]:
-    from clinveil.attacks.models.leaveout.command import audit_notes
-    from clinveil.attacks.models.leaveout.folder import FINDINGS, Given, audit_folder
-    from clinveil.core.finding import write_findings
-    from clinveil.corpus.open import open_corpus
-    from clinveil.lm.notes import read_notes
-
-    public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
-    given = Given.of(notes, settings, seed, public)
-    with audit_folder(out, given, force=settings.force) as store:
-        found = audit_notes(notes, settings, seed, store, out, say, public=public)
-        write_findings(out / FINDINGS, "attack leaveout", found, seed=seed)
-    say(f"SECRET: all of {out.name}; {out.name}/units-*.csv has a row a unit")
-    return found

@@ -70,7 +70,7 @@ def _attacked(
     model: Path | None, synthetic: Path | None, device: str
 ) -> tuple[list[tuple[str, LanguageModel]], object]:
     """What is attacked, by name; and how the model's notes were split."""
-    from clinveil.attacks.models.text_model import model_of_text
+    from clinveil.attacks.models._from_text import model_of_text
     from clinveil.lm.checkpoint import load_model
 
     attacked: list[tuple[str, LanguageModel]] = []
@@ -88,7 +88,7 @@ def _sides(
     settings: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str
 ) -> tuple[PlainNotes, PlainNotes]:
     """Members and others: as given, or as `synthesize` split them."""
-    from clinveil.release.synthesis.sides import split_as_before
+    from clinveil.releases.producers.synthesis.trained import split_as_before
 
     notes = _read(training, settings)
     if held_out is not None:
@@ -107,7 +107,7 @@ def _attack(
     """All findings; the blind attacker, who is the same for all, once."""
     import numpy as np
 
-    from clinveil.attacks.models.membership_run import infer_membership
+    from clinveil.attacks.models.membership import infer_membership
 
     found: list[Finding] = []
     for name, one in attacked:

@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.options import JsonOut, settings_command
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
-from clinveil.utility.casing.settings import CasingSettings
+from clinveil.utility.casing import CasingSettings
 
 app = typer.Typer(add_completion=False)
 Train = Annotated[Path, typer.Argument(help="Cased text to learn from: a sentence a line (.txt, .txt.gz), or notes.")]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from clinveil.cli.options import JsonOut, settings_command
-from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, flag, group
-from clinveil.utility.classifiers.settings import ClassifierSettings
+from clinveil.core.settings import LABEL, QUIET, SEED, NotesSettings, Settings, choice, flag, group
+from clinveil.utility.classifiers import ClassifierSettings, classifiers
 
 if TYPE_CHECKING:
     from clinveil.core.finding import Finding
@@ -31,7 +31,7 @@ class ClassificationSettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
 
-    model: tuple[str, ...] = flag(("lr",), "lr, svm, cnn, cnn-attention, lstm or lstm-attention; repeatable.")
+    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers; repeatable.")
     setting: Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"] = flag(
         "protected", "Train and test on protected text, or one of the paper's transfers (networks)."
     )
@@ -55,14 +55,11 @@ def classification(
     from clinveil.cli.findings import say_findings
     from clinveil.core.errors import UsageError
     from clinveil.core.neural import device_named
-    from clinveil.utility.classifiers import MODELS, NEURAL
+    from clinveil.utility.classifiers import any_neural
 
-    unknown = set(settings.model) - set(MODELS)
-    if unknown:
-        raise UsageError(f"there is no model {min(unknown)}", remedy="one of " + ", ".join(MODELS))
     if not settings.label:
         raise UsageError("no label to classify by", remedy="--label COLUMN")
-    if set(settings.model) & set(NEURAL):
+    if any_neural(settings.model):
         device_named(settings.training.device)
     seed = secrets.randbelow(2**32) if settings.seed is None else settings.seed
     findings = [
@@ -87,7 +84,7 @@ def _by_label(
     import numpy as np
 
     from clinveil.corpus.open import open_corpus
-    from clinveil.utility.classification import compared, evaluate
+    from clinveil.utility.classification import Comparison, compared, evaluate
     from clinveil.vectors.files import load_vectors
 
     other = open_corpus(released, settings.notes.but(preset="none")) if released else None
@@ -101,27 +98,18 @@ def _by_label(
         crosswalk=_crosswalk(vault),
     )
     start, other_start = (load_vectors(path) if path else None for path in (vectors, released_vectors))
+    how = Comparison(settings.setting, start, other_start, settings.seeds, settings.control)
     found = []
     for model in settings.model:
         if not settings.quiet:
             typer.echo(f"{label}: {model} on {len(task.labelled)} notes", err=True)
-        found += compared(
-            task,
-            model,
-            rng,
-            settings.training,
-            setting=settings.setting,
-            vectors=start,
-            released_vectors=other_start,
-            seeds=settings.seeds,
-            control=settings.control,
-        )
+        found += compared(task, model, rng, settings.training, how)
     return found if released else [f for f in found if f.detail.get("side") == "original"]
 
 
 def _crosswalk(vault: Path | None) -> dict[str, str] | None:
     if vault is None:
         return None
-    from clinveil.release.crosswalk import source_notes
+    from clinveil.releases.crosswalk import source_notes
 
     return source_notes(vault)

@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.options import JsonOut, settings_command
 from clinveil.core.settings import QUIET, SEED, Settings, flag, group
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.utility.nli import NliSettings
 
 app = typer.Typer(add_completion=False)
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
@@ -48,8 +48,7 @@ def nli(
     from clinveil.cli.findings import say_findings
     from clinveil.core.neural import device_named
     from clinveil.utility.nli import measure
-    from clinveil.utility.nli.parts import nli_parts
-    from clinveil.utility.nli.sentence_pairs import read_sentence_pairs
+    from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
     from clinveil.vectors.files import load_vectors
 
     device_named(settings.model.device)

@@ -16,8 +16,7 @@ from clinveil.lm.recipe import ModelSettings
 
 if TYPE_CHECKING:
     from clinveil.lm.model import LanguageModel
-    from clinveil.lm.notes import PlainNotes
-    from clinveil.lm.seen import Seen
+    from clinveil.lm.notes import PlainNotes, Seen
 
 app = typer.Typer(add_completion=False)
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
@@ -59,7 +58,6 @@ def perplexity(
     from clinveil.core.errors import UsageError
     from clinveil.lm.model import fit_of
     from clinveil.lm.notes import encode
-    from clinveil.lm.ready import ready
     from clinveil.utility.perplexity import perplexity_findings
 
     if (train is None) == (source is None):
@@ -73,7 +71,7 @@ def perplexity(
     test = _read(notes, settings, said)
     model, floor = _models(settings, train, source, seed, test, said)
     control = None if floor is None else fit_of(floor, encode(test.texts, floor.vocabulary))
-    with ready(model, threads=settings.workers):
+    with model.ready(threads=settings.workers):
         fit = fit_of(model, encode(test.texts, model.vocabulary))
     found = perplexity_findings(model, fit, test, "test", control=control, more=said.detail(source is not None))
     title = f"{model.kind} on {notes.name} (seed {seed}; lower is better)"
@@ -104,12 +102,11 @@ class _Said:
 def _read(path: Path, settings: PerplexitySettings, said: _Said) -> PlainNotes:
     """Notes in MedText's form, whether they were or not."""
     from clinveil.corpus.open import open_corpus
-    from clinveil.lm.notes import read_notes
-    from clinveil.lm.seen import form_of
+    from clinveil.lm.notes import form_of, read_notes
 
     corpus = open_corpus(path, settings.notes)
     form, prepared = form_of(corpus), settings.prepared
-    if form.blotted and not prepared:
+    if form.has_unk and not prepared:
         prepared = True
         said.read.append(READ.format(name=path.name))
     elif form.prepared is not None and form.prepared != prepared:
@@ -122,10 +119,9 @@ def _models(
 ) -> tuple[LanguageModel, LanguageModel | None]:
     """The model, given or trained; and for one trained here a unigram of the same notes."""
     from clinveil.lm.checkpoint import load_model
-    from clinveil.lm.notes import encode
-    from clinveil.lm.seen import Seen
+    from clinveil.lm.models.unigram import train_unigram
+    from clinveil.lm.notes import Seen, encode
     from clinveil.lm.train import make_vocabulary, train_model
-    from clinveil.lm.unigram import train_unigram
 
     if source is not None:
         given, about = load_model(source, device=settings.lm.device)
@@ -137,15 +133,15 @@ def _models(
     vocabulary = make_vocabulary(seen, settings.lm)
     encoded = encode(seen.texts, vocabulary)
     say = say_unless(settings.quiet)
-    model, _ = train_model(seen, encoded, vocabulary, settings.lm, seed=seed, threads=settings.workers, say=say)
+    model, _ = train_model(encoded, vocabulary, settings.lm, seed=seed, threads=settings.workers, say=say)
     return model, train_unigram(encoded, vocabulary)
 
 
 def _seen_whole(about: Mapping[str, Any], test: PlainNotes) -> Seen | None:
     """For a model that keeps one hash of all its notes: whether the test notes are those, or those of its run."""
     from clinveil.core.errors import ClinveilError
-    from clinveil.lm.seen import Seen
-    from clinveil.release.synthesis.sides import Sides, split_as_before
+    from clinveil.lm.notes import Seen
+    from clinveil.releases.producers.synthesis.trained import Sides, split_as_before
 
     split = about.get("split")
     if isinstance(split, dict) and Sides(test, test).digest == split.get("notes_sha256"):

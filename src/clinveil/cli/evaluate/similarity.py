@@ -71,12 +71,14 @@ def similarity(
             loaded,
             one,
             np.random.default_rng(seed),
-            protocol=settings.protocol,
-            subwords=unknown,
-            frequencies=counts,
-            min_count=settings.min_count,
-            missing=settings.missing,
-            draws=settings.draws,
+            room.SimilarityTask(
+                protocol=settings.protocol,
+                subwords=unknown,
+                frequencies=counts,
+                min_count=settings.min_count,
+                missing=settings.missing,
+                draws=settings.draws,
+            ),
         )
     ]
     title = f"{vectors.name}, protocol {settings.protocol} (seed {seed})"

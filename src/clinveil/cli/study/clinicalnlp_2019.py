@@ -26,13 +26,12 @@ def clinicalnlp_2019(
     The same command goes on where an earlier run stopped. All of DIR is secret.
     """
     from clinveil.core.finding import write_findings
-    from clinveil.study.clinicalnlp_2019.run import run_study
-    from clinveil.study.clinicalnlp_2019.tables import tables
-    from clinveil.study.plain import markdown
+    from clinveil.study.clinicalnlp_2019.study import run_study
+    from clinveil.study.tables import terminal
 
     results = run_study(notes, out, settings, say_unless(settings.quiet))
     if json_out:
         write_findings(json_out, "study clinicalnlp-2019", results.findings, seed=settings.seed)
     if json_out != "-":
-        typer.echo(markdown(tables(results)))
+        typer.echo(terminal(results.tables))
     typer.echo(f"SECRET: all of {out.name}; begin with {out.name}/study.html", err=True)

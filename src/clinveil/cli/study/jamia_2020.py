@@ -33,18 +33,16 @@ def jamia_2020(
     The same command goes on where an earlier run stopped. All of DIR is secret.
     """
     from clinveil.core.finding import write_findings
-    from clinveil.study.jamia_2020.run import run_study
-    from clinveil.study.jamia_2020.tables import tables
-    from clinveil.study.plain import markdown
+    from clinveil.study.jamia_2020.study import run_study
+    from clinveil.study.tables import terminal
 
     references = dict(map(_named, reference_vectors or ()))
     say = say_unless(settings.quiet)
     results = run_study(notes, out, settings, pairs=tuple(pairs or ()), references=references, say=say)
     if json_out:
-        write_findings(json_out, "study jamia-2020", results.everything, seed=settings.seed)
+        write_findings(json_out, "study jamia-2020", results.findings, seed=settings.seed)
     if json_out != "-":
-        # Table 1 holds words of the notes: it stays in the folder.
-        typer.echo(markdown([table for table in tables(results) if table.ident != "table-1"]))
+        typer.echo(terminal(results.tables))
     typer.echo(f"SECRET: all of {out.name}; begin with {out.name}/study.html", err=True)
 
 

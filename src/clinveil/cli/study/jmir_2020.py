@@ -30,12 +30,12 @@ def jmir_2020(
     The same command goes on where an earlier run stopped. All of DIR is secret.
     """
     from clinveil.core.finding import write_findings
-    from clinveil.study.jmir_2020.run import run_study
-    from clinveil.study.jmir_2020.tables import markdown, tables
+    from clinveil.study.jmir_2020.study import run_study
+    from clinveil.study.tables import terminal
 
     results = run_study(notes, patients, codes, out, settings, say_unless(settings.quiet))
     if json_out:
-        write_findings(json_out, "study jmir-2020", results.everything, seed=settings.seed)
+        write_findings(json_out, "study jmir-2020", results.findings, seed=settings.seed)
     if json_out != "-":
-        typer.echo(markdown(tables(results)))
+        typer.echo(terminal(results.tables))
     typer.echo(f"SECRET: all of {out.name}; begin with {out.name}/study.html", err=True)

@@ -1,23 +1,25 @@
-"""Cased lines from a text file or from notes, and their split into training, dev and test lines."""
+"""Cased lines from a text file or from notes, their split into training, dev and test lines, and their characters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Ints
+from clinveil.core.vocabulary import WordIds
 from clinveil.corpus.corpus import PATIENT_ID, TEXT
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.streams import ByteReader, wrong_encoding
 
 TEST_SHARE, DEV_SHARE = 0.1, 0.05
+UNKNOWN, NEWLINE = 0, 1  # numbers of characters
 _GUESS = NotesSettings()
 
 
@@ -36,7 +38,7 @@ class Lines:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def rows(self, chosen: NDArray[np.int64]) -> Lines:
+    def rows(self, chosen: Ints) -> Lines:
         """Some of the lines."""
         owners = None if self.owners is None else [self.owners[row] for row in chosen]
         return Lines(self.name, [self.lines[row] for row in chosen], owners)
@@ -104,16 +106,43 @@ def _kept(lines: Sequence[str]) -> list[str]:
     return [bare for line in lines if (bare := line.strip())]
 
 
-def _groups(lines: Lines) -> NDArray[np.int64]:
+def _groups(lines: Lines) -> Ints:
     """(n_lines,) what stays together."""
     keys = [line.casefold() for line in lines.lines] if lines.owners is None else lines.owners
     return np.unique(np.array(keys, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
-def _shuffled(group: NDArray[np.int64], rng: Generator) -> NDArray[np.int64]:
+def _shuffled(group: Ints, rng: Generator) -> Ints:
     """(n_lines,) where the group of each line begins when groups are laid out in random order."""
     sizes = np.bincount(group)
     order = rng.permutation(sizes.size)
     begins = np.empty_like(sizes)
     begins[order] = np.cumsum(sizes[order]) - sizes[order]
     return begins[group]
+
+
+def upper_of(character: str) -> str | None:
+    """The upper-case form that is one character and comes back when lowered; None where there is none (`ß`, `7`)."""
+    upper = character.upper()
+    return upper if len(upper) == 1 and upper != character and upper.lower() == character else None
+
+
+def alphabet_of(lines: Iterable[str]) -> WordIds:
+    """The characters of the training lines: 0 is any other one, 1 the newline, and the rest are sorted."""
+    return WordIds.of(["\n", *sorted(set().union(*lines) - {"\n"})], first=NEWLINE)
+
+
+def encoded(alphabet: WordIds, text: str) -> Ints:
+    """(n_characters,) numbers; what training does not hold is unknown."""
+    return np.array(alphabet.encode(text, unknown=UNKNOWN), dtype=np.int64)
+
+
+def stream(alphabet: WordIds, lines: Sequence[str]) -> Ints:
+    """Lines as one text, each line ended."""
+    return encoded(alphabet, "".join(f"{line}\n" for line in lines))
+
+
+def candidates(alphabet: WordIds, text: str) -> Ints:
+    """(n_characters, 2) each character as it is, and in upper case; -1 where there is none or training has none."""
+    known = {c: alphabet.ids.get(upper_of(c) or "", -1) for c in set(text)}
+    return np.stack([encoded(alphabet, text), np.array([known[c] for c in text], dtype=np.int64)], axis=1)

@@ -12,12 +12,21 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.stats import Interval, jackknife_t, share_by_patient, share_method
-from clinveil.utility.casing import OnLook
-from clinveil.utility.casing.characters import Characters
-from clinveil.utility.casing.floor import dealt_anew, lowered_lines, restore_usual, usual_casings
-from clinveil.utility.casing.lines import Lines
-from clinveil.utility.casing.score import GOLD, WORDS, Counts, Metric, by_owner, count_words, metric_shares, score
-from clinveil.utility.casing.settings import CasingSettings
+from clinveil.utility.casing import CasingSettings, OnLook
+from clinveil.utility.casing.lines import Lines, alphabet_of, stream
+from clinveil.utility.casing.score import (
+    GOLD,
+    WORDS,
+    Counts,
+    Metric,
+    by_owner,
+    count_words,
+    metric_shares,
+    permuted,
+    restore_usual,
+    score,
+    usual_casings,
+)
 
 SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
 
@@ -50,7 +59,7 @@ def casing(
     settings = settings or CasingSettings()
     train, _, test = parts
     reference = [" ".join(line.split()) for line in test.lines]
-    lowered = lowered_lines(reference)
+    lowered = [line.lower() for line in reference]
     lower = count_words(reference, lowered)
     if not lower[:, GOLD].sum():
         raise InputError("its lines hold no capital letter: there is nothing to restore", where=test.name)
@@ -71,21 +80,19 @@ def _restored(
     on_look: OnLook | None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Train, and case the lowered lines; what training was like."""
-    from clinveil.utility.casing.lstm import CharacterLstm
-    from clinveil.utility.casing.search import restore
-    from clinveil.utility.casing.training import train_characters
+    from clinveil.utility.casing.network import CharacterLstm, restore, train_characters
 
     device = device_named(settings.device)
     train, dev, test = parts
-    characters = Characters.of(train.lines)
-    text = characters.stream(train.lines)
+    alphabet = alphabet_of(train.lines)
+    text = stream(alphabet, train.lines)
     layers, hidden = settings.shape
     with seeded(seed, threads=threads):
-        model = CharacterLstm(len(characters), layers, hidden, settings.dropout)
-        done = train_characters(model, text, characters.stream(dev.lines), settings, device, on_look)
-        restored = restore(done.model, characters, lowered, settings)
+        model = CharacterLstm(len(alphabet), layers, hidden, settings.dropout)
+        done = train_characters(model, text, stream(alphabet, dev.lines), settings, device, on_look)
+        restored = restore(done.model, alphabet, lowered, settings)
     detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
-    detail |= {"characters": len(text), "alphabet": len(characters), "layers": layers, "hidden": hidden}
+    detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
     detail |= {"dev_loss": done.dev_loss, "epochs": done.epochs, "best_epoch": done.best_epoch}
     detail |= {"stopped": done.stopped, "beam": settings.beam, "state": settings.state}
     detail |= {"epochs_asked": settings.epochs, "batch": settings.batch}
@@ -110,7 +117,7 @@ class _Scores:
     def side(self, metric: Metric, series: str, guess: list[str]) -> Finding:
         """F1 or accuracy of one way to restore."""
         counts = count_words(self.reference, guess)
-        control = count_words(self.reference, dealt_anew(guess, self.rng))
+        control = count_words(self.reference, permuted(guess, self.rng))
         all_of = score(counts)
         detail = {**self.detail, "series": series, "metric": metric}
         detail |= {"precision": all_of.precision, "recall": all_of.recall}

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from clinveil.core.errors import InputError
-from clinveil.utility.nli.settings import NliSettings
+from clinveil.core.fit import Trainer
+from clinveil.core.types import Floats, Ints
+from clinveil.utility.nli import NliSettings
 
 DECAY = 1e-6
 
@@ -24,7 +25,7 @@ class BagOfWords(nn.Module):
     once a distinct token of a batch and then summed over its places, which is the same sum; padding is a token too.
     """
 
-    def __init__(self, matrix: NDArray[np.float32], n_classes: int, settings: NliSettings) -> None:
+    def __init__(self, matrix: Floats, n_classes: int, settings: NliSettings) -> None:
         super().__init__()
         self.features, self.dropout = settings.features, nn.Dropout(settings.dropout)
         hidden, width = settings.hidden, 2 * settings.hidden
@@ -56,46 +57,56 @@ class BagOfWords(nn.Module):
 class Rows:
     """Pairs as the model takes them: rows of tokens, (n_pairs, n_tokens), and classes, (n_pairs,)."""
 
-    premises: NDArray[np.int64]
-    hypotheses: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    premises: Ints
+    hypotheses: Ints
+    targets: Ints
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The model of the lowest dev loss, that loss, and the passes made."""
-
-    model: BagOfWords
-    loss: float
-    epochs: int
-
-
-def fit(model: BagOfWords, train: Rows, dev: Rows, settings: NliSettings, device: torch.device) -> Fitted:
-    """Train with Adam until the dev loss has not fallen for `patience` passes; call it inside `seeded`.
+class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
+    """Adam until the dev loss has not fallen for `patience` passes; call it inside `seeded`.
 
     Raises:
-        InputError: fewer than two training pairs, or a loss that is no number.
+        InputError: fewer than two training pairs.
     """
-    if len(train.targets) < 2:
-        raise InputError("one training pair is too few")
-    model.to(device)
-    optimizer = torch.optim.Adam(model.parameters(), weight_decay=DECAY)
-    best, kept, waited, epoch = float("inf"), _copy(model), 0, 0
-    for epoch in range(1, settings.epochs + 1):
-        _epoch(model, optimizer, train, settings.batch, device)
-        loss = _loss(model, dev, settings.batch, device)
-        if not np.isfinite(loss):
-            raise InputError(f"the loss is no number after pass {epoch}", remedy="vectors of a smaller scale")
-        waited = 0 if loss < best else waited + 1
-        if loss < best:
-            best, kept = loss, _copy(model)
-        if waited >= settings.patience:
-            break
-    model.load_state_dict(kept)
-    return Fitted(model, best, epoch)
+
+    judged_by = "loss on the dev pairs"
+    remedy = "vectors of a smaller scale"
+
+    def __init__(self, model: BagOfWords, train: Rows, dev: Rows, settings: NliSettings, device: torch.device) -> None:
+        if len(train.targets) < 2:
+            raise InputError("one training pair is too few")
+        optimizer = torch.optim.Adam(model.to(device).parameters(), weight_decay=DECAY)
+        per_epoch = len(_parts(torch.arange(len(train.targets)), settings.batch))
+        super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
+        self.train, self.dev, self.settings = train, dev, settings
+        self.patience = settings.patience
+
+    def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """In another order in each pass."""
+        for _ in range(self.settings.epochs):
+            order = torch.randperm(len(self.train.targets))
+            yield from _batches(self.train, order, self.settings.batch, self.device)
+
+    def loss(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Cross entropy."""
+        one, other, target = batch
+        return functional.cross_entropy(self.network(one, other), target)
+
+    def validate(self) -> float:
+        """The mean of the batches' mean losses, as in the released code."""
+        self.network.eval()
+        order = torch.arange(len(self.dev.targets))
+        with torch.no_grad():
+            parts = _batches(self.dev, order, self.settings.batch, self.device)
+            return float(np.mean([float(self.loss(part)) for part in parts]))
+
+    @property
+    def epochs(self) -> float:
+        """Passes made."""
+        return self.progress.step / self.steps_per_epoch
 
 
-def guesses(model: BagOfWords, rows: Rows, batch: int, device: torch.device) -> NDArray[np.int64]:
+def predictions(model: BagOfWords, rows: Rows, batch: int, device: torch.device) -> Ints:
     """(n_pairs,) the class of the highest score."""
     model.eval()
     order = torch.arange(len(rows.targets))
@@ -106,35 +117,17 @@ def guesses(model: BagOfWords, rows: Rows, batch: int, device: torch.device) -> 
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
-def _epoch(model: BagOfWords, optimizer: torch.optim.Optimizer, rows: Rows, batch: int, device: torch.device) -> None:
-    model.train()
-    for one, other, target in _batches(rows, torch.randperm(len(rows.targets)), batch, device):
-        optimizer.zero_grad()
-        functional.cross_entropy(model(one, other), target).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-
-
-def _loss(model: BagOfWords, rows: Rows, batch: int, device: torch.device) -> float:
-    """The mean of the batches' mean losses, as in the released code."""
-    model.eval()
-    with torch.no_grad():
-        losses = [
-            float(functional.cross_entropy(model(one, other), target))
-            for one, other, target in _batches(rows, torch.arange(len(rows.targets)), batch, device)
-        ]
-    return float(np.mean(losses))
-
-
 def _batches(rows: Rows, order: Tensor, size: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Batches in this order; a last one of a single pair joins the one before, for one pair has no variance."""
-    parts = list(torch.split(order, size))
-    if len(parts) > 1 and len(parts[-1]) == 1:
-        parts[-2:] = [torch.cat(parts[-2:])]
+    """Batches in this order."""
     columns = [torch.from_numpy(column) for column in (rows.premises, rows.hypotheses, rows.targets)]
-    for part in parts:
+    for part in _parts(order, size):
         one, other, target = (column[part].to(device) for column in columns)
         yield one, other, target
 
 
-def _copy(model: BagOfWords) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+def _parts(order: Tensor, size: int) -> list[Tensor]:
+    """A last batch of a single pair joins the one before, for one pair has no variance."""
+    parts = list(torch.split(order, size))
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
+from clinveil.core.tokens import lookup_form
+from clinveil.core.types import Doubles, Floats, Ints, Mask
+from clinveil.core.vocabulary import WordIds
 from clinveil.stats import jackknife_t, share_by_patient, share_method
-from clinveil.utility.nli.parts import NliParts, premise_groups
-from clinveil.utility.nli.settings import NliSettings
-from clinveil.utility.nli.vocabulary import NliVocabulary, random_vectors
+from clinveil.utility.nli import NliSettings
+from clinveil.utility.nli.pairs import NliParts, Sentence, SentencePairs, premise_groups
 from clinveil.vectors.table import Vectors
 
 SOURCE = "paper C, section 3.3 (NLI); bag-of-words model of Romanov & Shivade 2018"
 SEEN = 0.1  # a share of test pairs with a sentence of training that is worth a warning
-Guesses = NDArray[np.int64]
+PADDING = 0
+RANDOM = 0.5  # tokens without a vector share one drawn from uniform(-0.5, 0.5)
 
 
 def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings | None = None) -> list[Finding]:
@@ -38,9 +42,9 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
     truth = parts.targets(parts.test)
     task = _Task(parts, settings)
     numbers = [int(n) for n in rng.integers(2**31, size=settings.seeds)]
-    own = np.stack([task.guess(vectors, seed) for seed in numbers])
-    floor = np.stack([task.guess(None, seed, of=vectors) for seed in numbers])
-    shuffled = np.stack([task.guess(None, seed, of=vectors, shuffled=True) for seed in numbers[:1]])
+    own = np.stack([task.predict(vectors, seed) for seed in numbers])
+    floor = np.stack([task.predict(vectors, seed, random=True) for seed in numbers])
+    shuffled = np.stack([task.predict(vectors, seed, random=True, shuffled=True) for seed in numbers[:1]])
     return _Scores(truth, task, own == truth, floor == truth, shuffled == truth).findings(vectors)
 
 
@@ -49,32 +53,29 @@ class _Task:
 
     def __init__(self, parts: NliParts, settings: NliSettings) -> None:
         self.parts, self.settings = parts, settings
-        self.vocabulary = NliVocabulary.of(parts.train)
+        self.words = words_of(parts.train)
         self.majority = int(np.bincount(parts.targets(parts.train)).argmax())
-        self.epochs: list[int] = []
+        self.epochs: list[float] = []
 
-    def guess(
-        self, vectors: Vectors | None, seed: int, *, of: Vectors | None = None, shuffled: bool = False
-    ) -> Guesses:
-        """(n_test,) classes by one model; random vectors where `vectors` is None, for the words `of` others."""
-        from clinveil.utility.nli.bow import BagOfWords, Rows, fit, guesses
+    def predict(self, vectors: Vectors, seed: int, *, random: bool = False, shuffled: bool = False) -> Ints:
+        """(n_test,) classes by one model; `random`: with random vectors of the same words."""
+        from clinveil.utility.nli.bow import BagOfWords, PairTraining, Rows, predictions
 
         rng, settings = np.random.default_rng(seed), self.settings
-        table = vectors if vectors is not None or of is None else random_vectors(of, rng)
-        assert table is not None
-        matrix = self.vocabulary.matrix(table, rng)
+        table = random_vectors(vectors, rng) if random else vectors
+        matrix = matrix_of(self.words, table, rng)
         rows = []
         for part in (self.parts.train, self.parts.dev, self.parts.test):
-            sides = (self.vocabulary.rows(side, settings.max_tokens, rng) for side in (part.premises, part.hypotheses))
+            sides = (rows_of(self.words, side, settings.max_tokens, rng) for side in (part.premises, part.hypotheses))
             rows.append(Rows(next(sides), next(sides), self.parts.targets(part)))
         if shuffled:
             rows[:2] = [Rows(r.premises, r.hypotheses, rng.permutation(r.targets)) for r in rows[:2]]
         device = device_named(settings.device)
         with seeded(seed):
             model = BagOfWords(matrix, len(self.parts.classes), settings)
-            fitted = fit(model, rows[0], rows[1], settings, device)
-            self.epochs.append(fitted.epochs)
-            return guesses(fitted.model, rows[2], settings.batch, device)
+            training = PairTraining(model, rows[0], rows[1], settings, device).fit()
+            self.epochs.append(training.epochs)
+            return predictions(training.finish(), rows[2], settings.batch, device)
 
 
 class _Scores:
@@ -82,11 +83,11 @@ class _Scores:
 
     def __init__(
         self,
-        truth: Guesses,
+        truth: Ints,
         task: _Task,
-        own: NDArray[np.bool_],
-        floor: NDArray[np.bool_],
-        shuffled: NDArray[np.bool_],
+        own: Mask,
+        floor: Mask,
+        shuffled: Mask,
     ) -> None:
         self.own, self.floor, self.shuffled = own, floor, shuffled
         self.chance = float((truth == task.majority).mean())
@@ -98,7 +99,7 @@ class _Scores:
 
     def findings(self, vectors: Vectors) -> list[Finding]:
         """Vectors, random vectors, and the difference."""
-        found = [place is not None for place in self.task.vocabulary.found(vectors)]
+        found = [place is not None for place in found_in(self.task.words, vectors)]
         self.detail |= {"words_with_vector": float(np.mean(found))}
         return [
             self._side("vectors", self.own, float(self.floor.mean()), "random vectors of the same words"),
@@ -121,7 +122,7 @@ class _Scores:
             method="jackknife over premises, t, of the mean of these seeds, 95 %" if enough else "none, of one premise",
         )
 
-    def _side(self, series: str, right: NDArray[np.bool_], control: float, what: str) -> Finding:
+    def _side(self, series: str, right: Mask, control: float, what: str) -> Finding:
         shares = self._by_premise(right)
         detail = {**self.detail, **_over_seeds(right.mean(axis=1)), "series": series}
         seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
@@ -138,16 +139,59 @@ class _Scores:
             control_kind="negative",
         )
 
-    def _by_premise(self, scores: NDArray[np.bool_] | NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_premise(self, scores: Mask | Doubles) -> Doubles:
         """(n_premises, 2) the sum of the seeds' mean scores, (n_seeds, n_test), and the number of pairs."""
         return np.stack([np.bincount(self.premise, weights=scores.mean(axis=0)), np.bincount(self.premise)], axis=1)
 
 
-def _ratio(sums: NDArray[np.float64]) -> float:
+def _ratio(sums: Doubles) -> float:
     return float(sums[0] / sums[1])
 
 
-def _over_seeds(by_seed: NDArray[np.float64]) -> dict[str, float | None]:
+def _over_seeds(by_seed: Doubles) -> dict[str, float | None]:
     """The least, the greatest and the standard deviation over seeds."""
     spread = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
     return {"seed_lowest": float(by_seed.min()), "seed_highest": float(by_seed.max()), "seed_sd": spread}
+
+
+def words_of(pairs: SentencePairs) -> WordIds:
+    """The distinct tokens of the training pairs, letter case as it stands; 0 is padding.
+
+    Raises InputError where no training sentence holds a token.
+    """
+    words = WordIds.of((token for side in (pairs.premises, pairs.hypotheses) for s in side for token in s), first=1)
+    if not words.ids:
+        raise InputError("its sentences hold no token", where=pairs.name)
+    return words
+
+
+def rows_of(words: WordIds, sentences: Sequence[Sentence], length: int, rng: Generator) -> Ints:
+    """(n_sentences, length) rows of tokens: the last ones of a long sentence, padding before a short one.
+
+    Tokens that training does not hold are dropped; a sentence without any other gets one random token.
+    """
+    table = np.full((len(sentences), length), PADDING, dtype=np.int64)
+    for place, sentence in enumerate(sentences):
+        known = words.encode(sentence)[-length:] or [int(rng.integers(words.first, len(words)))]
+        table[place, length - len(known) :] = known
+    return table
+
+
+def found_in(words: WordIds, vectors: Vectors) -> list[int | None]:
+    """(n_tokens) the row of each token in the vectors: of itself, or of its lookup form; None where neither is."""
+    return [vectors.ids.get(token, vectors.ids.get(lookup_form(token))) for token in words.ids]
+
+
+def matrix_of(words: WordIds, vectors: Vectors, rng: Generator) -> Floats:
+    """(n_tokens + 1, dim): padding is zero, tokens without a vector share one random vector."""
+    table = np.zeros((len(words), vectors.dim), dtype=np.float32)
+    shared = rng.uniform(-RANDOM, RANDOM, vectors.dim).astype(np.float32)
+    for row, place in enumerate(found_in(words, vectors), start=words.first):
+        table[row] = shared if place is None else vectors.matrix[place]
+    return table
+
+
+def random_vectors(vectors: Vectors, rng: Generator) -> Vectors:
+    """The same words with normal random vectors of the same mean square: what the model gets from words alone."""
+    scale = float(np.sqrt(np.mean(np.square(vectors.matrix, dtype=np.float64)))) if vectors.matrix.size else 0.0
+    return Vectors(vectors.words, (scale * rng.standard_normal(vectors.matrix.shape)).astype(np.float32))

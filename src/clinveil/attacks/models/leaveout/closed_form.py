@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.attacks.models.leaveout import crossfit
-from clinveil.attacks.models.leaveout.pdtp import unigram_pdtp
 from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints
 from clinveil.lm.notes import PlainNotes
 
-Counts = NDArray[np.int64]
-Matrix = NDArray[np.float64]
 OTHERS = 5  # left out, for the placebo of one unit
 PLACEBO = f"{OTHERS} other units left out, one at a time, mean"
 SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
@@ -35,30 +32,49 @@ def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alp
     units = [np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()]
     counts = np.bincount(np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers))
     scores = unigram_pdtp(counts, units, alpha)
-    patients = notes.patients if by_note else tuple(groups)
+    group = crossfit.groups_of(notes.patients if by_note else tuple(groups), len(units))
     detail: dict[str, Any] = {"mode": "unigram", "model": "unigram", "scale": "nats", "words": len(numbers)}
-    about = {"detail": detail, "unit": "notes" if by_note else "patients", "source": SOURCE}
-    largest = {**about, "detail": {**detail, "largest": float(scores.max())}}
+    largest = {**detail, "largest": float(scores.max())}
+    about: dict[str, Any] = {"unit": "notes" if by_note else "patients", "source": SOURCE}
     if len(units) < 2:
-        return [_mean("attack.pdtp", scores, patients, largest)]
+        return [crossfit.mean_finding("attack.pdtp", scores, group, largest, **about)]
     floors = _floors(counts, units, alpha, rng)
-    with_placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
-    found = [_mean("attack.pdtp", scores, patients, {**largest, **with_placebo})]
-    control = {"chance": 0.0, "chance_is": "no effect"}
+    placebo = {"control": float(floors[:, 0].mean()), "control_is": PLACEBO, "control_kind": "negative"}
+    found = [crossfit.mean_finding("attack.pdtp", scores, group, largest, **about, **placebo)]
     if len(units) > 2:
-        control |= {"control": float(floors[:, 2].mean()), "control_is": crossfit.CONTROL, "control_kind": "negative"}
-    return [*found, _mean("attack.pdtp_effect", floors[:, 1], patients, {**about, **control})]
+        about |= {"control": float(floors[:, 2].mean()), "control_is": crossfit.CONTROL, "control_kind": "negative"}
+    effect = crossfit.mean_finding("attack.pdtp_effect", floors[:, 1], group, detail, **crossfit.NO_EFFECT, **about)
+    return [*found, effect]
 
 
-def _mean(measure: str, values: Matrix, patients: Sequence[str], about: dict[str, Any]) -> Finding:
-    low, high = crossfit.mean_interval(values, crossfit.groups_of(patients, values.size)) or (None, None)
-    if low is None:
-        about = {**about, "detail": {**about["detail"], "why": crossfit.FEW}}
-    method = "" if low is None else crossfit.METHOD
-    return Finding(measure, float(values.mean()), values.size, "lower", low, high, method=method, **about)
+def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float = 1.0) -> Doubles:
+    """(n_units,) S-PDTP of a unigram model with Lidstone smoothing, in closed form; the vocabulary is kept.
+
+    max over words w of the unit of |log (C_w + a)/(N + aV) - log (C_w + a - n_w)/(N + aV - |unit|)|.
+
+    Args:
+        counts: (n_words,) occurrences of each word in all training notes, the units' own among them.
+        units: of each unit the words it holds (distinct rows) and how often.
+        alpha: Lidstone's constant.
+
+    Raises:
+        ValueError: alpha not positive, a unit without words, or with more of a word than there is.
+    Source: paper C, section 4.2, and its released code.
+    """
+    if alpha <= 0:
+        raise ValueError("Lidstone's constant must be positive")
+    total = counts.sum() + alpha * counts.size
+    scores = np.empty(len(units))
+    for place, (rows, often) in enumerate(units):
+        if not rows.size or (often > counts[rows]).any():
+            raise ValueError("a unit has no word, or more of one than all notes together")
+        with_unit = np.log((counts[rows] + alpha) / total)
+        without = np.log((counts[rows] + alpha - often) / (total - often.sum()))
+        scores[place] = np.abs(with_unit - without).max()
+    return scores
 
 
-def _floors(counts: Counts, units: list[tuple[Counts, Counts]], alpha: float, rng: Generator) -> Matrix:
+def _floors(counts: Ints, units: list[tuple[Ints, Ints]], alpha: float, rng: Generator) -> Doubles:
     """(n_units, 3) placebo; effect of losing the unit at one of its words; mean of that for others (NaN for none)."""
     found = np.empty((len(units), 3))
     for unit in range(len(units)):
@@ -70,7 +86,7 @@ def _floors(counts: Counts, units: list[tuple[Counts, Counts]], alpha: float, rn
     return found
 
 
-def _change(counts: Counts, scored: Counts, left: tuple[Counts, Counts], alpha: float) -> Matrix:
+def _change(counts: Ints, scored: Ints, left: tuple[Ints, Ints], alpha: float) -> Doubles:
     """(n_scored,) log p of some words less what it is when a unit is left out."""
     total = counts.sum() + alpha * counts.size
     before = counts[scored] + alpha

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints
 from clinveil.stats import Interval, permutation_p, t_interval
 
 FLIPS, EXACT = 9_999, 12  # signs of up to so many patients are flipped in every way
@@ -30,9 +31,10 @@ METHOD = "Student's t over patients, 95 %"
 FEW = "an interval needs two patients"
 P_IS = "own less control, signs flipped by patient, one-sided"
 CONTROL = "another unit left out, its word chosen likewise"
+NO_EFFECT: Mapping[str, Any] = {"chance": 0.0, "chance_is": "no effect"}
 SOURCE = "paper C, equations 2 and 3, at a word chosen on other seeds (Cox 1975)"
-Matrix = NDArray[np.float64]
-Logs = Sequence[NDArray[np.floating[Any]]]  # of each unit, log p of its words, natural log
+UnitLogs = Sequence[NDArray[np.floating[Any]]]
+"""Of each unit, log p of its words, natural log."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,11 @@ class Effects:
         seeds: training seeds; 1 only of models that are counted, where nothing is drawn at random.
     """
 
-    matrix: Matrix = field(repr=False)
+    matrix: Doubles = field(repr=False)
     seeds: int
 
     @property
-    def own(self) -> Matrix:
+    def own(self) -> Doubles:
         """(n_units,) of each unit on its own words."""
         return np.diag(self.matrix).copy()
 
@@ -60,7 +62,7 @@ class Effects:
         return float(off.mean()) if np.isfinite(off).all() else None
 
 
-def cross_fit(seeds: Sequence[Sequence[Logs]]) -> Effects:
+def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
     """The effects, from log-probabilities under the models without one unit each.
 
     Args:
@@ -68,27 +70,30 @@ def cross_fit(seeds: Sequence[Sequence[Logs]]) -> Effects:
             training draws nothing at random: then the word is chosen and measured on the same models.
 
     Raises:
-        InputError: no seed, fewer than two units, or models that scored other words.
+        InputError: a model gives a word no probability.
+        ValueError: no seed, fewer than two units, a unit without words, or models that scored other words.
     """
     n = len(seeds[0]) if seeds else 0
     if n < 2 or any(len(models) != n or any(len(m) != n for m in models) for models in seeds):
-        raise InputError("cross-fitting needs two or more units, each left out once under every seed")
+        raise ValueError("cross-fitting needs two or more units, each left out once under every seed")
     matrix = np.empty((n, n))
     for j in range(n):
         matrix[:, j] = effects_on(_stacked([[model[j] for model in models] for models in seeds]), j)
     return Effects(matrix, len(seeds))
 
 
-def _stacked(logs: list[list[NDArray[np.floating[Any]]]]) -> Matrix:
+def _stacked(logs: list[list[NDArray[np.floating[Any]]]]) -> Doubles:
     if len({one.shape for models in logs for one in models}) != 1:
-        raise InputError("two models scored different words", remedy="give them one vocabulary")
+        raise ValueError("two models scored different words")
     stacked = np.array(logs, dtype=np.float64)
-    if not stacked.size or not np.isfinite(stacked).all():
-        raise InputError("a unit has no scored word, or a model gives one no probability")
+    if not stacked.size:
+        raise ValueError("a unit has no scored word")
+    if not np.isfinite(stacked).all():
+        raise InputError("a model gives a word no probability")
     return stacked
 
 
-def effects_on(logs: Matrix, own: int) -> Matrix:
+def effects_on(logs: Doubles, own: int) -> Doubles:
     """(n_models,) the effect of what each model lost on one unit's words; NaN where no other is left to compare with.
 
     A model is compared with the mean of those that lost neither its unit nor the scored one.
@@ -107,7 +112,7 @@ def effects_on(logs: Matrix, own: int) -> Matrix:
     return found
 
 
-def _held_out(differences: Matrix, seed: int) -> float:
+def _held_out(differences: Doubles, seed: int) -> float:
     """The difference on one seed, at the word where the mean of the others is largest; of a single seed its own."""
     others = np.delete(differences, seed, axis=0) if len(differences) > 1 else differences
     return float(differences[seed, int(others.mean(axis=0).argmax())])
@@ -117,33 +122,26 @@ def effect_finding(
     effects: Effects, rng: Generator, detail: Mapping[str, Any], patients: Sequence[str] | None = None
 ) -> Finding:
     """`attack.pdtp_effect`: mean effect at the chosen word, chance 0, beside what losing somebody else does."""
-    group = groups_of(patients, len(effects.matrix))
-    control = effects.control
-    known = control is not None
-    low, high = mean_interval(effects.own, group) or (None, None)
-    more = {**detail, "seeds": effects.seeds, "scale": "nats"} | ({"why": FEW} if low is None else {})
-    return Finding(
-        "attack.pdtp_effect",
-        float(effects.own.mean()),
-        len(effects.own),
-        "lower",
-        low,
-        high,
-        chance=0.0,
-        control=control,
-        source=SOURCE,
-        detail=more,
-        unit="audited units",
-        p=flipped_p(above_floors(effects.matrix), group, rng) if known else None,
-        p_is=P_IS if known else "",
-        method="" if low is None else METHOD,
-        chance_is="no effect",
-        control_is=CONTROL if known else "",
-        control_kind="negative" if known else None,
-    )
+    group, more = groups_of(patients, len(effects.matrix)), dict[str, Any]()
+    if effects.control is not None:
+        more = {"control": effects.control, "control_is": CONTROL, "control_kind": "negative", "p_is": P_IS}
+        more["p"] = flipped_p(above_floors(effects.matrix), group, rng)
+    detail = {**detail, "seeds": effects.seeds, "scale": "nats"}
+    return mean_finding("attack.pdtp_effect", effects.own, group, detail, source=SOURCE, **NO_EFFECT, **more)
 
 
-def above_floors(matrix: Matrix) -> Matrix:
+def mean_finding(measure: str, values: Doubles, group: Ints, detail: Mapping[str, Any], **more: Any) -> Finding:
+    """A mean over units, its interval over patients; of one patient without, and why."""
+    more = {"unit": "audited units", **more}
+    ends = mean_interval(values, group)
+    if ends is None:
+        low, high, more["detail"] = None, None, {**detail, "why": FEW}
+    else:
+        (low, high), more["detail"], more["method"] = ends, detail, METHOD
+    return Finding(measure, float(values.mean()), values.size, "lower", low, high, **more)
+
+
+def above_floors(matrix: Doubles) -> Doubles:
     """(n_units,) the diagonal less what its row and its column have off it; three or more units.
 
     So neither a model that lost much and moved everywhere, nor a unit whose words move whoever is lost, counts.
@@ -153,14 +151,14 @@ def above_floors(matrix: Matrix) -> Matrix:
     return np.asarray(np.diag(matrix) - (off.sum(axis=0) + off.sum(axis=1)) / (n - 1) + off.sum() / (n * (n - 1)))
 
 
-def groups_of(patients: Sequence[str] | None, n: int) -> NDArray[np.int64]:
+def groups_of(patients: Sequence[str] | None, n: int) -> Ints:
     """(n_units,) the number of each unit's patient; each unit is its own where nothing is known."""
     if patients is None:
         return np.arange(n)
     return np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
-def mean_interval(values: Matrix, group: NDArray[np.int64]) -> Interval | None:
+def mean_interval(values: Doubles, group: Ints) -> Interval | None:
     """The interval of a mean over units by Student's t, patients (groups) being independent; None for one patient.
 
     Each patient's sum of deviations counts as one value; with one unit a patient it is the usual t interval.
@@ -173,7 +171,7 @@ def mean_interval(values: Matrix, group: NDArray[np.int64]) -> Interval | None:
     return t_interval(values.mean() + sums * n / values.size)
 
 
-def flipped_p(values: Matrix, group: NDArray[np.int64], rng: Generator) -> float:
+def flipped_p(values: Doubles, group: Ints, rng: Generator) -> float:
     """One-sided P that units' values lie no more above 0 than below: signs flipped by patient, in all ways if few.
 
     Source: Fisher 1935, The Design of Experiments, section 21.

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, private_text, save_array
-from clinveil.lm.notes import EncodedNotes, PlainNotes
+from clinveil.core.types import Ints
+from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, joined
+from clinveil.lm.train import make_vocabulary
 from clinveil.lm.vocabulary import Ids, Vocabulary, vocabulary_of
 
-Rows = NDArray[np.int64]
+BEGINNING = "Patient name :"  # of a planted line
 NAMES = ("ids", "offsets", "characters")
 
 
@@ -33,13 +35,20 @@ class AuditData:
 
     encoded: EncodedNotes
     vocabulary: Vocabulary
-    units: tuple[Rows, ...] = field(repr=False)
+    units: tuple[Ints, ...] = field(repr=False)
     validation: EncodedNotes | None = None
     planted: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     def notes_of(self, unit: int) -> list[Ids]:
         """The notes of a unit."""
         return [self.encoded.note(int(row)) for row in self.units[unit]]
+
+    def without(self, unit: int | None) -> EncodedNotes:
+        """The training notes; given a unit, its notes taken out and the others in their order."""
+        if unit is None:
+            return self.encoded
+        kept = np.setdiff1d(np.arange(len(self.encoded)), self.units[unit])
+        return joined([self.encoded.note(int(row)) for row in kept], self.encoded.characters[kept])
 
     @property
     def digest(self) -> str:
@@ -54,19 +63,20 @@ class AuditData:
         units = [rows.tolist() for rows in self.units]
         return {"units": units, "planted": [list(p) for p in self.planted], "vocabulary": self.vocabulary.as_dict()}
 
-    def save(self, folder: Path) -> None:
-        """Write it, unless it is there."""
-        if (folder / "data.json").exists():
-            return
-        private_folder(folder)
-        for part, notes in (("training", self.encoded), ("validation", self.validation)):
-            for name in NAMES if notes is not None else ():
-                save_array(folder / f"{part}-{name}.npy", getattr(notes, name))
-        private_text(folder / "data.json", json.dumps(self._plain()))
+    def save(self, root: Path) -> Path:
+        """Write it to the folder of its digest below `root`, unless it is there; returns that folder."""
+        folder = root / self.digest
+        if not (folder / "data.json").exists():
+            private_folder(folder)
+            for part, notes in (("training", self.encoded), ("validation", self.validation)):
+                for name in NAMES if notes is not None else ():
+                    save_array(folder / f"{part}-{name}.npy", getattr(notes, name))
+            private_text(folder / "data.json", json.dumps(self._plain()))
+        return folder
 
 
 def load_data(folder: Path) -> AuditData:
-    """Read what `save` wrote. Raises InputError if it is not there."""
+    """Read what `AuditData.save` wrote. Raises InputError if it is not there."""
     try:
         plain = json.loads((folder / "data.json").read_text(encoding="utf-8"))
         validation = _notes(folder, "validation") if (folder / "validation-ids.npy").exists() else None
@@ -102,12 +112,109 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator, *, by_note: bool = Fal
     return [groups[order[int(rng.choice(stratum))]] for stratum in strata]
 
 
-def keep_aside(notes: PlainNotes, taken: Sequence[Sequence[int]], rng: Generator, share: float = 0.1) -> list[int]:
+def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator, share: float = 0.1) -> list[int]:
     """Rows of patients who are not audited, about `share` of all: validation notes of an annealed schedule."""
-    audited = {notes.patients[row] for rows in taken for row in rows}
+    audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
         raise InputError("no patient is left for validation", remedy="smaller --units, or --schedule fixed")
     wanted = max(1, round(share * len(set(notes.patients))))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
     return [row for row, patient in enumerate(notes.patients) if patient in chosen]
+
+
+def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[str, str]]:
+    """Full names of words that stand in no note, each word used once. Raises InputError where there are too few."""
+    from clinveil.lexicons.names import all_given_names, surnames
+
+    known = {word.lower() for text in texts for word in text.split()}
+    pools = []
+    for names in (all_given_names(), surnames()):
+        free = [name.capitalize() for name in sorted(names) if name.lower() not in known and name.isalpha()]
+        if len(free) < n:
+            raise InputError("there are not enough names that no note holds", remedy="smaller --units")
+        pools.append([free[i] for i in rng.permutation(len(free))[:n]])
+    return list(zip(*pools, strict=True))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A planted name: the text of its note up to the name, and up to the end of the name."""
+
+    name: tuple[str, str] = field(repr=False)
+    before: str = field(repr=False)
+    until: str = field(repr=False)
+
+    def place(self, vocabulary: Vocabulary) -> tuple[int, int]:
+        """The tokens of the name, first and one past the last."""
+        closing = 2 if vocabulary.kind == "words" else 1  # ends of the line and of the note
+        return vocabulary.encode(self.before).size - closing, vocabulary.encode(self.until).size - closing
+
+
+def plant(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> tuple[PlainNotes, list[Planted | None]]:
+    """The notes with a line that names the patient, in the first note of a random half of the units.
+
+    Returns:
+        The notes, and of each unit what was planted, or None.
+    """
+    n = len(units) // 2
+    chosen = sorted(int(i) for i in rng.permutation(len(units))[:n])
+    planted: list[Planted | None] = [None] * len(units)
+    texts = list(notes.texts)
+    for unit, name in zip(chosen, invented_names(notes.texts, n, rng), strict=True):
+        row = units[unit][0]
+        lines = texts[row].split("\n")
+        at = int(rng.integers(len(lines) + 1))
+        before = "\n".join([*lines[:at], BEGINNING])
+        until = f"{before} {' '.join(name)}"
+        texts[row] = "\n".join([f"{until} .", *lines[at:]])
+        planted[unit] = Planted(name, before, until)
+    return PlainNotes(tuple(texts), notes.note_ids, notes.patients), planted
+
+
+def prepare(
+    notes: PlainNotes,
+    units: Sequence[Sequence[int]],
+    settings: LeaveOutSettings,
+    rng: Generator,
+    *,
+    public: PlainNotes | None = None,
+    vocabulary: Vocabulary | None = None,
+    validation: PlainNotes | None = None,
+) -> AuditData:
+    """Plant names if asked to, and encode; the vocabulary is that of all notes, as in paper C.
+
+    Args:
+        units: rows of the notes of each audited unit, of `pick_units`.
+        public: notes to pretrain on, whose words the vocabulary must hold too.
+        vocabulary: instead of one made of the notes.
+        validation: of an annealed schedule, instead of a tenth of the patients, who are then not trained on.
+
+    Raises:
+        InputError: too few patients. MissingExtra: byte pairs without `tokenizers`.
+    """
+    planted: list[Planted | None] = []
+    if settings.plant_names:
+        notes, planted = plant(notes, units, rng)
+    recipe = settings.audit_recipe()
+    annealed = recipe is not None and recipe.schedule == "annealed"
+    aside = hold_out(notes, units, rng) if annealed and validation is None else []
+    if vocabulary is None:
+        always = [word for one in planted if one for word in one.name]
+        vocabulary = make_vocabulary(_together(notes, public), settings.lm, always=always)
+    kept = sorted(set(range(len(notes))) - set(aside))
+    place = {row: new for new, row in enumerate(kept)}
+    return AuditData(
+        encode(notes.rows(kept).texts, vocabulary),
+        vocabulary,
+        tuple(np.array([place[row] for row in rows], dtype=np.int64) for rows in units),
+        encode((validation or notes.rows(aside)).texts, vocabulary) if annealed else None,
+        tuple(one.place(vocabulary) if one else () for one in planted),
+    )
+
+
+def _together(notes: PlainNotes, public: PlainNotes | None) -> PlainNotes:
+    if public is None:
+        return notes
+    patients = tuple(f"public {patient}" for patient in public.patients)
+    return PlainNotes(notes.texts + public.texts, notes.note_ids + public.note_ids, notes.patients + patients)

@@ -12,7 +12,8 @@ from typing import Any
 
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.errors import UsageError
-from clinveil.core.files import private_text, remove, sha256
+from clinveil.core.files import private_text, remove
+from clinveil.core.runfolder import fingerprint
 from clinveil.lm.notes import PlainNotes
 from clinveil.scale.tasks import Store, study_folder
 
@@ -29,29 +30,29 @@ how well the attack works on these very notes. run.json holds settings and hashe
 
 
 @dataclass(frozen=True)
-class Given:
+class RunSpec:
     """All that the findings of an audit depend on, ready for JSON."""
 
     values: dict[str, Any]
 
     @classmethod
-    def of(cls, notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: PlainNotes | None) -> Given:
+    def of(cls, notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: PlainNotes | None) -> RunSpec:
         """Of a run. Raises UsageError for a recipe whose parts do not fit."""
-        recipe = settings.audit_recipe()
-        own = {name: settings.flat()[name] for name in ("mode", "model", "unit", "units", "plant_names", "device")}
-        own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if settings.lm.word_vocabulary else "bytes"}
-        own["min_count" if settings.lm.word_vocabulary else "vocabulary_size"] = (
-            settings.lm.min_count if settings.lm.word_vocabulary else settings.lm.vocabulary_size
-        )
+        recipe, flat, words = settings.audit_recipe(), settings.flat(), settings.lm.word_vocabulary
+        own = {name: flat[name] for name in ("mode", "model", "unit", "units", "plant_names", "device")}
+        own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
+        size = "min_count" if words else "vocabulary_size"
+        own[size] = flat[size]
         own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
-        vectors = settings.init_vectors
-        own |= {"pretrain": _hash(public) if public else "", "init_vectors": hash_of(vectors) if vectors else ""}
+        vectors = fingerprint(settings.init_vectors) if settings.init_vectors else ""
+        own |= {"pretrain": _hash(public) if public else "", "init_vectors": vectors}
         return cls({**own, "from_text": settings.from_text, "reseeds": settings.reseeds, "seeds": settings.seeds})
 
     def differs_from(self, before: dict[str, Any]) -> list[str]:
         """The settings that are others, as flags; not those that only add to what was measured."""
         names = dict.fromkeys([*self.values, *before])
-        return [_flag(name) for name in names if not self._keeps(name, before)]
+        others = (name for name in names if not self._keeps(name, before))
+        return [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
 
     def _keeps(self, name: str, before: dict[str, Any]) -> bool:
         now, then = self.values.get(name), before.get(name)
@@ -59,9 +60,18 @@ class Given:
             return type(then) is int and int(now or 0) >= then
         return now == then or (name in ADDED and not then)
 
+    def save(self, out: Path) -> None:
+        """Note it in the folder of the audit."""
+        private_text(out / RUN, json.dumps(self.values, indent=1) + "\n")
+
+
+def _hash(notes: PlainNotes) -> str:
+    rows = [notes.texts, notes.note_ids, notes.patients]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:32]
+
 
 @contextmanager
-def audit_folder(out: Path, given: Given, *, force: bool = False) -> Iterator[Store]:
+def audit_folder(out: Path, spec: RunSpec, *, force: bool = False) -> Iterator[Store]:
     """Open DIR for one audit: new, or that of the same settings, or of fewer.
 
     Raises:
@@ -72,29 +82,16 @@ def audit_folder(out: Path, given: Given, *, force: bool = False) -> Iterator[St
             for name in (FINDINGS, RUN, *_TABLES):
                 remove(out / name)
         elif (out / FINDINGS).exists():
-            _refuse_other(out, given)
+            _refuse_other(out, spec)
         if not (out / RUN).exists():
-            _note(out, given)
+            spec.save(out)
         yield store
-        _note(out, given)
+        spec.save(out)
 
 
-def seed_of(out: Path) -> int | None:
-    """The seed of an earlier run in DIR, so that the same command without one goes on; None if there is none."""
-    seed = _before(out).get("seed")
-    return seed if type(seed) is int else None
-
-
-def hash_of(path: Path) -> str:
-    """SHA-256 of a file, or of each file of a folder."""
-    if not path.is_dir():
-        return sha256(path)
-    return " ".join(sha256(file) for file in sorted(path.iterdir()) if file.is_file())
-
-
-def _refuse_other(out: Path, given: Given) -> None:
+def _refuse_other(out: Path, spec: RunSpec) -> None:
     before = _before(out)
-    others = given.differs_from(before)
+    others = spec.differs_from(before)
     if others:
         what = f"of other settings: {', '.join(others)}" if before else "and does not say of which settings"
         remedy = "name another folder; --force removes what is there, its models too"
@@ -110,14 +107,7 @@ def _before(out: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _note(out: Path, given: Given) -> None:
-    private_text(out / RUN, json.dumps(given.values, indent=1) + "\n")
-
-
-def _flag(name: str) -> str:
-    return name if name == "notes" else f"--{name.replace('_', '-')}"
-
-
-def _hash(notes: PlainNotes) -> str:
-    rows = [notes.texts, notes.note_ids, notes.patients]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:32]
+def seed_of(out: Path) -> int | None:
+    """The seed of an earlier run in DIR, so that the same command without one goes on; None if there is none."""
+    seed = _before(out).get("seed")
+    return seed if type(seed) is int else None

@@ -4,7 +4,7 @@ The score of a unit (a note, or all notes of a patient) is the largest |log p(wo
 over its words, p trained with the unit and p' without (paper C, equations 2 and 3; natural log). Much of it is there
 whatever is left out: the same largest difference under a model that lost *another* unit is the placebo, and between
 models that differ in their seed alone the reseed floor. Score less placebo is not what the unit adds: the two maxima
-stand at different words. That is `clinveil.attacks.models.leaveout.crossfit`'s.
+stand at different words. That is what `crossfit` measures.
 
 It is not an epsilon: one pair of trained models bounds nothing.
 """
@@ -20,24 +20,27 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.models.leaveout.crossfit import (
-    FEW,
-    METHOD,
+    NO_EFFECT,
     P_IS,
-    Logs,
-    Matrix,
+    UnitLogs,
     above_floors,
     flipped_p,
     groups_of,
-    mean_interval,
+    mean_finding,
 )
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.stats import Interval, clopper_pearson, share_by_patient, share_method
+from clinveil.core.types import Doubles, Ints
+from clinveil.stats import clopper_pearson, share_by_patient, share_method
 
 SEEDS = "an interval of the reseed floor: it strays by seed, and seeds are few; their range is no interval"
 EXACT = "exact over patients (Clopper-Pearson), 95 %"
-PLACEBO = "placebo: another unit left out"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
+_PLACEBO: Mapping[str, Any] = {
+    "source": SOURCE,
+    "control_is": "placebo: another unit left out",
+    "control_kind": "negative",
+}
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,11 @@ class LeaveOut:
         reseeded: (n_seeds, n_units) the largest difference to models of all units with another seed; may have no row.
     """
 
-    largest: Matrix = field(repr=False)
-    gaps: Matrix = field(repr=False)
-    signed: Matrix = field(repr=False)
-    places: NDArray[np.int64] = field(repr=False)
-    reseeded: Matrix = field(repr=False)
+    largest: Doubles = field(repr=False)
+    gaps: Doubles = field(repr=False)
+    signed: Doubles = field(repr=False)
+    places: Ints = field(repr=False)
+    reseeded: Doubles = field(repr=False)
 
     @property
     def n_units(self) -> int:
@@ -64,22 +67,22 @@ class LeaveOut:
         return len(self.signed)
 
     @property
-    def scores(self) -> Matrix:
+    def scores(self) -> Doubles:
         """(n_units,) the score of each unit."""
         return np.diag(self.largest).copy()
 
     @property
-    def placebos(self) -> Matrix:
+    def placebos(self) -> Doubles:
         """(n_units,) the mean over models that lost another unit."""
         return _others(self.largest)
 
     @property
-    def own_gaps(self) -> Matrix:
+    def own_gaps(self) -> Doubles:
         """(n_units,) the gap of each unit when it is left out itself."""
         return np.diag(self.gaps).copy()
 
 
-def leave_out(full: Logs, left_out: Sequence[Logs], reseeded: Sequence[Logs] = ()) -> LeaveOut:
+def leave_out(full: UnitLogs, left_out: Sequence[UnitLogs], reseeded: Sequence[UnitLogs] = ()) -> LeaveOut:
     """The differences, from log-probabilities of every unit's words under every model.
 
     Args:
@@ -87,13 +90,14 @@ def leave_out(full: Logs, left_out: Sequence[Logs], reseeded: Sequence[Logs] = (
         reseeded: [s][j], of unit j under models of all units with other seeds.
 
     Raises:
-        InputError: fewer than two units, a unit without words, or models that scored other words.
+        InputError: a model gives a word no probability.
+        ValueError: fewer than two units, a unit without words, or models that scored other words.
     """
     n = len(full)
     if n < 2 or len(left_out) != n:
-        raise InputError(f"{len(left_out)} leave-outs of {n} units; S-PDTP needs each of two or more left out once")
+        raise ValueError(f"{len(left_out)} leave-outs of {n} units; S-PDTP needs each of two or more left out once")
     if min(logs.size for logs in full) == 0:
-        raise InputError("a unit has no scored word", remedy="leave it out of the audit")
+        raise ValueError("a unit has no scored word")
     pairs = [[_differences(full[j], model[j]) for j in range(n)] for model in left_out]
     own = [pairs[j][j] for j in range(n)]
     places = np.array([int(np.abs(d).argmax()) for d in own], dtype=np.int64)
@@ -107,16 +111,16 @@ def leave_out(full: Logs, left_out: Sequence[Logs], reseeded: Sequence[Logs] = (
     )
 
 
-def _differences(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> Matrix:
+def _differences(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> Doubles:
     if one.shape != other.shape:
-        raise InputError("two models scored different words", remedy="give them one vocabulary")
+        raise ValueError("two models scored different words")
     difference = one.astype(np.float64) - other.astype(np.float64)
     if not np.isfinite(difference).all():
         raise InputError("a model gives a word no probability")
     return difference
 
 
-def _others(matrix: Matrix) -> Matrix:
+def _others(matrix: Doubles) -> Doubles:
     n = len(matrix)
     return np.asarray((matrix.sum(axis=0) - np.diag(matrix)) / (n - 1))
 
@@ -139,38 +143,16 @@ def findings(
     """
     group = groups_of(patients, measured.n_units)
     shared = {**(detail or {}), **_reseed(measured), "units": measured.n_units}
-    score, gap = mean_interval(measured.scores, group), mean_interval(measured.own_gaps, group)
-    placebo, gap_placebo = float(measured.placebos.mean()), float(_others(measured.gaps).mean())
-    p = flipped_p(above_floors(measured.gaps), group, rng) if measured.n_units > 2 else None
-    more = {**shared, "scale": "nats a token"}
-    tested = {"p": p, "p_is": P_IS if p is not None else "", "chance": 0.0, "chance_is": "no effect"}
+    gap: dict[str, Any] = {**NO_EFFECT, "control": float(_others(measured.gaps).mean())}
+    if measured.n_units > 2:
+        gap |= {"p": flipped_p(above_floors(measured.gaps), group, rng), "p_is": P_IS}
+    score = {"control": float(measured.placebos.mean())}
+    nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats a token"}
     return [
-        _with_placebo("pdtp", measured.scores, score, placebo, {**shared, "scale": "nats"}),
-        _with_placebo("pdtp_gap", measured.own_gaps, gap, gap_placebo, more, **tested),
-        _sign(measured, shared, group, rng),
+        mean_finding("attack.pdtp", measured.scores, group, nats, **_PLACEBO, **score),
+        mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **_PLACEBO, **gap),
+        _sign(measured, {**shared, "scale": "share of units"}, group),
     ]
-
-
-def _with_placebo(
-    name: str, values: Matrix, ends: Interval | None, placebo: float, detail: dict[str, Any], **more: Any
-) -> Finding:
-    low, high = ends or (None, None)
-    return Finding(
-        f"attack.{name}",
-        float(values.mean()),
-        values.size,
-        "lower",
-        low,
-        high,
-        control=placebo,
-        source=SOURCE,
-        detail=detail if ends else {**detail, "why": FEW},
-        unit="audited units",
-        method=METHOD if ends else "",
-        control_is=PLACEBO,
-        control_kind="negative",
-        **more,
-    )
 
 
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
@@ -194,7 +176,7 @@ def _reseed(measured: LeaveOut) -> dict[str, Any]:
     return {"reseeds": len(measured.reseeded), "reseed_floor": float(measured.reseeded.mean())}
 
 
-def _sign(measured: LeaveOut, detail: dict[str, Any], group: NDArray[np.int64], rng: Generator) -> Finding:
+def _sign(measured: LeaveOut, detail: dict[str, Any], group: Ints) -> Finding:
     positive = measured.signed > 0
     hits, n = int(positive.sum()), measured.n_units
     by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
@@ -209,38 +191,9 @@ def _sign(measured: LeaveOut, detail: dict[str, Any], group: NDArray[np.int64], 
         high,
         chance=0.5,
         source=SOURCE,
-        detail={**detail, "scale": "share of units"},
+        detail=detail,
         unit="audited units",
         count=hits,
         method=EXACT if alone else share_method(by_patient, "patients"),
         chance_is="either sign",
     )
-
-
-def unigram_pdtp(
-    counts: NDArray[np.int64], units: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]], alpha: float = 1.0
-) -> Matrix:
-    """(n_units,) S-PDTP of a unigram model with Lidstone smoothing, in closed form; the vocabulary is kept.
-
-    max over words w of the unit of |log (C_w + a)/(N + aV) - log (C_w + a - n_w)/(N + aV - |unit|)|.
-
-    Args:
-        counts: (n_words,) occurrences of each word in all training notes, the units' own among them.
-        units: of each unit the words it holds (distinct rows) and how often.
-        alpha: Lidstone's constant.
-
-    Raises:
-        InputError: alpha not positive, a unit without words, or with more of a word than there is.
-    Source: paper C, section 4.2, and its released code.
-    """
-    if alpha <= 0:
-        raise InputError("Lidstone's constant must be positive")
-    total = counts.sum() + alpha * counts.size
-    scores = np.empty(len(units))
-    for place, (rows, often) in enumerate(units):
-        if not rows.size or (often > counts[rows]).any():
-            raise InputError("a unit has no word, or more of one than all notes together")
-        with_unit = np.log((counts[rows] + alpha) / total)
-        without = np.log((counts[rows] + alpha - often) / (total - often.sum()))
-        scores[place] = np.abs(with_unit - without).max()
-    return scores

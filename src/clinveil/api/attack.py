@@ -1,0 +1,184 @@
+"""Attacks on what is to be released, with the truth at hand: a function each, and `run` for every registered one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.random import default_rng
+
+from clinveil.api.frames import Notes, given
+from clinveil.api.transformers import scratch
+from clinveil.attacks.attack import Context, attacks
+from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.settings import load_settings
+
+if TYPE_CHECKING:
+    from clinveil.channel.channel import Channel
+    from clinveil.corpus.people import Patient
+    from clinveil.vectors.table import Vectors
+
+Patients = Any
+"""A patients file, or what `read_patients` returns: id -> `Patient`."""
+__all__ = ["association", "copies", "identifiers", "inversion", "names", "overlap", "run", "scenario"]
+
+
+def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[Finding]:
+    """Try the attack of a name, ours or one that somebody registered.
+
+    Args:
+        name: as in `clinveil attack --help`, or as it was registered. context: what there is to look at.
+        seed: of all that is drawn at random. settings: the attack's own.
+
+    Raises UsageError for an unknown name or setting, or where the context lacks what the attack needs.
+    """
+    kind = attacks.get(name)
+    attack = load_settings(kind, settings)
+    if not context.has(kind.needs):
+        raise UsageError(f"the attack {name} needs {', '.join(sorted(kind.needs))}", remedy="give all of them")
+    return attack(context, default_rng(seed))
+
+
+def inversion(
+    channel: Channel, notes: Notes, *, patients: Patients = None, seed: int = 1, columns: Any = None, **settings: Any
+) -> list[Finding]:
+    """How often the best guess of a word from its replacement is right, for somebody who holds the channel (exact).
+
+    Args:
+        channel: for example `Obfuscator.channel_`. notes: what it was, or is to be, applied to.
+        patients: known patients; with them also for their names. columns: which columns of a frame are what.
+
+    Raises InputError for notes that do not fit.
+
+    >>> import clinveil
+    >>> notes = clinveil.demo_corpus(patients=60, seed=1)
+    >>> made = clinveil.Obfuscator(n=3, settings={"epochs": 1}).fit(notes)
+    >>> found = clinveil.attack.inversion(made.channel_, notes)
+    >>> found[0].measure, found[0].value > found[0].chance
+    ('attack.inversion', True)
+    """
+    from clinveil.vectors.count import count_words
+
+    corpus = given(notes, **(columns or {})).corpus
+    with scratch() as folder:
+        counts = count_words(corpus, folder)
+    context = Context(channel=channel, counts=counts, original=corpus, known=_patients(patients))
+    return run("inversion", context, seed=seed, **settings)
+
+
+def names(
+    vectors: Vectors | str | Path | Sequence[Vectors],
+    people: Any,
+    *,
+    seed: int = 1,
+    workers: int = 2,
+    **settings: Any,
+) -> list[Finding]:
+    """Pair the name tokens of word vectors into full names, by nearness (paper B, experiment 1).
+
+    Args:
+        vectors: what is to be released, or its path; several are compared.
+        people: the true full names: a file, patients by id, or a list of full names as strings or tuples of tokens.
+        settings: `metric`, `k`, `draws`, `find_names`.
+
+    Raises InputError for fewer than two name tokens with a vector.
+    """
+    return run("names", Context(vectors=_models(vectors), names=_names(people), workers=workers), seed=seed, **settings)
+
+
+def association(
+    vectors: Vectors | str | Path, patients: Patients, codes: Any, *, seed: int = 1, workers: int = 2, **settings: Any
+) -> list[Finding]:
+    """Compare names' distances to their bearers' diagnoses with those to others' (paper B, experiment 2).
+
+    Args:
+        patients: a patients file, or id -> `Patient`. codes: a code table (code, description), or code -> words.
+    """
+    return run("association", _with_codes(vectors, patients, codes, workers), seed=seed, **settings)
+
+
+def scenario(
+    vectors: Vectors | str | Path, patients: Patients, codes: Any, *, seed: int = 1, workers: int = 2, **settings: Any
+) -> list[Finding]:
+    """Name target diagnoses for each name, farthest and nearest, beside chance (paper B, experiment 3).
+
+    Args:
+        patients, codes: as in `association`.
+    """
+    return run("scenario", _with_codes(vectors, patients, codes, workers), seed=seed, **settings)
+
+
+def copies(
+    synthetic: Notes, training: Notes, held_out: Notes, *, seed: int = 1, columns: Any = None, **settings: Any
+) -> list[Finding]:
+    """Find runs of words that synthetic notes share with training notes, beside those shared with other patients.
+
+    Args:
+        training, held_out: notes that the model saw, and others like them. columns: which columns of frames are what.
+    """
+    sides = [given(notes, **(columns or {})).corpus for notes in (synthetic, training, held_out)]
+    context = Context(released=sides[0], training=sides[1], held_out=sides[2])
+    return run("copies", context, seed=seed, **settings)
+
+
+def overlap(
+    released: Notes, original: Notes, *, crosswalk: Mapping[str, str] | None = None, seed: int = 1, columns: Any = None
+) -> list[Finding]:
+    """How much of released notes stands word for word in their sources, beside other notes.
+
+    Args:
+        crosswalk: released note id -> source id; without it ids must be equal.
+    """
+    sides = [given(notes, **(columns or {})).corpus for notes in (released, original)]
+    return run("overlap", Context(released=sides[0], original=sides[1], notes=crosswalk), seed=seed)
+
+
+def identifiers(
+    released: Notes,
+    patients: Patients,
+    *,
+    original: Notes = None,
+    crosswalk: Mapping[str, str] | None = None,
+    seed: int = 1,
+    columns: Any = None,
+) -> list[Finding]:
+    """Search released notes for what is known of their patients; in the source beside it, where that is given.
+
+    Args:
+        patients: a patients file, or id -> `Patient`. crosswalk: released patient id -> source id.
+    """
+    sides = [None if n is None else given(n, **(columns or {})).corpus for n in (released, original)]
+    context = Context(released=sides[0], original=sides[1], known=_patients(patients), patients=crosswalk)
+    return run("identifiers", context, seed=seed)
+
+
+def _patients(patients: Patients) -> Mapping[str, Patient] | None:
+    from clinveil.corpus.people import read_patients
+
+    return read_patients(Path(patients)) if isinstance(patients, str | Path) else patients
+
+
+def _names(people: Any) -> list[tuple[str, ...]]:
+    from clinveil.attacks.vectors.names import read_full_names
+
+    if isinstance(people, str | Path):
+        return read_full_names(Path(people))
+    listed = [one.name for one in people.values()] if isinstance(people, Mapping) else people
+    return [tuple(one.split()) if isinstance(one, str) else tuple(one) for one in listed]
+
+
+def _models(vectors: Any) -> list[Vectors]:
+    from clinveil.vectors.files import load_vectors
+    from clinveil.vectors.table import Vectors
+
+    one = isinstance(vectors, str | Path | Vectors)
+    return [load_vectors(Path(v)) if isinstance(v, str | Path) else v for v in ([vectors] if one else vectors)]
+
+
+def _with_codes(vectors: Any, patients: Patients, codes: Any, workers: int) -> Context:
+    from clinveil.corpus.people import read_codes
+
+    read = read_codes(Path(codes)) if isinstance(codes, str | Path) else codes
+    return Context(vectors=_models(vectors), known=_patients(patients), codes=read, workers=workers)

@@ -1,0 +1,121 @@
+"""Utility tests: what protected notes, or vectors trained on them, are still good for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from numpy.random import default_rng
+
+from clinveil.api.frames import Notes, given
+from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clinveil.utility.pairs import PairList
+    from clinveil.vectors.table import Vectors
+
+__all__ = ["classification", "nli", "similarity"]
+
+
+def similarity(
+    vectors: Vectors | str | Path,
+    pairs: PairList | str | Path | Sequence[tuple[str, str, float]],
+    *,
+    seed: int = 1,
+    protocol: Literal["jamia", "clinicalnlp"] = "jamia",
+    **options: Any,
+) -> list[Finding]:
+    """Correlate cosines of word vectors with people's scores of word pairs (paper A, Table 3; paper C, section 3.3).
+
+    Args:
+        pairs: a list of (term, term, score), or the path of a table with these columns (UMNSRS, MayoSRS, …).
+        protocol: `jamia` (Pearson) or `clinicalnlp` (Spearman; needs `frequencies`).
+        options: `subwords`, `frequencies`, `min_count`, `missing`, `only`, `draws`: of a `SimilarityTask`.
+
+    Raises InputError for pairs that cannot be scored.
+    """
+    from clinveil.utility.similarity import SimilarityTask
+    from clinveil.utility.similarity import similarity as measure
+
+    task = SimilarityTask(protocol=protocol, **options)
+    return measure(_vectors(vectors), _pairs(pairs), default_rng(seed), task)
+
+
+def classification(
+    original: Notes,
+    released: Notes,
+    label: str,
+    *,
+    model: str | Sequence[str] = "lr",
+    crosswalk: Mapping[str, str] | None = None,
+    seed: int = 1,
+    columns: Mapping[str, Any] | None = None,
+) -> list[Finding]:
+    """Train the same classifiers on original and on protected notes, by one split, and say what was lost (paper A).
+
+    Cross-validated by patient and near-duplicate text; small classes are merged, as in a release's report.
+
+    Args:
+        label: a column of the original. model: lr, svm, cnn, lstm, …; one or several.
+        crosswalk: released note id -> source id; without it ids must be equal. columns: of a frame, which is what.
+
+    Raises InputError for notes that do not fit. Too few notes or classes give a finding without a value that says why.
+    """
+    from clinveil.utility.classification import classification as measure
+
+    source = given(original, **{**(columns or {}), "label": label}).corpus
+    target = given(released, **(columns or {})).corpus
+    models = (model,) if isinstance(model, str) else tuple(model)
+    return measure(source.batches(), target.batches(), label, default_rng(seed), crosswalk=crosswalk, models=models)
+
+
+def nli(
+    vectors: Vectors | str | Path,
+    train: str | Path,
+    *,
+    dev: str | Path | None = None,
+    test: str | Path | None = None,
+    seed: int = 1,
+    **settings: Any,
+) -> list[Finding]:
+    """Train paper C's inference model on frozen vectors; accuracy beside random vectors and the majority.
+
+    Args:
+        train, dev, test: files of sentence pairs; what is not given is split off the training pairs, by premise.
+        settings: fields of `NliSettings`.
+
+    Raises MissingExtra without PyTorch; InputError for pairs that do not fit.
+    """
+    from clinveil.core.settings import load_settings
+    from clinveil.utility.nli import NliSettings
+    from clinveil.utility.nli.measure import nli as measure
+    from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
+
+    rng = default_rng(seed)
+    first, *others = (read_sentence_pairs(Path(path)) if path else None for path in (train, dev, test))
+    if first is None:
+        raise UsageError("no pairs to train on", remedy="give train=FILE")
+    parts = nli_parts(first, others[0], others[1], rng)
+    return measure(_vectors(vectors), parts, rng, load_settings(NliSettings, settings))
+
+
+def _vectors(vectors: Vectors | str | Path) -> Vectors:
+    from clinveil.vectors.files import load_vectors
+
+    return load_vectors(Path(vectors)) if isinstance(vectors, str | Path) else vectors
+
+
+def _pairs(pairs: Any) -> PairList:
+    import numpy as np
+
+    from clinveil.utility.pairs import PairList, read_pairs
+
+    if isinstance(pairs, str | Path):
+        return read_pairs(Path(pairs))
+    if isinstance(pairs, PairList):
+        return pairs
+    rows = [(str(one), str(other), float(score)) for one, other, score in pairs]
+    return PairList("pairs", tuple((a, b) for a, b, _ in rows), np.array([score for _, _, score in rows]))

@@ -1,0 +1,169 @@
+"""A channel with the frequencies of what goes in, and what the best guesser of some of the words wins from one draw.
+
+The attacker sees an output y and names the input x with the largest pi(x) C(y|x), which no context-free attacker can
+better. Of a band (rare words, names) the figure is that of an attacker who knows that the word is one of them and names
+none but these.
+
+What counts as an input. Every word of the channel with a count is one. Every word *type* that the channel does not
+know is one too: all of them share the unknown row, so only the most frequent of them can ever be named. Tokens whose
+row is empty are dropped, give no output, and are left out of all shares (`detail["dropped"]` counts them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from clinveil.attacks.attack import Context
+from clinveil.channel.channel import Channel
+from clinveil.channel.posterior import Posterior
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Detail, Finding
+from clinveil.core.types import Doubles, Ints, Mask
+
+RARE = 20
+EXACT = "exact, no sampling"
+BLIND = "always naming the most frequent of these words"
+SHUFFLED = "the same guesser, outputs shuffled among these tokens"
+NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
+SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
+
+
+def channel_and_counts(context: Context) -> tuple[Channel, Ints, dict[str, int]]:
+    """The channel, the owner's word frequencies in its order, (n_words,), and those of the words it does not know.
+
+    Raises ValueError for a context without them.
+    """
+    channel, counts = context.channel, context.counts
+    if channel is None or counts is None:
+        raise ValueError("an attack on a channel needs a channel and counts")
+    known, unknown = np.zeros(len(channel.words), dtype=np.int64), {}
+    for word, count in zip(counts.words, counts.counts.tolist(), strict=True):
+        row = channel.ids.get(word)
+        if row is None:
+            unknown[word] = count
+        else:
+            known[row] = count
+    return channel, known, unknown
+
+
+def frequencies(unknown: dict[str, int]) -> Ints:
+    """The occurrences of unknown words, (n_types,)."""
+    return np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown))
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Some of the inputs: how many tokens each row stands for, and how many a right guess of that row wins.
+
+    Attributes:
+        mass: (n_words + 1,) tokens by row; the last row is all unknown words of the band together.
+        won: (n_words + 1,) the same, but for the unknown row only the most frequent of these words.
+    """
+
+    channel: Channel
+    mass: Doubles
+    won: Doubles
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens it holds."""
+        return int(self.mass.sum())
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What who knows that the word is of this band infers from one output, in tokens."""
+        return self.channel.posterior(self.won)
+
+    @cached_property
+    def outputs(self) -> Doubles:
+        """(n_words,) expected tokens of each output that come from these words."""
+        return self.channel.outputs(self.mass)
+
+    @property
+    def recovered(self) -> float:
+        """The share of these tokens that the best guesser of this band names: sum_y max_x pi(x) C(y|x), over pi."""
+        return self.posterior.vulnerability / float(self.mass.sum())
+
+    @property
+    def prior_vulnerability(self) -> float:
+        """The share of these tokens that is right when always their most frequent word is named."""
+        return float(self.won.max() / self.mass.sum())
+
+    @property
+    def shuffled(self) -> float:
+        """The share of these tokens that the same guesser names when their outputs are shuffled among them."""
+        rows, reached = self.posterior.best[0], self.outputs > 0
+        chance = self.outputs[reached] / self.outputs.sum()
+        return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
+
+    def finding(self, measure: str, detail: Detail) -> Finding:
+        """The share that the best guesser names from one draw, beside chance and control; exact."""
+        if not self.tokens:
+            why = "no such word in the notes"
+            return Finding(measure, None, 0, "lower", source=SOURCE, detail={**detail, "why": why}, unit="tokens")
+        types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
+        return Finding(
+            measure,
+            self.recovered,
+            self.tokens,
+            "lower",
+            chance=self.prior_vulnerability,
+            control=self.shuffled,
+            source=SOURCE,
+            detail={**detail, "types": types},
+            unit="tokens",
+            method=EXACT,
+            chance_is=BLIND,
+            control_is=SHUFFLED,
+            control_kind="negative",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A channel with the frequencies of what goes in.
+
+    Attributes:
+        counts: (n_words,) occurrences of each word in the owner's notes.
+        unknown: (n_types,) occurrences of each word type that the channel does not know.
+
+    Raises:
+        ValueError: counts of another shape, or negative. InputError: nothing comes out.
+    """
+
+    channel: Channel
+    counts: Ints
+    unknown: Ints = field(default_factory=lambda: NO_COUNTS)
+
+    def __post_init__(self) -> None:
+        n_words = len(self.channel.words)
+        if self.counts.shape != (n_words,):
+            raise ValueError(f"{n_words} words in the channel, but counts of shape {self.counts.shape}")
+        if (self.counts < 0).any() or (self.unknown < 0).any():
+            raise ValueError("a count of words is negative")
+        if not self.all.tokens:
+            raise InputError("no token comes out of this channel", remedy="count the words of the notes it is for")
+
+    def only(self, known: Mask, unknown: Mask) -> Band:
+        """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
+        outside, speaks = self.unknown[unknown], self.channel.speaks
+        mass = np.append(np.where(known, self.counts, 0), outside.sum()) * speaks
+        won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * speaks
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
+
+    def below(self, limit: float) -> Band:
+        """The words of fewer than `limit` occurrences that have an output."""
+        return self.only(self.counts < limit, self.unknown < limit)
+
+    @cached_property
+    def all(self) -> Band:
+        """All words that have an output."""
+        return self.below(np.inf)
+
+    @property
+    def dropped(self) -> int:
+        """Tokens that have no output."""
+        return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens

@@ -1,0 +1,188 @@
+"""What the finished models of an audit say of its units: all findings, and a table with a row a unit."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.models.leaveout import pdtp
+from clinveil.attacks.models.leaveout.crossfit import Effects, cross_fit, effect_finding
+from clinveil.attacks.models.leaveout.data import AuditData, load_data
+from clinveil.attacks.models.leaveout.models import AuditModel, NetworkModel, load_logs
+from clinveil.attacks.models.leaveout.plan import Audit
+from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles
+from clinveil.lm.model import Logs
+from clinveil.scale.tasks import Store
+from clinveil.stats import permutation_p
+from clinveil.stats.findings import proportion
+
+PERMUTATIONS = 9_999
+FEW_NAMES = "an interval of the effect of names needs two units with a name and two without, not all alike"
+NAMES_METHOD = "Welch's t over units with a name and those without, 95 %"
+NAMES_SOURCE = "paper C, section 4.4, asks whether names raise it; the experiment is ours"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What an audit found.
+
+    Attributes:
+        findings: all numbers. leave_out: the differences they are made from. table: a row a unit, numbers only.
+        effects: across training seeds; None where there is one seed, and something was drawn at random.
+    """
+
+    findings: list[Finding]
+    leave_out: pdtp.LeaveOut
+    effects: Effects | None
+    table: str = field(repr=False)
+
+
+def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str], *, text: bool = False) -> Compared:
+    """Compare the finished models of an audit.
+
+    Args:
+        patients: whose each unit is. text: score by n-grams of each model's synthetic notes instead of by the model.
+    """
+    data, name = load_data(audit.data), "text-logs.npy" if text else "logs.npy"
+
+    def read(model: AuditModel) -> list[Logs]:
+        logs = load_logs(store, model, data, name)
+        return _without_first(logs, data) if model.mode == "compat" else logs
+
+    full, left_out = read(audit.full), [read(model) for model in audit.left_out]
+    compared = pdtp.leave_out(full, left_out, [read(model) for model in audit.reseeded])
+    network = audit.full if isinstance(audit.full, NetworkModel) else None
+    effects = None
+    if audit.other_seeds or (network is None and not text):
+        effects = cross_fit([left_out, *([read(model) for model in models] for models in audit.other_seeds)])
+    detail: dict[str, Any] = {"mode": audit.full.mode, "model": audit.full.kind}
+    detail |= {"from": "released notes" if text else "the model", "first_weights": audit.name or "random"}
+    if network is not None:
+        detail["dropout"] = network.recipe.dropout
+    found = pdtp.findings(compared, rng, detail, patients=patients)
+    if effects is not None:
+        found.append(effect_finding(effects, rng, detail, patients))
+    if len(compared.reseeded):
+        found.append(pdtp.reseed_floor(compared, detail))
+    if audit.again is not None and not text:
+        found.append(_rerun(full, read(audit.again), detail))
+    found += name_findings(data, compared, rng, detail)
+    return Compared(found, compared, effects, _table(data, compared, effects))
+
+
+def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
+    """The first token of each note counts as no difference: paper C's code scores from the second one on."""
+    rows = []
+    for unit, own in zip(data.units, logs, strict=True):
+        starts = np.cumsum([0, *data.encoded.lengths[unit][:-1]])
+        rows.append(np.where(np.isin(np.arange(own.size), starts), 0.0, own))
+    return rows
+
+
+def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
+    """The same training twice: 0 where it is deterministic."""
+    largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
+    return Finding(
+        "attack.pdtp_rerun",
+        largest,
+        int(sum(logs.size for logs in full)),
+        chance=0.0,
+        source=pdtp.SOURCE,
+        detail={**detail, "bit_identical": largest == 0.0, "scale": "nats"},
+        unit="tokens",
+        chance_is="deterministic training",
+    )
+
+
+def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) -> str:
+    """A row a unit: score and floors, where its largest difference is, how often that token stands in the notes."""
+    counts = np.bincount(data.encoded.ids, minlength=data.vocabulary.size)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    heads = ["unit", "notes", "tokens", "score", "placebo", "effect", "reseed", "gap", "sign", "place", "share_of_note"]
+    writer.writerow([*heads, "occurrences_of_token", "planted", "on_name"])
+    nothing = np.full(len(data.units), np.nan)
+    reseed = compared.reseeded.mean(axis=0) if len(compared.reseeded) else nothing
+    own = nothing if effects is None else effects.own
+    columns = np.stack([compared.scores, compared.placebos, own, reseed, compared.own_gaps], axis=1)
+    for unit, rows in enumerate(data.units):
+        tokens = np.concatenate(data.notes_of(unit))
+        place = int(compared.places[unit])
+        span = data.planted[unit] if data.planted else ()
+        numbers = [f"{number:.4f}" for number in columns[unit]] + ["+" if compared.signed[unit] > 0 else "-"]
+        rarity = [place, f"{place / tokens.size:.3f}", int(counts[tokens[place]])]
+        on_name = bool(span) and span[0] <= place < span[1]
+        writer.writerow([unit + 1, rows.size, tokens.size, *numbers, *rarity, bool(span), on_name])
+    return out.getvalue()
+
+
+def name_findings(data: AuditData, compared: pdtp.LeaveOut, rng: Generator, detail: Mapping[str, Any]) -> list[Finding]:
+    """What planted names did to the score; nothing without planted names.
+
+    `attack.pdtp_planted`: the mean score of units with a name less that of those without, P by permuting which have
+    one. `attack.pdtp_on_name`: the share of units whose largest difference is on the name.
+    """
+    planted = np.array([bool(span) for span in data.planted])
+    if not planted.any() or planted.all():
+        return []
+    return [_rise(compared.scores, planted, rng, detail), _on_name(data, compared, detail)]
+
+
+def _rise(scores: Doubles, planted: Any, rng: Generator, detail: Mapping[str, Any]) -> Finding:
+    def gap(with_name: Any) -> float:
+        return float(scores[with_name].mean() - scores[~with_name].mean())
+
+    null = np.array([gap(planted[rng.permutation(planted.size)]) for _ in range(PERMUTATIONS)])
+    low, high = names_interval(scores[planted], scores[~planted])
+    more = {**detail, "planted": int(planted.sum()), "scale": "nats"}
+    more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean())}
+    return Finding(
+        "attack.pdtp_planted",
+        gap(planted),
+        planted.size,
+        "lower",
+        low,
+        high,
+        chance=0.0,
+        source=NAMES_SOURCE,
+        detail=more if low is not None else {**more, "why": FEW_NAMES},
+        unit="audited units",
+        p=permutation_p(gap(planted), null),
+        p_is="which units have a name dealt out anew, one-sided",
+        method=NAMES_METHOD if low is not None else "",
+        chance_is="no effect of a name",
+    )
+
+
+def names_interval(one: Doubles, other: Doubles) -> tuple[float, float] | tuple[None, None]:
+    """Of the difference of two means; units are few, and a bootstrap of three too narrow. Source: Welch 1947."""
+    from scipy.stats import ttest_ind
+
+    if min(one.size, other.size) < 2 or one.var() + other.var() == 0:
+        return None, None
+    ends = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
+    return float(ends.low), float(ends.high)
+
+
+def _on_name(data: AuditData, compared: pdtp.LeaveOut, detail: Mapping[str, Any]) -> Finding:
+    spans = [(unit, *span) for unit, span in enumerate(data.planted) if span]
+    hits = sum(first <= int(compared.places[unit]) < end for unit, first, end in spans)
+    shares = [(end - first) / int(data.encoded.lengths[data.units[unit]].sum()) for unit, first, end in spans]
+    return proportion(
+        "attack.pdtp_on_name",
+        hits,
+        len(spans),
+        over="units",
+        chance=float(np.mean(shares)),
+        source=NAMES_SOURCE,
+        detail={**detail, "hits": hits, "scale": "share of units"},
+        unit="units with a planted name",
+        chance_is="the name's share of a unit's words",
+    )

@@ -1,0 +1,197 @@
+"""The closest pairs of a set of vectors: the first k of all unordered pairs by distance, in blocks, exactly.
+
+Blocks of pairs are screened in float32 against the k-th distance so far; whoever passes gets a distance summed in
+float64 and rounded to float32, so equal vectors tie. The list depends on no block, thread or order: ties go to the
+lower first row, then to the lower second. Memory is k pairs and one block a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.core.errors import UsageError
+from clinveil.core.types import Doubles, Floats, SmallInts
+from clinveil.scale.local import threads as in_threads
+from clinveil.vectors.search import Space, one_thread_each
+
+Metric = Literal["cosine", "cityblock", "euclidean"]
+METRICS: tuple[Metric, ...] = ("cosine", "cityblock", "euclidean")
+_ROWS, _COLUMNS = 256, 4096
+_SAMPLE = 2048  # rows whose closest pairs bound those of all
+_SPARE = 1 << 17  # pairs over k that are collected before the list is cut again
+_PAIRS = 1 << 14  # exact distances that are summed at a time
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of rows by distance, nearest first, ties by `first`, then `second`.
+
+    Attributes:
+        first, second: (k,) int32 rows, first < second.
+        distances: (k,) float32, ascending.
+    """
+
+    first: SmallInts
+    second: SmallInts
+    distances: Floats
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @classmethod
+    def none(cls) -> Pairs:
+        """No pairs."""
+        return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+
+    @classmethod
+    def joined(cls, parts: list[Pairs]) -> Pairs:
+        """All of these, end to end."""
+        columns = ([getattr(part, name) for part in parts] for name in ("first", "second", "distances"))
+        return cls(*map(np.concatenate, columns))
+
+    def cut(self, k: int) -> Pairs:
+        """The first k, in order."""
+        keep: NDArray[np.intp] = np.arange(len(self))
+        if len(self) > k:
+            keep = np.flatnonzero(self.distances <= np.partition(self.distances, k - 1)[k - 1])
+        order = keep[np.lexsort((self.second[keep], self.first[keep], self.distances[keep]))][:k]
+        return Pairs(self.first[order], self.second[order], self.distances[order])
+
+
+def closest_pairs(matrix: Floats, k: int, metric: Metric, *, threads: int = 2) -> Pairs:
+    """The first k of all unordered pairs of rows, by distance (fewer where there are fewer pairs).
+
+    Args:
+        matrix: (n, dim) float32, finite.
+        k: how many pairs.
+        metric: cosine, cityblock or euclidean. A zero vector has cosine similarity 0 with all.
+        threads: how many; the list is the same for any number.
+
+    Raises:
+        UsageError: an unknown metric.
+        ValueError: k below 1.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"unknown metric {metric!r}", remedy="one of " + ", ".join(METRICS))
+    if k < 1:
+        raise ValueError(f"the first {k} pairs cannot be had")
+    matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+    n = len(matrix)
+    k = min(k, n * (n - 1) // 2)
+    if not k:
+        return Pairs.none()
+    search = _Search(_measures(matrix, metric), k, _bound(matrix, k, metric))
+    found = Pairs.none()
+    with one_thread_each():
+        for some in in_threads(threads)(search.rows, list(_blocks(n, _ROWS))):
+            found = Pairs.joined([found, some]).cut(k)
+            if len(found) == k:
+                search.limit = float(found.distances[-1])
+    return found
+
+
+def _bound(matrix: Floats, k: int, metric: Metric) -> float:
+    """A distance that the k-th pair does not pass: the k-th of a sample of rows."""
+    if len(matrix) <= 2 * _SAMPLE or k > _SAMPLE * (_SAMPLE - 1) // 2:
+        return float("inf")
+    some = matrix[np.linspace(0, len(matrix) - 1, _SAMPLE).astype(np.int64)]
+    return float(closest_pairs(some, k, metric, threads=1).distances[-1])
+
+
+def _blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:
+    return (slice(at, min(at + size, n)) for at in range(start, n, size))
+
+
+@dataclass
+class _Search:
+    """What the threads share: the vectors, and the k-th distance so far, which only falls."""
+
+    vectors: _Cosine | _Euclidean | _Cityblock
+    k: int
+    limit: float
+
+    def rows(self, rows: slice) -> Pairs:
+        """The best k pairs whose first row is one of these, within the limit."""
+        found, waiting, count, limit = Pairs.none(), [Pairs.none()], 0, self.limit
+        for columns in _blocks(len(self.vectors.matrix), _COLUMNS, rows.start):
+            limit = min(limit, self.limit)
+            one, other = (at.astype(np.int32) for at in np.nonzero(self.vectors.may_be_near(rows, columns, limit)))
+            first, second = one + np.int32(rows.start), other + np.int32(columns.start)
+            first, second = first[first < second], second[first < second]
+            distances = self._exact(first, second)
+            near = distances <= limit
+            waiting.append(Pairs(first[near], second[near], distances[near]))
+            count += len(waiting[-1])
+            if count > self.k + _SPARE:
+                found, waiting, count = Pairs.joined([found, *waiting]).cut(self.k), [], 0
+                limit = float(found.distances[-1])
+        return Pairs.joined([found, *waiting]).cut(self.k)
+
+    def _exact(self, first: SmallInts, second: SmallInts) -> Floats:
+        parts = [self.vectors.exact(first[some], second[some]) for some in _blocks(len(first), _PAIRS)]
+        return np.concatenate([np.empty(0, np.float32), *parts])
+
+
+def _measures(matrix: Floats, metric: Metric) -> _Cosine | _Euclidean | _Cityblock:
+    if metric == "cityblock":
+        return _Cityblock(matrix)
+    return _Cosine(matrix) if metric == "cosine" else _Euclidean(matrix)
+
+
+def _slack(dim: int) -> float:
+    """More than a float32 sum of `dim` products is off by, relative to the sum of their absolute values."""
+    return 4.0 * (dim + 8) * float(np.finfo(np.float32).eps)
+
+
+class _Cosine:
+    """1 - similarity, the similarity rounded first."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix, self._space = matrix, Space.of(matrix)
+        self._units = self._space.unit(np.arange(len(matrix)))
+
+    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
+        return np.asarray(self._units[rows] @ self._units[columns].T >= 1.0 - _slack(self.matrix.shape[1]) - limit)
+
+    def exact(self, first: SmallInts, second: SmallInts) -> Floats:
+        return np.float32(1) - self._space.cosines(first, second[:, None])[:, 0]
+
+
+class _Euclidean:
+    """|a - b|² / 2 = |a|² / 2 + |b|² / 2 - a.b, about the mean so that little cancels; its error goes to the bar."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix, dim = matrix, matrix.shape[1]
+        self._centred = np.asarray(matrix - matrix.mean(axis=0, dtype=np.float64), dtype=np.float32)
+        squares = np.einsum("ij,ij->i", self._centred, self._centred, dtype=np.float64)
+        self._halves, self._more = 0.5 * squares * (1.0 - 2.0 * _slack(dim)), 1.0 + _slack(dim)
+
+    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
+        products = self._centred[rows] @ self._centred[columns].T
+        bars = self._halves[rows, None] - limit * limit * 0.5 * self._more
+        return np.asarray(products - self._halves[columns] >= bars)
+
+    def exact(self, first: SmallInts, second: SmallInts) -> Floats:
+        apart = self.matrix[first].astype(np.float64) - self.matrix[second]
+        return np.asarray(np.sqrt((apart * apart).sum(axis=1)), dtype=np.float32)
+
+
+class _Cityblock:
+    """The sum of absolute differences."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix, self._wide = matrix, matrix.astype(np.float64)
+
+    def may_be_near(self, rows: slice, columns: slice, limit: float) -> NDArray[np.bool_]:
+        from scipy.spatial.distance import cdist
+
+        distances: Doubles = cdist(self._wide[rows], self._wide[columns], "cityblock")
+        return np.asarray(distances <= limit * (1.0 + _slack(1)))
+
+    def exact(self, first: SmallInts, second: SmallInts) -> Floats:
+        return np.asarray(np.abs(self._wide[first] - self._wide[second]).sum(axis=1), dtype=np.float32)

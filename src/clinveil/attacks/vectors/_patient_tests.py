@@ -1,0 +1,179 @@
+"""One patient at a time: whose distances to their own diagnoses are more than random groups of diagnoses explain?
+
+Three tests with three questions. Random diagnoses (the paper's) ask less than they seem to: a patient can be
+"significant" for having common diagnoses. Diagnoses matched on prevalence and description length leave that out, and
+other patients' names in place of their own leave out all that a set of diagnoses has with every name alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, comb
+from typing import TYPE_CHECKING, Any
+
+from numpy.random import Generator
+
+from clinveil.attacks.vectors._groups import Groups
+from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints
+from clinveil.stats import benjamini_hochberg, clopper_pearson, holm
+from clinveil.stats.strata import name_ranks
+
+if TYPE_CHECKING:
+    from clinveil.stats.group_draws import Matching
+
+PAPER = "JMIR 2020;22(7):e18055"
+LEVEL = 0.05
+PAPER_DRAWS = 1_000
+MATCHED = "diagnoses as prevalent and described in as many words"
+RANDOM = "random diagnoses"
+PAPERS = "random diagnoses, the paper's 1,000 draws and count/n"
+NAMES = "other patients' names"
+_ANY = "Does the patient's name lie otherwise to their own diagnoses than to any as many diagnoses?"
+_QUESTIONS = {
+    RANDOM: _ANY,
+    PAPERS: _ANY,
+    MATCHED: "Does the patient's name lie otherwise to their own diagnoses than to diagnoses as prevalent, with "
+    "descriptions as long?",
+    NAMES: "Does the patient's own name lie more oddly to their diagnoses than others' names do?",
+}
+
+
+def family_wise_error(n_patients: int, draws: int) -> float:
+    """P of a false alarm under the complete null with P = count / n and Holm, patients independent, no ties.
+
+    Holm's first step rejects a count of at most level * draws / patients, and under the null each count from 0 to
+    `draws` is as likely.
+    """
+    most = int(LEVEL * draws / n_patients * (1 + 1e-12))
+    return float(1 - (1 - (most + 1) / (draws + 1)) ** n_patients)
+
+
+def default_draws(n_patients: int) -> int:
+    """Draws for which Holm's first step over the patients can reject: patients / 0.05, but for the last of them.
+
+    1 / (n + 1) <= 0.05 / patients; for 638 patients n is 12,759.
+    """
+    return ceil(n_patients / LEVEL - 1e-9) - 1
+
+
+@dataclass(frozen=True)
+class PatientTests:
+    """The tests of each patient under one metric.
+
+    Attributes:
+        distances: (n_patients, n_codes) of names to diagnoses. groups: who has what.
+        swap: (n_patients,) the row whose name each patient gets in the control.
+        draws: of random groups; None for `default_draws`. threads: nothing depends on it.
+    """
+
+    distances: Doubles
+    groups: Groups
+    swap: Ints
+    metric: str
+    draws: int | None = None
+    threads: int = 2
+
+    def findings(self, rng: Generator, *, paper_p: bool = False) -> Iterator[Finding]:
+        """The findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
+        draws = self.draws or default_draws(len(self.distances))
+        yield self._finding(RANDOM, lambda d: (self._uniform(d, draws, rng) + 1) / (draws + 1), holm, draws)
+        if paper_p:
+            yield self._finding(PAPERS, lambda d: self._uniform(d, PAPER_DRAWS, rng) / PAPER_DRAWS, holm, PAPER_DRAWS)
+        yield self._finding(MATCHED, lambda d: self._matched(d, draws, rng), holm, draws)
+        yield self._finding(NAMES, self._names, benjamini_hochberg, len(self.distances))
+
+    def _uniform(self, distances: Doubles, draws: int, rng: Generator) -> Ints:
+        from clinveil.stats.group_draws import uniform_counts  # compiles
+
+        return uniform_counts(distances, self.groups.has, draws, rng, threads=self.threads)
+
+    def _matched(self, distances: Doubles, draws: int, rng: Generator) -> Doubles:
+        from clinveil.stats.group_draws import matched_p  # compiles
+
+        return matched_p(distances, self.groups.has, self._matching, draws, rng, threads=self.threads)
+
+    @cached_property
+    def _matching(self) -> Matching:
+        from clinveil.stats.group_draws import Matching  # compiles
+
+        return Matching.of(self.groups.prevalence, self.groups.lengths, len(self.groups))
+
+    def _names(self, distances: Doubles) -> Doubles:
+        frequency = self.groups.frequency
+        if frequency is not None and distances is not self.distances:
+            frequency = frequency[self.swap]  # the frequency of the name that stands in
+        return name_ranks(distances, self.groups.has, frequency)
+
+    def _finding(
+        self, series: str, test: Callable[[Doubles], Doubles], adjust: Callable[[Doubles], Doubles], draws: int
+    ) -> Finding:
+        n = len(self.distances)
+        p, control_p = test(self.distances), test(self.distances[self.swap])
+        count, control = (int((adjust(values) <= LEVEL).sum()) for values in (p, control_p))
+        detail: dict[str, Any] = {
+            "metric": self.metric,
+            "series": series,
+            "draws": draws,
+            "correction": "Benjamini-Hochberg" if adjust is benjamini_hochberg else "Holm-Bonferroni",
+            "unadjusted": float((p <= LEVEL).mean()),
+            "unadjusted_control": float((control_p <= LEVEL).mean()),
+            "smallest_p": float(p.min()),
+            **self._caveats(series, draws),
+        }
+        return Finding(
+            "attack.association_patients",
+            count / n,
+            n,
+            "lower",
+            *clopper_pearson(count, n),
+            self._chance(series),
+            control / n,
+            f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995",
+            detail,
+            unit="patients",
+            count=count,
+            method="Clopper-Pearson, 95 %, as if patients were independent",
+            chance_is="the most that the correction lets through on average where nothing is to be found",
+            control_is="the same test with names permuted once over patients of like name frequency and number of "
+            "diagnoses",
+            control_kind="negative",
+            question=_QUESTIONS[series],
+        )
+
+    def _chance(self, series: str) -> float:
+        if series == PAPERS:
+            return 1 / (PAPER_DRAWS + 1)  # count 0, which count/n calls P = 0
+        return LEVEL if series == NAMES else LEVEL / len(self.distances)
+
+    def _caveats(self, series: str, draws: int) -> dict[str, Any]:
+        n = len(self.distances)
+        if series == NAMES:
+            return {
+                "warning": f"no P can be below 1/{n}, so Holm could never reject; frequency of names is adjusted for"
+            }
+        if series == MATCHED:
+            return {
+                "warning": "takes diagnoses as independent given prevalence, which those that come together are not"
+            }
+        if series == PAPERS:
+            error = family_wise_error(n, draws)
+            return {
+                "family_wise_error": error,
+                "warning": f"with count/n and {draws} draws a false alarm somewhere has probability {error:.0%} where "
+                f"nothing is to be found; with (count+1)/(n+1) Holm over {n} patients "
+                + ("could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"),
+            }
+        return {
+            "could_reject": self._could_reject(n),
+            "warning": "prevalent diagnoses and long descriptions lie elsewhere for every name, so this rejects "
+            "without any link between this name and these diagnoses",
+        }
+
+    def _could_reject(self, n: int) -> int:
+        """Patients with so many groups of their size that Holm's first step could reject at all."""
+        m = len(self.groups.codes)
+        least = {size: 1 / comb(m, size) for size in set(self.groups.sizes.tolist())}
+        return sum(least[size] <= LEVEL / n for size in self.groups.sizes.tolist())

@@ -1,0 +1,107 @@
+"""What the token loop looks things up in: the words of a channel as a hash table, its rows as alias tables."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.kernel import Bytes, Tables, Words64, fill_slots, hash_strings
+from clinveil.core.compiled import kernel
+from clinveil.core.tokens import character_classes
+from clinveil.core.types import Doubles, Ints, SmallInts
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+SipKey = tuple[np.uint64, np.uint64]
+_FULL, _SCALE = np.uint64((1 << 64) - 1), 2.0**64
+
+
+def tables_of(channel: Channel, form_key: SipKey) -> Tables:
+    """The tables of a channel."""
+    n_words = len(channel.words)
+    data, offsets = string_buffers(pa.array(channel.words, type=pa.large_string()))
+    slots = np.zeros(1 << max(2 * n_words, 1).bit_length(), dtype=np.int32)
+    fill_slots(data, offsets, slots)
+    forms, kept = siphash_strings(form_key, data, offsets), np.zeros(n_words, dtype=np.bool_)
+    kept[[channel.ids[word] for word in channel.kept]] = True
+    limits, others = alias_tables(channel)
+    rows = channel.indptr, channel.indices, limits, others
+    letters = character_classes(), ascii_lower()
+    arrays: list[NDArray[Any]] = [*letters, data, offsets, slots, forms, kept, *rows]
+    return Tables(*map(readonly, arrays), form_key=form_key)  # type: ignore[misc, arg-type]
+
+
+@cache
+def ascii_lower() -> Bytes:
+    """(256,) an ASCII letter's lower case; 0 for every other byte."""
+    return np.array([ord(chr(b).lower()) if b < 128 and chr(b).isalpha() else 0 for b in range(256)], dtype=np.uint8)
+
+
+def readonly(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """A contiguous read-only view, as Arrow's buffers are: one type of argument means one compilation."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+def string_buffers(strings: pa.LargeStringArray) -> tuple[Bytes, Ints]:
+    """The bytes and the offsets, (n_strings + 1,), of an Arrow array of large strings; views, read-only."""
+    _, offsets, data = strings.buffers()
+    if offsets is None or offsets.size == 0:
+        places = np.zeros(1, dtype=np.int64)
+    else:
+        places = np.frombuffer(offsets, dtype=np.int64)[strings.offset : strings.offset + len(strings) + 1]
+    letters = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(0, dtype=np.uint8)
+    return readonly(letters), readonly(places)
+
+
+def key_words(secret: bytes) -> SipKey:
+    """The two 64-bit halves of a 16-byte SipHash key."""
+    return np.uint64(int.from_bytes(secret[:8], "little")), np.uint64(int.from_bytes(secret[8:16], "little"))
+
+
+def siphash_strings(key: SipKey, data: Bytes, offsets: Ints) -> Words64:
+    """SipHash-2-4 of each string of an Arrow string array's buffers, shape (n_strings,)."""
+    return hash_strings(*key, data, offsets, np.arange(256, dtype=np.uint8))
+
+
+def alias_tables(channel: Channel) -> tuple[Words64, SmallInts]:
+    """`Tables.limits` and `Tables.others` of a channel, off by less than 2^-48.
+
+    Source: Walker's alias method; Vose, A linear algorithm for generating random numbers with a given distribution
+    (IEEE TSE 17, 1991).
+    """
+    limits, others = np.full(channel.indices.size, _FULL), channel.indices.copy()
+    _alias(channel.indptr, channel.indices, channel.probabilities.copy(), limits, others)
+    return limits, others
+
+
+@kernel
+def _alias(indptr: Ints, indices: SmallInts, shares: Doubles, limits: Words64, others: SmallInts) -> None:
+    """Vose's table of each row; `shares` holds the probabilities, and is used up."""
+    order = np.empty(shares.size, dtype=np.int64)
+    for row in range(indptr.size - 1):
+        start, size = indptr[row], indptr[row + 1] - indptr[row]
+        small, large = start, start + size  # of `order`: entries of less than an even share up from below, others down
+        for j in range(start, start + size):
+            shares[j] *= size
+            if shares[j] < 1.0:
+                order[small] = j
+                small += 1
+            else:
+                large -= 1
+                order[large] = j
+        while small > start and large < start + size:
+            small -= 1
+            less, more = order[small], order[large]
+            limits[less] = np.uint64(shares[less] * _SCALE)
+            others[less] = indices[more]
+            shares[more] -= 1.0 - shares[less]
+            if shares[more] < 1.0:
+                large += 1
+                order[small] = more
+                small += 1

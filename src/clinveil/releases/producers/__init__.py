@@ -1,0 +1,1 @@
+"""Who makes the notes of a release: the channel, or a language model."""

@@ -1,0 +1,163 @@
+"""Linear models on words and word pairs; paper A leaves their features open.
+
+TF-IDF with a vocabulary, or hashed features learnt in passes over mini-batches, whose memory does not grow with the
+number of notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Ints
+from clinveil.utility.classifiers import Classifier, Job, Predictions
+from clinveil.utility.scores import choose, decided
+
+FEATURES, HASHED = 100_000, 2**18
+_ALPHAS = (1e-6, 1e-5)  # of hashed features
+_MINI_BATCH, _PASSES = 1_000, 5
+
+
+@dataclass(frozen=True)
+class Linear(Classifier):
+    """A linear classifier; of one class a note, each class against the rest, classes balanced.
+
+    Attributes:
+        estimator: a scikit-learn classifier of (inverse strength of regularisation, seed). strengths: to choose from.
+        loss: of stochastic gradient descent, on hashed features.
+    """
+
+    estimator: Callable[[float, int], Any]
+    strengths: tuple[float, ...]
+    loss: str
+
+    def __call__(self, job: Job) -> Predictions:
+        """Choose regularisation (and of several labels the threshold) on validation, then train on both.
+
+        Hashed features are learnt on the training notes only: a second run of all passes would double the time.
+
+        Raises InputError where no word stands in two notes.
+        """
+        from threadpoolctl import threadpool_limits
+
+        # One thread: the same sums on any machine, and ten times faster where others want the cores too.
+        with threadpool_limits(1):
+            return self._hashed(job) if job.settings.features == "hashed" else self._exact(job)
+
+    def _exact(self, job: Job) -> Predictions:
+        parts, targets = job.parts, job.targets
+        vectorizer = _fitted_vectorizer(job.texts(parts.train))
+        train, valid = (vectorizer.transform(job.texts(rows)) for rows in (parts.train, parts.valid))
+        scored = []
+        for strength in self.strengths:
+            fitted = self._classifier(strength, job.seed).fit(train, targets[parts.train])
+            score, threshold = choose(targets[parts.valid], _probabilities(fitted, valid))
+            scored.append((score, -strength, threshold))
+        score, strength, threshold = max(scored)
+        vectorizer = _fitted_vectorizer(job.texts(parts.learn))
+        fitted = self._classifier(-strength, job.seed)
+        fitted.fit(vectorizer.transform(job.texts(parts.learn)), targets[parts.learn])
+        probabilities = _probabilities(fitted, vectorizer.transform(job.tested))
+        detail = {"strength": -strength} | ({"threshold": threshold} if job.several else {})
+        return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
+
+    def _classifier(self, strength: float, seed: int) -> Any:
+        from sklearn.multiclass import OneVsRestClassifier
+
+        return OneVsRestClassifier(self.estimator(strength, seed % 2**31))
+
+    def _hashed(self, job: Job) -> Predictions:
+        """Stochastic gradient descent over mini-batches; memory is that of one batch and the weights."""
+        targets, learnt = job.targets[job.parts.valid], []
+        for alpha in _ALPHAS:
+            fitted = self._passes(job, alpha)
+            score, threshold = choose(targets, _of_batches(fitted, job.side.train, job.parts.valid))
+            learnt.append((score, alpha, threshold, fitted))
+        score, alpha, threshold, fitted = max(learnt, key=lambda one: one[0])  # of equal ones the first
+        probabilities = _of_batches(fitted, job.side.test, job.parts.test)
+        detail = {"alpha": alpha, "features": "hashed"}
+        return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
+
+    def _passes(self, job: Job, alpha: float) -> Any:
+        """A linear model of several passes in another order each; classes weighted as if all were as frequent."""
+        from sklearn.linear_model import SGDClassifier
+
+        rows, targets = job.parts.train, job.targets
+        columns = range(targets.shape[1]) if job.several else [None]
+        models = [
+            SGDClassifier(loss=self.loss, alpha=alpha, average=True, random_state=job.seed % 2**31) for _ in columns
+        ]
+        classes = np.array([False, True]) if job.several else np.unique(targets)
+        rng = np.random.default_rng([job.seed, 2])
+        for _ in range(_PASSES):
+            order = rng.permutation(rows)
+            for start, x in enumerate(_features(job.side.train, order)):
+                batch = order[start * _MINI_BATCH : (start + 1) * _MINI_BATCH]
+                for fitted, column in zip(models, columns, strict=True):
+                    y = targets[batch] if column is None else targets[batch, column]
+                    weight = _balance(targets[rows] if column is None else targets[rows, column], classes)
+                    fitted.partial_fit(x, y, classes=classes, sample_weight=weight[np.searchsorted(classes, y)])
+        return _Several(models) if job.several else models[0]
+
+
+def grams(text: str) -> list[str]:
+    """Words, and pairs of words that follow each other."""
+    forms = words(text)
+    return forms + [f"{one} {other}" for one, other in pairwise(forms)]
+
+
+def _fitted_vectorizer(texts: list[str]) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(analyzer=grams, sublinear_tf=True, min_df=2, max_features=FEATURES, dtype=np.float32)
+    try:
+        return vectorizer.fit(texts)
+    except ValueError:  # no word in two notes: sklearn's own message would say so less plainly
+        raise InputError("no word stands in two notes: there is nothing to learn from") from None
+
+
+def _probabilities(fitted: Any, features: Any) -> Doubles:
+    """(n, n_classes) probabilities of the classes, of an SVM the logistic function of its margins."""
+    margins = np.asarray(fitted.decision_function(features), dtype=np.float64)
+    probabilities = 1 / (1 + np.exp(-np.clip(margins, -500, 500)))
+    if probabilities.ndim == 1:
+        return np.stack([1 - probabilities, probabilities], axis=1)
+    return np.asarray(probabilities)
+
+
+def _of_batches(fitted: Any, texts: Sequence[str], rows: Ints) -> Doubles:
+    return np.concatenate([_probabilities(fitted, features) for features in _features(texts, rows)])
+
+
+def _features(texts: Sequence[str], rows: Ints) -> Iterator[Any]:
+    """Of some texts, a mini-batch at a time; texts are asked for when they are needed."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    vectorizer = HashingVectorizer(analyzer=grams, n_features=HASHED, alternate_sign=False, dtype=np.float32)
+    for start in range(0, len(rows), _MINI_BATCH):
+        counted = vectorizer.transform([texts[row] for row in rows[start : start + _MINI_BATCH]])
+        counted.data = np.sqrt(counted.data)
+        yield counted
+
+
+def _balance(y: NDArray[Any], classes: NDArray[Any]) -> Doubles:
+    sizes = np.array([max(int((y == c).sum()), 1) for c in classes])
+    return np.asarray(y.size / (classes.size * sizes))
+
+
+class _Several:
+    """One model a label."""
+
+    def __init__(self, models: list[Any]) -> None:
+        self._models = models
+
+    def decision_function(self, features: Any) -> Doubles:
+        """(n, n_labels) margins."""
+        return np.stack([model.decision_function(features) for model in self._models], axis=1)

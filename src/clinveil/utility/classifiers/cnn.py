@@ -1,0 +1,47 @@
+"""Kim's CNN for sentiment (arXiv 1408.5882), and of several labels with the windows of paper A's MIMIC task."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn, optim
+
+from clinveil.utility.classifiers import classifiers
+from clinveil.utility.classifiers._networks import BELOW, MAPS, MIMIC_WIDTHS, Convolutions, Network
+from clinveil.utility.classifiers._training import Neural
+
+KIM_WIDTHS, LARGEST_NORM = (3, 4, 5), 3.0
+
+
+class Cnn(Network):
+    """Kim's: the largest value of each feature map over time; rows of the output matrix no longer than 3."""
+
+    def __init__(
+        self, matrix: Tensor, n_classes: int, *, widths: tuple[int, ...] = KIM_WIDTHS, static: bool = False
+    ) -> None:
+        super().__init__(matrix, MAPS * len(widths), n_classes, static=static)
+        self.convolutions = Convolutions(matrix.shape[1], widths)
+
+    def body(self, vectors: Tensor, real: Tensor) -> Tensor:
+        """The largest value of each map."""
+        pooled = [
+            maps.masked_fill(~whole.unsqueeze(1), BELOW).amax(dim=2) for maps, whole in self.convolutions(vectors, real)
+        ]
+        return torch.cat(pooled, dim=1)
+
+    @torch.no_grad()
+    def constrain(self) -> None:
+        """Cut the rows of the output matrix to length 3."""
+        norms = self.output.weight.norm(dim=1, keepdim=True).clamp_min(1e-12)
+        self.output.weight.mul_((LARGEST_NORM / norms).clamp_max(1.0))
+
+
+def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
+    return Cnn(matrix, n_classes, widths=MIMIC_WIDTHS if several else KIM_WIDTHS, static=static)
+
+
+def _optimizer(weights: list[nn.Parameter], several: bool) -> optim.Optimizer:
+    """Kim's is trained with Adadelta, the MIMIC task's with Adam."""
+    return optim.Adam(weights, lr=1e-3) if several else optim.Adadelta(weights, lr=1.0, rho=0.95, eps=1e-6)
+
+
+classifiers.register("cnn")(Neural("a convolutional network (Kim 2014)", 130.0, _network, _optimizer))

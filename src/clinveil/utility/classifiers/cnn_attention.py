@@ -1,0 +1,41 @@
+"""Paper A's CNN with attention (Liendo, De Roo & Karmakar 2017)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from clinveil.utility.classifiers import classifiers
+from clinveil.utility.classifiers._networks import MAPS, MIMIC_WIDTHS, Attention, Convolutions, Network
+from clinveil.utility.classifiers._training import Neural
+
+
+class CnnAttention(Network):
+    """Feature maps of each width, weighed over time by an attention of their own."""
+
+    def __init__(self, matrix: Tensor, n_classes: int, *, static: bool = False) -> None:
+        super().__init__(matrix, MAPS * len(MIMIC_WIDTHS), n_classes, static=static)
+        self.convolutions = Convolutions(matrix.shape[1], MIMIC_WIDTHS)
+        self.attentions = nn.ModuleList(Attention(MAPS) for _ in MIMIC_WIDTHS)
+
+    def _attend(self) -> list[Attention]:
+        return [module for module in self.attentions if isinstance(module, Attention)]
+
+    def body(self, vectors: Tensor, real: Tensor) -> Tensor:
+        """The attended maps of all widths."""
+        made = self.convolutions(vectors, real)
+        pairs = zip(self._attend(), made, strict=True)
+        return torch.cat([attend(maps.transpose(1, 2), whole) for attend, (maps, whole) in pairs], dim=1)
+
+    def penalty(self) -> Tensor:
+        """1e-3 on the kernels, 1e-4 on attention, output and the word vectors where these learn."""
+        rest = torch.stack([attend.squares() for attend in self._attend()]).sum() + (self.output.weight**2).sum()
+        words = (self.words.weight**2).sum() if self.words.weight.requires_grad else torch.zeros(())
+        return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + words)
+
+
+def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
+    return CnnAttention(matrix, n_classes, static=static)
+
+
+classifiers.register("cnn-attention")(Neural("a convolutional network with attention (paper A)", 220.0, _network))

@@ -1,0 +1,74 @@
+"""The shape of an attack: the docstring's example runs, all of ours have it, and a release runs them in one order."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from clinveil.attacks import attack as room
+from clinveil.attacks.attack import Attack, Context, attacks, of_release
+from clinveil.core.errors import UsageError
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.report.measures import find
+
+
+@pytest.fixture
+def first_words():
+    """The attack of the docstring, registered as anybody would."""
+    _, _, example = room.__doc__.partition("This is a whole one:\n")
+    exec(dedent(example.partition("\nOther distributions")[0]), {})
+    yield attacks.get("first-words")
+    attacks.forget("first-words")
+
+
+def test_the_example_of_the_docstring_is_an_attack(first_words):
+    source = memory_corpus([("a", "p", "pain in the chest"), ("b", "q", "no fever at all")])
+    released = memory_corpus([("1", "x", "pain in the leg"), ("2", "y", "so fever at all")])
+    context = Context(original=source, released=released, notes={"1": "a", "2": "b"})
+    assert context.has(first_words.needs)
+    (found,) = first_words()(context, np.random.default_rng(0))
+    assert (found.value, found.count, found.n) == (0.5, 1, 2)
+    assert first_words(length=4)(context, np.random.default_rng(0))[0].value == 0
+    assert first_words.help() == "How many released notes begin as their source does."
+    assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
+    assert of_release()[-1] is first_words
+    assert find("attack.first_words")[1].title == "Notes that begin as they were"
+
+
+def test_a_context_knows_what_is_at_hand():
+    context = Context(known={}, names=[], notes={"1": "a"})
+    assert context.has(frozenset({"notes"})) and context.has(frozenset())
+    for empty in ("known", "names", "channel"):
+        assert not context.has(frozenset({"notes", empty}))
+    with pytest.raises(ValueError, match="no context holds weather"):
+        context.has(frozenset({"weather"}))
+
+
+@pytest.mark.parametrize(
+    "name", ["association", "chain", "inversion", "name-outputs", "names", "repetition", "scenario"]
+)
+def test_every_attack_has_help_needs_and_words(name):
+    attack = attacks.get(name)
+    assert issubclass(attack, Attack) and attack.help().endswith((".", ")."))
+    assert attack.needs and not Context().has(attack.needs)
+    assert attack.words and all(measure.startswith("attack.") for measure in attack.words)
+    assert all(find(measure)[1] == text for measure, text in attack.words.items())
+    assert all(field.description for field in attack.flags().values())
+
+
+def test_an_unknown_attack_is_a_users_mistake():
+    with pytest.raises(UsageError, match="there is no attack 'nonsense'"):
+        attacks.get("nonsense")
+
+
+def test_an_attack_without_a_body_is_none():
+    with pytest.raises(TypeError, match="abstract"):
+        type("Half", (Attack,), {})()
+
+
+def test_a_release_is_measured_in_the_order_of_the_report():
+    ours = [name for name, attack in attacks if attack in of_release()]
+    in_order = sorted(ours, key=lambda name: attacks.get(name).order)
+    assert in_order == ["inversion", "repetition", "identifiers", "name-outputs", "overlap", "uniqueness"]

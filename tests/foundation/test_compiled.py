@@ -1,0 +1,67 @@
+"""Compiled loops: kept for the next run where that can be, and never with an old helper inside."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+import clinveil
+from clinveil.channel.kernel import fill_slots
+from clinveil.core import compiled
+
+PACKAGE = Path(clinveil.__file__).parent
+DECORATORS = ("kernel", "helper", "compiled")
+
+
+def functions(path: Path) -> dict[str, ast.FunctionDef]:
+    """The compiled functions of a file."""
+
+    def is_compiled(decorator: ast.expr) -> bool:
+        name = decorator.func if isinstance(decorator, ast.Call) else decorator
+        return isinstance(name, ast.Name) and name.id in DECORATORS
+
+    tree = ast.parse(path.read_text())
+    found = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return {node.name: node for node in found if any(map(is_compiled, node.decorator_list))}
+
+
+FILES = {path: functions(path) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@pytest.mark.parametrize("path", [p for p, found in FILES.items() if found], ids=lambda p: p.stem)
+def test_a_kernel_calls_only_helpers_of_its_own_file(path):
+    """What numba keeps is looked up by the hash of the file of the kernel alone."""
+    elsewhere = {name for other, found in FILES.items() if other != path for name in found}
+    own = {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+    for function in FILES[path].values():
+        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        assert not (names - own) & elsewhere
+
+
+def test_nothing_is_compiled_in_another_way():
+    users = [p for p in FILES if "njit" in p.read_text() and p.name != "compiled.py"]
+    assert users == []
+
+
+def test_compiled_code_is_kept():
+    slots = np.zeros(8, dtype=np.int32)
+    data = np.frombuffer(b"abc", dtype=np.uint8)
+    offsets = np.array([0, 1, 2, 3])
+    offsets.setflags(write=False)
+    fill_slots(data, offsets, slots)
+    assert sorted(slots[slots > 0]) == [1, 2, 3]
+    assert list(Path(fill_slots.stats.cache_path).glob("kernel.fill_slots-*.nbi"))
+
+
+def test_where_nothing_can_be_written_it_is_compiled_all_the_same(monkeypatch):
+    def refused(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(compiled, "njit", refused)
+    assert compiled.kernel(lambda x: x + 1)(1) == 2
