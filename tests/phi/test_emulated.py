@@ -78,7 +78,7 @@ def test_who_is_missed_depends_on_ids_and_key_only():
     assert {p.patient_id for p in remover(people, 0.05, key=Key.from_seed(5)).missed} != {p.patient_id for p in few}
 
 
-def test_rate_one_removes_nothing_and_rate_nought_misses_nobody():
+def test_rate_one_removes_nothing_and_rate_zero_misses_nobody():
     corpus, people = demo_corpus(12, 3), list(demo_patients(12, 3))
     assert texts(remover(people, 1).over(corpus)) == texts(corpus)
     assert remover(people, 1).missed == people

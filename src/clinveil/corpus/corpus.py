@@ -84,7 +84,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True)
 class MemoryCorpus:
-    """A corpus of batches that are held in memory, or made anew by a function at each pass."""
+    """A corpus of batches that are held in memory, or made by a function at each pass."""
 
     source: Callable[[], Iterator[pa.RecordBatch]] | Sequence[pa.RecordBatch] = field(repr=False)
     columns: Columns = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)

@@ -1,8 +1,8 @@
 """`Deidentifier`: notes in, notes without the identifiers that were found out, fail closed.
 
 A note is written only after every detector has read it and every span has been treated; a note that raises, or whose
-text is null, is not written and is counted. Names that are found in one note of a patient are not looked for in his
-other notes (that would need two passes): the known-patient feed does that.
+text is null, is not written and is counted. Names that are found in one note of a patient are not looked for in
+their other notes (that would need two passes): the known-patient feed does that.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class EmulatedRemover:
         return self.deidentifier(batch)
 
     def over(self, corpus: Corpus, map: Map = serial) -> MemoryCorpus:
-        """The treated corpus; it streams, and makes itself anew at each pass."""
+        """The treated corpus, made in a stream at each pass."""
 
         def batches() -> Iterator[pa.RecordBatch]:
             return (done.batch for done in deidentify_corpus(corpus, self.deidentifier, map))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import Kind, character_classes
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -117,7 +117,7 @@ class Word(NamedTuple):
     end: int
     text: str
     lower: str
-    reading: int
+    classes: int
 
     @property
     def capital(self) -> bool:
@@ -132,12 +132,12 @@ class Word(NamedTuple):
     @property
     def ordinary(self) -> bool:
         """Whether it can be a common or clinical word."""
-        return bool(self.reading & Reading.WORD)
+        return bool(self.classes & LexicalClass.WORD)
 
     @property
     def listed(self) -> bool:
         """Whether it stands in some list of names."""
-        return bool(self.reading & Reading.NAME)
+        return bool(self.classes & LexicalClass.NAME)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class Words(Sequence[Word]):
         known = [_known[word] for word in self.written]
         self.texts = [word[0] for word in known]
         self.lowers = [word[1] for word in known]
-        self.readings = [word[2] for word in known]
+        self.classes = [word[2] for word in known]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -225,11 +225,11 @@ class Words(Sequence[Word]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         start, text = self.starts[index], self.texts[index]
-        return Word(start, start + len(text), text, self.lowers[index], self.readings[index])
+        return Word(start, start + len(text), text, self.lowers[index], self.classes[index])
 
 
 class _Known(dict[str, tuple[str, str, int]]):
-    """Word -> itself without its possessive ending, in lower case, and its readings; emptied when it gets large.
+    """Word -> itself without its possessive ending, in lower case, and its lexical classes; emptied when it gets large.
 
     A plain dictionary is twice as fast as `lru_cache` here, in the one place where every word of every note passes.
     """
@@ -249,5 +249,5 @@ def _look_up(word: str) -> tuple[str, str, int]:
         if word[-2:] in ("'s", "'S"):
             word = word[:-2]
         elif word.lower().endswith(_CONTRACTED):
-            return word, word.lower(), Reading.WORD
-    return word, word.lower(), reading(word)
+            return word, word.lower(), LexicalClass.WORD
+    return word, word.lower(), lexical_classes(word)

@@ -46,7 +46,7 @@ def uniforms(*entropy: int) -> Draw:
 
 @dataclass(frozen=True)
 class Clinician:
-    """An invented physician, the habit of writing (`language.HABITS`), and where to reach him or her."""
+    """An invented physician, the habit of writing (`language.HABITS`), and where to reach them."""
 
     name: Name = field(repr=False)
     habit: str
@@ -134,7 +134,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Person:
-    """An invented patient, with all that the notes say about him or her.
+    """An invented patient, with all that the notes say about them.
 
     Attributes:
         patient: what the known-patient feed says.

@@ -114,7 +114,7 @@ def demo_codes() -> dict[str, str]:
 
 
 def demo_corpus(patients: int, seed: int) -> MemoryCorpus:
-    """The notes as a corpus, made anew at each pass."""
+    """The notes as a corpus, made again at each pass."""
     return MemoryCorpus(partial(demo_notes, patients, seed), COLUMNS, ".parquet")
 
 

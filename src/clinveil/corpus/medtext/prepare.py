@@ -112,7 +112,7 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     lengths = notes.lengths
     counts = []
     for name, sizes in plan.sizes.items():
-        rng = np.random.default_rng(plan.seed)  # anew, so that all corpora share validation and test notes
+        rng = np.random.default_rng(plan.seed)  # a fresh one each, so that all corpora share validation and test notes
         parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
         place = folder / name
         place.mkdir(mode=0o700, exist_ok=True)

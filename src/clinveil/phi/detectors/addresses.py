@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import Rule, RuleDetector, before, detectors, words
 from clinveil.phi.note import NoteView
@@ -40,7 +40,9 @@ def _a_city(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
     if place.lower() in _WIDE:
         return False
-    return place in _CITIES or not any(reading(part) & (Reading.WORD | Reading.EPONYM) for part in place.split())
+    return place in _CITIES or not any(
+        lexical_classes(part) & (LexicalClass.WORD | LexicalClass.EPONYM) for part in place.split()
+    )
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:

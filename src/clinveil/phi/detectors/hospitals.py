@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, Reading, reading
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import Rule, RuleDetector, detectors, words
@@ -65,7 +65,7 @@ def _named(piece: str) -> bool:
         piece in _NAMES_ANYWAY
         or not is_word(piece)
         or piece in word_list("common")
-        or bool(reading(piece) & Reading.NAME)
+        or bool(lexical_classes(piece) & LexicalClass.NAME)
     )
 
 

@@ -1,4 +1,4 @@
-"""The known-patient feed: what a hospital knows of a patient is found in his notes, however it is written.
+"""The known-patient feed: what a hospital knows of a patient is found in their notes, however it is written.
 
 Names in any case, with accents or without, misspelled by one edit; numbers with other separators; dates of birth in
 the usual formats. Codes are diagnoses and no identifiers. This is the strongest detector where the feed exists
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import Reading
+from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
@@ -76,8 +76,8 @@ def _is_own(word: Word, forms: frozenset[str]) -> bool:
     if any(name_form(part) in forms for part in (word.text, *word.text.split("-"))):
         return True
     # An ordinary word or another usual name that lies one edit away is itself, not a misspelling.
-    other = Reading.WORD | Reading.USUAL_GIVEN | Reading.EPONYM
-    return not word.reading & other and own_form(word.text, forms) is not None
+    other = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
+    return not word.classes & other and own_form(word.text, forms) is not None
 
 
 def _counts(word: Word) -> bool:
