@@ -25,7 +25,7 @@ from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.deidentifier import Deidentifier
@@ -81,12 +81,9 @@ class Prepare(NotesTask):
 
     def _sample(self, rng: np.random.Generator) -> list[Row]:
         sample: KeySample[Row] = KeySample(self.max_documents, rng)
-        for batch in self.source.corpus().batches():
-            columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-            for note, patient, text in zip(*columns, strict=True):
-                if text is not None:
-                    row = (note, patient if patient is not None else note, cut(text, self.max_tokens))
-                    sample.offer(note, lambda row=row: row)  # type: ignore[misc]
+        for note, patient, text in rows(self.source.corpus()):
+            row = (note, patient, cut(text, self.max_tokens))
+            sample.offer(note, lambda row=row: row)  # type: ignore[misc]
         return list(sample.values.values())
 
     def labels(self, store: Store) -> Labels:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.channel.apply import Obfuscator
@@ -15,7 +14,7 @@ from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
+from clinveil.corpus.corpus import TEXT, Corpus, memory_corpus, rows
 from clinveil.corpus.demo.stream import demo_corpus
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.releases.settings import ReleaseSettings
@@ -44,17 +43,11 @@ class Source:
 def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED) -> list[Source]:
     """A simple random sample of notes (reservoir), treated again as the run treated them."""
     chosen: list[tuple[str, str, str]] = []
-    for seen, row in enumerate(_rows(corpus.batches())):
+    for seen, row in enumerate(note for note in rows(corpus) if note.text):
         place = seen if seen < size else int(rng.integers(seen + 1))
         if place < size:
             chosen[place : place + 1] = [row]
     return [_source(*row, deidentifier) for row in sorted(chosen)]
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, str]]:
-    for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-        yield from ((n, p, t) for n, p, t in zip(*columns, strict=True) if t)
 
 
 def _source(note_id: str, patient_id: str, text: str, deidentifier: Deidentifier | None) -> Source:
@@ -140,5 +133,5 @@ def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
     obfuscator = Obfuscator(channel, key, align=True)
     deidentifier = Deidentifier(key, mode=settings.identifiers.mode) if settings.phi else None
-    note = next(_rows(corpus.batches()))
+    note = next(rows(corpus))
     return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)
