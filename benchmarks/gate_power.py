@@ -35,8 +35,8 @@ from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.gates import patient_gates
-from clinveil.releases.producers.synthesis.gates import Looked, look
-from clinveil.releases.producers.synthesis.trained import Sides, split_sides
+from clinveil.releases.producers.synthesis.gates import Examined, examine
+from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit, split_patients
 from clinveil.releases.producers.synthesis.write import Floor
 from clinveil.stats import clopper_pearson
 
@@ -60,15 +60,15 @@ def demo(seed: int, patients: int, stock: float = 0.0) -> PlainNotes:
     return PlainNotes(tuple(texts), notes.note_ids, notes.patients)
 
 
-def gates_of(texts: Sequence[str], sides: Sides, seed: int) -> Looked:
+def gates_of(texts: Sequence[str], sides: TrainHoldoutSplit, seed: int) -> Examined:
     """The gates of so many texts, written below the floor."""
     floor = Floor.of(sides.training, FLOOR)
     names = tuple(map(str, range(len(texts))))
     notes = PlainNotes(tuple(floor.apply(text) for text in texts), names, names)
-    return look(notes, len(texts), sides, floor, np.random.default_rng(seed), span=SPAN, feed=None)
+    return examine(notes, len(texts), sides, floor, np.random.default_rng(seed), span=SPAN, feed=None)
 
 
-def refused(found: Looked) -> list[bool]:
+def refused(found: Examined) -> list[bool]:
     """Whether each copy gate refuses, and whether either does."""
     each = [not gate.passed for name in GATES for gate in found.gates if gate.name == name]
     return [*each, any(each)]
@@ -107,7 +107,7 @@ def verbatim(seeds: int) -> Iterator[str]:
             shares = [0, 1, round(0.1 * patients), round(0.3 * patients)]
             hits = {copied: [] for copied in shares}
             for seed in range(max(1, seeds // 20)):
-                sides = split_sides(demo(seed, patients, case.stock), 0.1, seed)
+                sides = split_patients(demo(seed, patients, case.stock), 0.1, seed)
                 others = demo(10_000 + seed, patients, case.stock).texts
                 for copied in shares:
                     who = set(sorted(set(sides.training.patients))[:copied])
@@ -124,7 +124,7 @@ def honest(seeds: int) -> Iterator[str]:
     for name, settings in (("unigram", {"model": "unigram"}), ("LSTM 32 wide, 3 epochs", LSTM)):
         rows, longest = [], []
         for seed in range(seeds):
-            sides = split_sides(demo(seed, 40), 0.1, seed)
+            sides = split_patients(demo(seed, 40), 0.1, seed)
             found = gates_of(_texts(sides.training, ModelSettings.model_validate(settings), seed), sides, seed)
             rows.append(refused(found))
             longest.append(next(f.value for f in found.findings if f.measure == "attack.copies_longest"))

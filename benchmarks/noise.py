@@ -21,10 +21,7 @@ from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.calibrate import calibrate, cast_rays
-from clinveil.channel.mechanisms.gaussian import GaussianMechanism
-from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.mechanism import Mechanism
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.corpus.people import read_names
 from clinveil.vectors.euclidean import nearest_distances
 from clinveil.vectors.files import load_vectors
@@ -33,17 +30,15 @@ from clinveil.vectors.neighbours import neighbours
 from clinveil.vectors.table import Vectors
 
 
-def mechanisms(vectors: Vectors, eligible: np.ndarray, options: argparse.Namespace) -> Iterator[tuple[str, Mechanism]]:
-    yield "N = 5", NeighbourMechanism(5, 5)
-    yield "N from 3-14", NeighbourMechanism(3, 14)
+def compared(vectors: Vectors, eligible: np.ndarray, options: argparse.Namespace) -> Iterator[tuple[str, Mechanism]]:
+    for n in ("5", "3-14"):
+        yield f"N = {n}", mechanisms.get("neighbours")(n=n)
     rays = cast_rays(vectors, eligible, np.random.default_rng(0))
     for share in options.unchanged:
         for name in options.noise:
             size = calibrate(name, rays, share)
-            if name == "laplace":
-                yield f"laplace, ε = {size:.2f}", LaplaceMechanism(size, options.draws, threads=options.threads)
-            else:
-                yield f"gaussian, σ = {size:.2f}", GaussianMechanism(size, options.draws, threads=options.threads)
+            kind = mechanisms.get(name)
+            yield f"{name}, {kind.size_name} = {size:.2f}", kind(**{kind.size_name: size})
 
 
 def main() -> None:
@@ -65,9 +60,10 @@ def main() -> None:
     print("| mechanism | unchanged, tokens | recovered | of rare words | candidates | missing mass | seconds |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     tenths, of_names = [], []
-    for name, mechanism in mechanisms(vectors, eligible, options):
+    material = Material(vectors, eligible, table=table, draws=options.draws, threads=options.threads)
+    for name, mechanism in compared(vectors, eligible, options):
         began = time.perf_counter()
-        channel = mechanism.compile(vectors, table)
+        channel = mechanism.compile(material)
         seconds = time.perf_counter() - began
         found = {f.measure: f for f in inversion(channel, vectors.counts)}
         every, *parts = unchanged_by_distance(channel, vectors.counts, nearest)

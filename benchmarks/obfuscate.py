@@ -44,8 +44,8 @@ print(len(words) / (time.perf_counter() - start))
 def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     """Vectors, channel and notes for all that follows."""
     from clinveil.channel.files import save_channel
-    from clinveil.channel.mechanisms.mechanism import common_pool
-    from clinveil.channel.mechanisms.neighbours import neighbour_channel
+    from clinveil.channel.mechanism import Material, common_pool
+    from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
     from clinveil.corpus.corpus import Columns
     from clinveil.corpus.write import write_corpus
     from clinveil.vectors.files import save_vectors
@@ -60,7 +60,8 @@ def prepare(data: Path, folder: Path, n_tokens: int) -> None:
     eligible = np.ones(N_WORDS, dtype=np.bool_)
     table = neighbours(vectors, HIGH, eligible=eligible, threads=WORKERS, seed=0)
     np.save(folder / "table.npy", table.ids)
-    save_channel(neighbour_channel(vectors, table, LOW, HIGH, pool=common_pool(counts, eligible)), folder / "channel")
+    material = Material(vectors, eligible, common_pool(counts, eligible), table)
+    save_channel(NeighbourMechanism(n=f"{LOW}-{HIGH}").compile(material), folder / "channel")
     columns = Columns(text="text", note_id="note_id", patient_id="patient_id")
     write_corpus(drawn_notes(words, n_tokens, rng), folder / "notes.parquet", columns, ".parquet")
 

@@ -32,8 +32,15 @@ from typing import Any
 VOLATILE = frozenset({"version", "created", "started", "finished", "seconds", "elapsed", "minutes", "platform"})
 # Fields of one file: the marker of vault and OUT carries a number drawn anew for each run.
 DRAWN = {".clinveil.json": frozenset({"run"})}
+# Of manifests and states: digests of other files, which hold times, and hashes that name a run by its code's version.
+VOLATILE |= {"self_sha256", "asked", "run", "code", "card_sha256"}
+DIGESTS = "SHA256SUMS"
+# Settings that a command no longer takes because it never used them, where nothing was asked with them.
+NOTHING_ASKED: tuple[Any, ...] = ([], None, False)
+TASK = re.compile(r"^(.*\btasks)/([0-9a-f]{32})/(.*)$")
 # Of pages and messages: what a clock or a version says.
 WORDS = (
+    (re.compile(r'<data value="[\d.]+">(?=<span>)'), "<data>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?( UTC)?"), "<time>"),
     (re.compile(r"\b\d+(\.\d+)? ?(s|ms|min|h|seconds?|minutes?|hours?)\b"), "<span>"),
     (re.compile(r"clinveil \d+\.\d+\.\d+\S*"), "clinveil <version>"),
@@ -559,17 +566,27 @@ def tree_digest(folder: Path) -> str:
 def differences(one: Case, before: Path, after: Path) -> list[str]:
     """What differs between the two folders of a case: names of files, and the first difference of each file."""
     old, new = (_files(folder / one.name) for folder in (before, after))
-    found = [f"{name}: missing" for name in sorted(old - new)] + [f"{name}: new" for name in sorted(new - old)]
+    found = [f"{name}: missing" for name in sorted(old.keys() - new.keys())]
+    found += [f"{name}: new" for name in sorted(new.keys() - old.keys())]
     if one.names_only:
         return found
-    for name in sorted(old & new):
-        said = _difference(before / one.name / name, after / one.name / name)
+    for name in sorted(old.keys() & new.keys()):
+        said = "" if name.endswith(DIGESTS) else _difference(old[name], new[name])
         found += [f"{name}: {said}"] if said else []
     return found
 
 
-def _files(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+def _files(folder: Path) -> dict[str, Path]:
+    """Name -> file. A task's folder goes by the content of its result: its own name holds the code's version."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = str(path.relative_to(folder))
+        if task := TASK.match(name):
+            result = folder / task[1] / task[2] / "result.json"
+            said = _blotted(result.read_bytes()) if result.exists() else ""
+            name = f"{task[1]}/{hashlib.sha256(said.encode()).hexdigest()[:12]}/{task[3]}"
+        found[name] = path
+    return found
 
 
 def _difference(before: Path, after: Path) -> str:
@@ -580,6 +597,8 @@ def _difference(before: Path, after: Path) -> str:
     try:
         if before.suffix == ".json" or (before.suffix == ".out" and old[:1] == b"{"):
             return _unlike(_drawn_out(before, old), _drawn_out(after, new), "")
+        if before.suffix == ".md":  # its table of settings is in the order of the groups
+            return _unlike_lines(*("\n".join(sorted(_blotted(text).splitlines())) for text in (old, new)))
         if before.suffix in TEXT:
             return _unlike_lines(_blotted(old), _blotted(new))
     except ValueError:
@@ -599,6 +618,9 @@ def _unlike(old: Any, new: Any, where: str) -> str:
         if "measure" in old and old.get("measure") == new.get("measure"):
             where += f"({old['measure']})"
         keys = sorted((old.keys() | new.keys()) - VOLATILE)
+        if where.endswith(".settings"):
+            one_side = old.keys() ^ new.keys()
+            keys = [k for k in keys if k not in one_side or {**old, **new}[k] not in NOTHING_ASKED]
         return next(
             filter(None, (_unlike(old.get(k, "absent"), new.get(k, "absent"), f"{where}.{k}") for k in keys)), ""
         )
@@ -606,6 +628,8 @@ def _unlike(old: Any, new: Any, where: str) -> str:
         inner = (_unlike(a, b, f"{where}[{i}]") for i, (a, b) in enumerate(zip(old, new, strict=False)))
         return next(filter(None, inner), "" if len(old) == len(new) else f"{where}: {len(old)} and {len(new)} entries")
     if isinstance(old, str) and isinstance(new, str):
+        if old.startswith('{"schema"') and new.startswith('{"schema"'):
+            return _unlike(json.loads(old), json.loads(new), where)
         old, new = _blotted(old.encode()), _blotted(new.encode())
     return "" if old == new and type(old) is type(new) else f"{where}: {_short(old)} | {_short(new)}"
 

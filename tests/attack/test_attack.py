@@ -46,9 +46,7 @@ def test_a_context_knows_what_is_at_hand():
         context.has(frozenset({"weather"}))
 
 
-@pytest.mark.parametrize(
-    "name", ["association", "chain", "inversion", "name-outputs", "names", "repetition", "scenario"]
-)
+@pytest.mark.parametrize("name", sorted(attacks.ours()))
 def test_every_attack_has_help_needs_and_words(name):
     attack = attacks.get(name)
     assert issubclass(attack, Attack) and attack.help().endswith((".", ")."))

@@ -106,6 +106,7 @@ def test_mistakes_are_one_line(files, arguments, code, says, capsys, monkeypatch
     assert "zxanna" not in last.lower()
 
 
+@pytest.mark.slow
 def test_trained_vectors_know_names_and_the_control_does_not(tmp_path):
     """Vectors of notes with all names left put names together; with names dealt out anew in each note they do not."""
     people = list(demo_patients(50, 11))

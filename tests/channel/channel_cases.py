@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.mechanism import common_pool
-from clinveil.channel.mechanisms.neighbours import neighbour_channel
+from clinveil.channel.mechanism import Material, Mechanism, common_pool
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.table import Neighbours, Vectors
 
@@ -58,7 +58,17 @@ def circle(words: Sequence[str] = WORDS, low: int = 3, high: int = 5, *, pool: i
     """The neighbours mechanism on the circle; unknown words draw from the first `pool` words."""
     vectors, table = vectors_of(words), all_others(words, high)
     some = {"pool": common_pool(vectors.counts, table.eligible, pool)} if pool else {}
-    return neighbour_channel(vectors, table, low, high, **some)
+    return compiled(n_from(low, high), vectors, table, **some)
+
+
+def n_from(low: int, high: int, n_per: str = "occurrence") -> NeighbourMechanism:
+    """The neighbours mechanism with N from low to high."""
+    return NeighbourMechanism(n={"low": low, "high": high}, n_per=n_per)
+
+
+def compiled(mechanism: Mechanism, vectors: Vectors, table: Neighbours, **more) -> Channel:
+    """The channel of a mechanism over a table, with its floor."""
+    return mechanism.compile(Material(vectors, table.eligible, table=table, **more))
 
 
 def batch_of(*notes: tuple[str, str, str | None]) -> pa.RecordBatch:

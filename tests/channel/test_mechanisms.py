@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from channel_cases import WORDS, all_others, batch_of, circle, texts_of, vectors_of
+from channel_cases import WORDS, all_others, batch_of, circle, compiled, n_from, texts_of, vectors_of
 
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.identity import IdentityMechanism, identity_channel
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.mechanism import Mechanism, common_pool
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism, neighbour_channel, rank_distribution, sizes_of
-from clinveil.core.errors import InputError
+from clinveil.channel.mechanisms.neighbours import rank_distribution, sizes_of
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
@@ -34,12 +35,13 @@ class MechanismContract:
         raise NotImplementedError
 
     def table(self) -> Neighbours:
-        return all_others(WORDS, max(self.mechanism().reach, 1))
+        return all_others(WORDS, self.mechanism().reach)
 
     def channel(self, *, pool: int = 8) -> Channel:
         vectors, table = vectors_of(WORDS), self.table()
         chosen = common_pool(vectors.counts, table.eligible, pool)
-        return self.mechanism().compile(vectors, table, chosen if pool else (chosen[0][:0], chosen[1][:0]))
+        given = {"pool": chosen} if pool else {}
+        return compiled(self.mechanism(), vectors, table, key=KEY, seed=3, **given)
 
     def released(self, key: Key = KEY, rows: int = 100, order: int = 1) -> list[str]:
         obfuscator = Obfuscator(self.channel(), key)
@@ -73,7 +75,8 @@ class MechanismContract:
             others = [j for j in range(len(WORDS)) if eligible[j] and j != row]
             ids[row] = others[: table.k]
         floored = Neighbours(ids, table.similarities, eligible)
-        channel = self.mechanism().compile(vectors_of(WORDS), floored, common_pool(np.ones(len(WORDS)), eligible, 3))
+        pool = common_pool(np.ones(len(WORDS)), eligible, 3)
+        channel = compiled(self.mechanism(), vectors_of(WORDS), floored, key=KEY, pool=pool)
         assert not self.respects_floor or eligible[channel.indices].all()
         assert channel.eligible[channel.indices].all()
 
@@ -91,37 +94,37 @@ class MechanismContract:
     def test_it_is_named_and_its_parameters_are_plain(self):
         channel, mechanism = self.channel(), self.mechanism()
         assert channel.mechanism == mechanism.name
-        assert dict(mechanism.parameters).items() <= dict(channel.parameters).items()
+        assert mechanisms.get(mechanism.name) is type(mechanism)
         assert all(isinstance(v, int | float | str | bool) for v in channel.parameters.values())
 
 
 class TestFixedN(MechanismContract):
     def mechanism(self) -> Mechanism:
-        return NeighbourMechanism(5, 5)
+        return n_from(5, 5)
 
 
 class TestRangeOfN(MechanismContract):
     def mechanism(self) -> Mechanism:
-        return NeighbourMechanism(3, 14)
+        return n_from(3, 14)
 
 
 class TestNPerType(MechanismContract):
     def mechanism(self) -> Mechanism:
-        return NeighbourMechanism(3, 14, per_type=True, key=KEY)
+        return n_from(3, 14, "type")
 
 
 class TestLaplace(MechanismContract):
     keeps_words = True
 
     def mechanism(self) -> Mechanism:
-        return LaplaceMechanism(20.0, seed=3)
+        return LaplaceMechanism(epsilon=20.0)
 
 
 class TestGaussian(MechanismContract):
     keeps_words = True
 
     def mechanism(self) -> Mechanism:
-        return GaussianMechanism(0.4, seed=3)
+        return GaussianMechanism(sigma=0.4)
 
 
 class TestIdentity(MechanismContract):
@@ -157,7 +160,7 @@ def test_ranged_n_has_the_rank_distribution():
 
 def test_n_per_type_is_one_secret_number_a_word():
     vectors, table = vectors_of(WORDS), all_others(WORDS, 14)
-    channel = neighbour_channel(vectors, table, 3, 14, per_type=True, key=KEY)
+    channel = compiled(n_from(3, 14, "type"), vectors, table, key=KEY)
     sizes = np.diff(channel.indptr)[:-1]
     assert sizes.tolist() == sizes_of(WORDS, 3, 14, KEY).tolist()
     assert set(sizes) <= set(range(3, 15)) and len(set(sizes)) > 4
@@ -176,7 +179,7 @@ def test_n_per_type_is_uniform_and_does_not_depend_on_the_other_words():
 
 
 def test_n_per_type_with_one_n_is_fixed_n():
-    one = neighbour_channel(vectors_of(WORDS), all_others(WORDS, 5), 5, 5, per_type=True, key=KEY)
+    one = compiled(n_from(5, 5, "type"), vectors_of(WORDS), all_others(WORDS, 5), key=KEY)
     other = circle(low=5, high=5, pool=0)
     for row in range(len(WORDS) + 1):
         for a, b in zip(one.row(row), other.row(row), strict=True):
@@ -185,18 +188,18 @@ def test_n_per_type_with_one_n_is_fixed_n():
 
 @pytest.mark.parametrize("low, high", [(0, 3), (4, 3), (-1, 2)])
 def test_no_range_is_refused(low, high):
-    with pytest.raises(InputError, match="no range"):
-        NeighbourMechanism(low, high)
+    with pytest.raises(ValueError, match=r"range|greater"):
+        n_from(low, high)
 
 
 def test_per_type_without_a_key_is_refused():
-    with pytest.raises(InputError, match="needs a key"):
-        NeighbourMechanism(3, 14, per_type=True)
+    with pytest.raises(ValueError, match="needs a key"):
+        compiled(n_from(3, 14, "type"), vectors_of(WORDS), all_others(WORDS, 14))
 
 
 def test_too_small_a_table_is_refused():
-    with pytest.raises(InputError, match="cannot serve N = 9"):
-        neighbour_channel(vectors_of(WORDS), all_others(WORDS, 8), 3, 9)
+    with pytest.raises(ValueError, match="cannot serve N = 9"):
+        compiled(n_from(3, 9), vectors_of(WORDS), all_others(WORDS, 8))
 
 
 def test_pool_takes_the_most_frequent_eligible_words():
@@ -221,3 +224,19 @@ def test_rows_are_end_to_end():
     channel = circle()
     assert all(a <= b for a, b in pairwise(channel.indptr))
     assert channel.indptr[-1] == channel.indices.size == channel.probabilities.size
+
+
+def test_the_mechanisms_are_found_by_name():
+    assert mechanisms.names() == ("neighbours", "gaussian", "identity", "laplace")
+
+
+def test_the_example_of_the_docstring_is_a_mechanism():
+    """A new mechanism is one file: here the text of the docstring."""
+    source = (inspect.getdoc(inspect.getmodule(Mechanism)) or "").split("This is a whole one:")[1]
+    try:
+        exec(textwrap.dedent(source.split("Other distributions")[0]), {})
+        channel = compiled(mechanisms.get("common")(words=2), vectors_of(WORDS), all_others(WORDS, 1))
+        assert channel.row(9)[0].tolist() == [0, 1]
+        assert "common" in mechanisms
+    finally:
+        mechanisms.forget("common")

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from clinveil.attacks.channel.inversion import inversion
 from clinveil.channel.calibrate import Rays, calibrate, cast_rays, epsilon_for, sigma_for
+from clinveil.channel.mechanism import Material
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism, expected_length, gaussian_noise
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism, laplace_noise
 from clinveil.channel.noise import monte_carlo_error, shared_draws, weighted_median
 from clinveil.core.errors import InputError
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.vectors.table import Vectors
 
 
 def cloud(n=60, dim=5, seed=0, counts=True):
@@ -24,14 +25,17 @@ def cloud(n=60, dim=5, seed=0, counts=True):
     return Vectors(words, matrix, np.arange(n, 0, -1, dtype=np.int64) if counts else None)
 
 
-def floor_of(vectors, eligible=None):
-    none = np.zeros((len(vectors), 0), dtype=np.int32)
+def compiled(mechanism, vectors, eligible=None, **how):
     mask = np.ones(len(vectors), dtype=bool) if eligible is None else eligible
-    return Neighbours(none, none.astype(np.float32), mask)
+    return mechanism.compile(Material(vectors, mask, **how))
 
 
-def compiled(mechanism, vectors, eligible=None):
-    return mechanism.compile(vectors, floor_of(vectors, eligible))
+def laplace_of(epsilon):
+    return LaplaceMechanism(epsilon=epsilon)
+
+
+def gaussian_of(sigma):
+    return GaussianMechanism(sigma=sigma)
 
 
 def unchanged(channel):
@@ -60,10 +64,10 @@ def test_gaussian_is_normal_and_as_long_as_stated():
     assert np.linalg.norm(noise, axis=1).mean() == pytest.approx(expected_length(0.3, 3), rel=0.02)
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceMechanism(8.0, draws=1_500), GaussianMechanism(0.4, draws=1_500)])
+@pytest.mark.parametrize("mechanism", [laplace_of(8.0), gaussian_of(0.4)])
 def test_rows_are_those_of_drawing_one_by_one(mechanism):
     vectors, eligible = cloud(12, 3, counts=False), np.arange(12) != 5
-    channel = compiled(mechanism, vectors, eligible)
+    channel = compiled(mechanism, vectors, eligible, draws=1_500)
     rng = np.random.default_rng(9)
     for row in (0, 5, 11):
         laplace = mechanism.name == "laplace"
@@ -82,16 +86,16 @@ def test_rows_are_those_of_drawing_one_by_one(mechanism):
 def test_two_words_on_a_line_by_the_laplace_distribution():
     """At distance d a word comes out as the other where the noise passes d/2: exp(-epsilon d / 2) / 2."""
     vectors = Vectors(["a", "b"], np.array([[0.0], [2.0]], np.float32))
-    channel = compiled(LaplaceMechanism(1.5, draws=20_000), vectors)
+    channel = compiled(laplace_of(1.5), vectors, draws=20_000)
     other = np.exp(-1.5) / 2
     assert channel.matrix()[0, 1] == pytest.approx(other, abs=4 * np.sqrt(other / 20_000))
     assert calibrate("laplace", cast_rays(vectors, np.ones(2, bool), np.random.default_rng(0)), 0.9) > 1.0
 
 
-@pytest.mark.parametrize("make", [lambda **k: LaplaceMechanism(5.0, **k), lambda **k: GaussianMechanism(0.5, **k)])
-def test_threads_change_nothing_and_the_seed_does(make):
+@pytest.mark.parametrize("mechanism", [laplace_of(5.0), gaussian_of(0.5)])
+def test_threads_change_nothing_and_the_seed_does(mechanism):
     vectors = cloud(400, 4)
-    one, four, other = (compiled(make(seed=s, threads=t), vectors) for s, t in ((1, 1), (1, 4), (2, 1)))
+    one, four, other = (compiled(mechanism, vectors, seed=s, threads=t) for s, t in ((1, 1), (1, 4), (2, 1)))
     assert np.array_equal(one.indices, four.indices)
     assert np.array_equal(one.probabilities, four.probabilities)
     assert dict(one.parameters) == dict(four.parameters)
@@ -100,13 +104,14 @@ def test_threads_change_nothing_and_the_seed_does(make):
 
 def test_pieces_longer_than_a_batch_change_nothing_of_the_law():
     vectors = cloud(3, 2)
-    channel = compiled(GaussianMechanism(1.0, draws=9_000), vectors)
-    assert unchanged(channel) == pytest.approx(unchanged(compiled(GaussianMechanism(1.0, 9_000, 7), vectors)), abs=0.04)
+    channel = compiled(gaussian_of(1.0), vectors, draws=9_000)
+    other = compiled(gaussian_of(1.0), vectors, draws=9_000, seed=7)
+    assert unchanged(channel) == pytest.approx(unchanged(other), abs=0.04)
 
 
 def test_little_noise_leaves_words_and_much_noise_does_not():
     vectors = cloud(40, 3)
-    still, lost = (compiled(GaussianMechanism(s), vectors) for s in (1e-4, 100.0))
+    still, lost = (compiled(gaussian_of(s), vectors) for s in (1e-4, 100.0))
     assert still.parameters["unchanged"] == 1.0 and still.parameters["mc_missing_mass"] == 0.0
     assert lost.parameters["unchanged"] < 0.2
     identity = next(f for f in inversion(still, vectors.counts) if f.measure == "attack.inversion")
@@ -115,7 +120,7 @@ def test_little_noise_leaves_words_and_much_noise_does_not():
 
 def test_words_below_the_floor_never_stay():
     vectors, eligible = cloud(40, 3), np.arange(40) % 4 != 0
-    channel = compiled(LaplaceMechanism(50.0), vectors, eligible)
+    channel = compiled(laplace_of(50.0), vectors, eligible)
     assert (unchanged(channel)[~eligible] == 0).all()
     assert (unchanged(channel)[eligible] > 0).any()
     assert eligible[channel.indices].all()
@@ -123,7 +128,7 @@ def test_words_below_the_floor_never_stay():
 
 def test_the_stated_error_is_that_of_repetition():
     vectors = cloud(30, 3)
-    said = [compiled(GaussianMechanism(0.4, draws=100, seed=s), vectors) for s in range(30)]
+    said = [compiled(gaussian_of(0.4), vectors, draws=100, seed=s) for s in range(30)]
     spread = np.std([unchanged(c) for c in said], axis=0, ddof=1)
     stated = np.mean([c.parameters["mc_se_unchanged_mean"] for c in said])
     assert stated == pytest.approx(np.average(spread, weights=vectors.counts), rel=0.15)
@@ -132,7 +137,7 @@ def test_the_stated_error_is_that_of_repetition():
 
 def test_the_missing_mass_is_what_a_longer_compile_finds():
     vectors = cloud(300, 8, counts=False)
-    short, long = (compiled(LaplaceMechanism(4.0, draws=n, seed=n), vectors) for n in (100, 5_000))
+    short, long = (compiled(laplace_of(4.0), vectors, draws=n, seed=n) for n in (100, 5_000))
     present = short.matrix().astype(bool)
     missing = 1 - long.matrix().multiply(present).sum(axis=1)[:-1].mean()
     assert short.parameters["mc_missing_mass"] == pytest.approx(missing, rel=0.1)
@@ -176,7 +181,7 @@ def test_median_by_weight():
 
 def test_what_a_user_chooses_the_noise_by_is_stated():
     vectors = cloud(50, 4)
-    said = compiled(LaplaceMechanism(2.0), vectors).parameters
+    said = compiled(laplace_of(2.0), vectors).parameters
     apart = np.linalg.norm(vectors.matrix[:, None] - vectors.matrix, axis=2)
     np.fill_diagonal(apart, np.inf)
     assert said["nearest_distance_words"] == pytest.approx(np.sort(apart.min(axis=1))[24], rel=1e-5)
@@ -188,8 +193,8 @@ def test_what_a_user_chooses_the_noise_by_is_stated():
 def test_calibration_hits_the_wanted_share(share):
     vectors, eligible = cloud(300, 8), np.arange(300) % 20 != 3
     rng = np.random.default_rng(0)
-    laplace = LaplaceMechanism(epsilon_for(vectors, eligible, rng, unchanged=share))
-    gaussian = GaussianMechanism(sigma_for(vectors, eligible, rng, unchanged=share))
+    laplace = laplace_of(epsilon_for(vectors, eligible, rng, unchanged=share))
+    gaussian = gaussian_of(sigma_for(vectors, eligible, rng, unchanged=share))
     for mechanism in (laplace, gaussian):
         assert compiled(mechanism, vectors, eligible).parameters["unchanged"] == pytest.approx(share, abs=0.03)
 
@@ -210,7 +215,7 @@ def test_of_words_at_one_place_the_lower_row_stays():
     vectors = Vectors(["a", "b", "c"], np.array([[1, 1], [1, 1], [4, 5]], np.float32), np.array([1, 1, 0]))
     radii = cast_rays(vectors, np.ones(3, bool), np.random.default_rng(0), tokens=50).radii
     assert 0 < (radii == 0).all(axis=1).mean() < 1
-    channel = compiled(LaplaceMechanism(1.0), vectors)
+    channel = compiled(laplace_of(1.0), vectors)
     assert unchanged(channel)[0] > 0 and unchanged(channel)[1] == 0
 
 
@@ -234,17 +239,21 @@ def test_a_share_out_of_reach_is_refused(share):
         calibrate("laplace", rays, share)
 
 
-@pytest.mark.parametrize(
-    "make, said",
-    [
-        (lambda: LaplaceMechanism(0.0), "positive"),
-        (lambda: LaplaceMechanism(float("nan")), "positive"),
-        (lambda: LaplaceMechanism(float("inf")), "positive"),
-        (lambda: GaussianMechanism(-1.0), "positive"),
-        (lambda: LaplaceMechanism(1.0, 99), "too few"),
-        (lambda: GaussianMechanism(1.0, threads=0), "thread"),
-    ],
-)
-def test_noise_must_have_a_size_and_draws(make, said):
-    with pytest.raises(InputError, match=said):
-        make()
+@pytest.mark.parametrize("size", [0.0, -1.0, float("nan"), float("inf"), None])
+@pytest.mark.parametrize("make", [laplace_of, gaussian_of])
+def test_noise_must_have_a_size(make, size):
+    with pytest.raises(ValueError, match=r"epsilon|sigma"):
+        make(size)
+
+
+@pytest.mark.parametrize("how", [{"draws": 99}, {"threads": 0}])
+def test_noise_must_have_draws(how):
+    with pytest.raises(ValueError, match="too few"):
+        compiled(laplace_of(1.0), cloud(), **how)
+
+
+def test_a_share_instead_of_a_size_is_calibrated():
+    vectors = cloud(200, 6)
+    said = compiled(LaplaceMechanism(unchanged=0.5), vectors).parameters
+    assert said["unchanged"] == pytest.approx(0.5, abs=0.05)
+    assert said["epsilon"] == epsilon_for(vectors, np.ones(200, bool), np.random.default_rng(0), unchanged=0.5)

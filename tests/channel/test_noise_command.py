@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from test_obfuscate_command import SECRETS, notes_table, run
 
-from clinveil.channel.build import mechanism_of
-from clinveil.channel.files import load_channel
+from clinveil.channel.build import build_channel, mechanism_of
+from clinveil.channel.files import channel_digest, load_channel
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
 from clinveil.channel.settings import ChannelSettings
 from clinveil.cli.main import main
@@ -18,6 +19,7 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import load_settings
 from clinveil.core.tokens import words
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.vectors.table import Vectors
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +109,15 @@ def test_a_release_is_not_made_with_noise():
 
 def test_the_noise_is_drawn_under_the_key():
     settings = ChannelSettings(mechanism="laplace", epsilon=3.0)
-    made = [mechanism_of(settings, Key.from_seed(s), None, np.ones(1, bool)) for s in (1, 1, 2)]
-    assert made[0] == made[1] != made[2]
+    words, matrix = [f"w{chr(97 + i)}" for i in range(20)], np.random.default_rng(0).normal(size=(20, 3))
+    counts = np.arange(20, 0, -1)
+    vectors = Vectors(words, matrix.astype(np.float32), counts, counts + 50, 100)
+    made = [build_channel(vectors, settings, key=Key.from_seed(s), threads=1)[0] for s in (1, 1, 2)]
+    digests = [channel_digest(channel) for channel in made]
+    assert digests[0] == digests[1] != digests[2]
     assert "seed" not in made[0].parameters
-    assert isinstance(mechanism_of(ChannelSettings(), Key.from_seed(1), None, np.ones(1, bool)), NeighbourMechanism)
+
+
+def test_the_settings_name_a_mechanism():
+    assert mechanism_of(ChannelSettings()) == NeighbourMechanism()
+    assert mechanism_of(ChannelSettings(mechanism="gaussian", unchanged=0.5)) == GaussianMechanism(unchanged=0.5)

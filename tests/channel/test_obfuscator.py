@@ -7,13 +7,12 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 import pytest
-from channel_cases import WORDS, all_others, batch_of, circle, texts_of, vectors_of
+from channel_cases import WORDS, all_others, batch_of, circle, compiled, n_from, texts_of, vectors_of
 from channel_reference import obfuscate_text_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
-from clinveil.channel.mechanisms.neighbours import neighbour_channel
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
@@ -273,7 +272,7 @@ def test_a_word_that_is_no_output_may_have_any_form():
     table = all_others(vocabulary[:3], 1)
     ids = np.vstack([table.ids, [[0]]]).astype(np.int32)
     table = type(table)(ids, np.ones((4, 1), dtype=np.float32), np.array([True, True, True, False]))
-    Obfuscator(neighbour_channel(vectors_of(vocabulary), table, 1, 1), KEY)
+    Obfuscator(compiled(n_from(1, 1), vectors_of(vocabulary), table), KEY)
 
 
 def test_a_null_id_is_refused():

@@ -13,7 +13,7 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END, WordVocabulary
 from clinveil.releases.producers.synthesis.run import Synthesis
 from clinveil.releases.producers.synthesis.settings import SynthesisSettings
-from clinveil.releases.producers.synthesis.trained import Trained, split_sides
+from clinveil.releases.producers.synthesis.trained import Trained, split_patients
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
 PATIENTS = 40
@@ -176,7 +176,7 @@ def with_model(make):
     class Run(Synthesis):
         def _model(self, seed):
             share = self.settings.held_out
-            sides = split_sides(self.notes, share, seed)
+            sides = split_patients(self.notes, share, seed)
             return Trained(make(sides.training), sides, seed, share, self.settings.seed is not None, before=False)
 
     return Run

@@ -24,7 +24,7 @@ CLEAN = OutputCheck(
     compared=900,
     self_replaced=0,
     kept=0,
-    foreign=0,
+    out_of_vocabulary=0,
     below_floor=0,
     stray=0,
     unmatched=0,
@@ -56,7 +56,7 @@ def test_a_clean_run_passes():
     ("field", "name"),
     [
         ("self_replaced", "no word stands for itself"),
-        ("foreign", "no unknown word passed"),
+        ("out_of_vocabulary", "no unknown word passed"),
         ("stray", "no unknown word passed"),
         ("below_floor", "rare-word floor held"),
         ("unmatched", "every note accounted for"),

@@ -46,14 +46,14 @@ def check(source, released, *, kept=()):
 def test_a_clean_release():
     result = check(["Pain, fever 38", ""], ["ache ache", ""])
     assert (result.notes, result.words, result.compared) == (2, 2, 2)
-    assert not any([result.self_replaced, result.foreign, result.below_floor, result.stray, result.unmatched])
+    assert not any([result.self_replaced, result.out_of_vocabulary, result.below_floor, result.stray, result.unmatched])
 
 
 @pytest.mark.parametrize(
     ("source", "released", "field"),
     [
         ("pain fever", "pain ache", "self_replaced"),
-        ("pain zyzzyva", "ache zyzzyva", "foreign"),
+        ("pain zyzzyva", "ache zyzzyva", "out_of_vocabulary"),
         ("pain okafor", "ache okafor", "below_floor"),
         ("pain 38", "ache 38", "stray"),
         ("pain", "ache \u2014", "stray"),

@@ -306,7 +306,7 @@ def test_the_seed_of_the_vault_is_that_of_the_model(tmp_path):
     assert inside["public_seeds"] == []
 
 
-def test_the_share_kept_aside_is_that_of_the_model(tmp_path):
+def test_the_share_held_out_is_that_of_the_model(tmp_path):
     first, _, _ = made(tmp_path, held_out=0.3)
     _, public, _ = made(tmp_path / "later", source=first.vault / "model", held_out=0.1)
     assert public["settings"]["held_out"] == 0.3

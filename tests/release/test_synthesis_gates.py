@@ -11,13 +11,13 @@ from synthesis_cases import Always, Copying, notes_of, rows_of, synthesis, texts
 from clinveil.core.errors import GateError, InputError
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.notes import PlainNotes
-from clinveil.releases.producers.synthesis.gates import _accounted, look
+from clinveil.releases.producers.synthesis.gates import _accounted, examine
 from clinveil.releases.producers.synthesis.run import refuse_failed
-from clinveil.releases.producers.synthesis.trained import FEWEST, Sides, split_sides
+from clinveil.releases.producers.synthesis.trained import FEWEST, TrainHoldoutSplit, split_patients
 from clinveil.releases.producers.synthesis.write import Floor
 
 NOTES = notes_of(rows_of())
-SIDES = split_sides(NOTES, 0.2, 1)
+SIDES = split_patients(NOTES, 0.2, 1)
 GATES = ["accounted", "floor", "long copies", "copied whole"]
 KNOWN = [("Adam", "Stone"), ("Berta", "River"), ("Clara", "Field"), ("David", "Brook"), ("Edith", "Marsh")]
 
@@ -29,7 +29,7 @@ def plain(texts, patients=None):
 
 def looked(texts, *, sides=SIDES, span=10, feed=None, min_patients=5):
     floor = Floor.of(sides.training, min_patients)
-    return look(plain(texts), len(texts), sides, floor, np.random.default_rng(0), span=span, feed=feed)
+    return examine(plain(texts), len(texts), sides, floor, np.random.default_rng(0), span=span, feed=feed)
 
 
 def failed(found):
@@ -78,7 +78,7 @@ def test_one_copied_note_fails():
 def test_stock_phrases_of_all_patients_are_no_copies():
     stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
     notes = notes_of([(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()])
-    sides = split_sides(notes, 0.2, 1)
+    sides = split_patients(notes, 0.2, 1)
     assert failed(looked([*fresh(), *[stock] * 30], sides=sides, span=50)) == []
 
 
@@ -86,7 +86,7 @@ def test_copies_fail_where_half_of_every_note_is_stock():
     """Against the words of held-out notes in such runs, scaled up, this could not fail."""
     stock = " ".join(f"stock{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60))
     rows = [(note, patient, f"{text}\n{stock}") for note, patient, text in rows_of()]
-    sides = split_sides(notes_of(rows), 0.1, 1)
+    sides = split_patients(notes_of(rows), 0.1, 1)
     floor = Floor.of(sides.training, 1)
     found = looked([floor.apply(text) for text in sides.training.texts], sides=sides, min_patients=1, span=50)
     assert failed(found) == ["no long copies", "no note copied whole"]
@@ -104,7 +104,7 @@ def test_some_patients_verbatim_are_refused(copied, training, held_out, stock):
     rows = rows_of(n, each=1, sentences=20)
     rows = [(note, p, f"{text}\n{paragraph}" if i < stock * n else text) for i, (note, p, text) in enumerate(rows)]
     notes = notes_of(rows)
-    sides = split_sides(notes, held_out / n, 2)
+    sides = split_patients(notes, held_out / n, 2)
     floor = Floor.of(sides.training, 5)
     honest = notes_of(rows_of(training - copied, seed=9, each=1, sentences=20)).texts
     texts = [floor.apply(text) for text in (*honest, *sides.training.texts[:copied])]
@@ -116,7 +116,7 @@ def test_some_patients_verbatim_are_refused(copied, training, held_out, stock):
 
 def test_copies_by_chance_are_allowed_for_and_only_those():
     """Held-out notes in the text too: a test then, with its own power."""
-    sides = split_sides(notes_of(rows_of(60, each=1, sentences=20)), 0.3, 1)
+    sides = split_patients(notes_of(rows_of(60, each=1, sentences=20)), 0.3, 1)
     floor = Floor.of(sides.training, 5)
     seen, other = ([floor.apply(text) for text in side.texts] for side in (sides.training, sides.held_out))
     assert failed(looked([*seen[:14], *other[:6]], sides=sides, span=50)) == []
@@ -139,7 +139,7 @@ def people(patients, words, seed, numbers=0):
 
 def sides_of(training, held_out):
     named = ((texts, [f"{side}{i}" for i in range(len(texts))]) for side, texts in (("t", training), ("h", held_out)))
-    return Sides(*(plain(*one) for one in named))
+    return TrainHoldoutSplit(*(plain(*one) for one in named))
 
 
 def outcomes(texts, training, held_out):
@@ -207,7 +207,7 @@ def test_known_names_against_made_up_pairs(tmp_path):
     crossed = [f"seen by {KNOWN[i][0]} {KNOWN[(i + j) % 5][1]} today" for i in range(5) for j in range(1, 5)]
     names = tuple(word for name in KNOWN for word in name)
     training = plain([*SIDES.training.texts, *[f"seen by {' '.join(names)} today"] * 6])
-    sides = Sides(training, SIDES.held_out)
+    sides = TrainHoldoutSplit(training, SIDES.held_out)
     found = looked(said * 3, sides=sides, feed=feed)
     assert failed(found) == ["known names no more often than made-up ones"]
     assert failed(looked(crossed + fresh(), sides=sides, feed=feed)) == []
@@ -220,7 +220,9 @@ def test_one_name_of_few_fails_though_shuffles_bring_it_back(tmp_path):
     names = [*KNOWN, *(("Given" + a, "Last" + a) for a in "abcdefghijklmnopqrstuvwxyz")]
     training = plain([*SIDES.training.texts, *["seen by today " + " ".join(" ".join(name) for name in names)] * 6])
     found = looked(
-        ["seen by Clara Field today"] * 9, sides=Sides(training, SIDES.held_out), feed=feed_of(tmp_path, names)
+        ["seen by Clara Field today"] * 9,
+        sides=TrainHoldoutSplit(training, SIDES.held_out),
+        feed=feed_of(tmp_path, names),
     )
     assert failed(found) == ["known names no more often than made-up ones"]
     assert (found.gates[-1].value, found.gates[-1].threshold) == (9, 0)
@@ -296,7 +298,7 @@ def test_floor_against_plain_counting(notes, text, least):
     assert repr(floor).count("'") == 0
 
 
-def test_the_floor_knows_no_word_of_the_notes_kept_aside():
+def test_the_floor_knows_no_word_of_the_notes_n_held_out():
     shared = next(w for w in SIDES.held_out.texts[0].split() if w.startswith("rare"))
     assert shared not in Floor.of(SIDES.training, 1).allowed
 
@@ -307,9 +309,9 @@ def test_sides_are_whole_patients_whatever_the_order(patients, share, seed):
     wanted = max(FEWEST, round(share * patients))
     if patients < wanted + FEWEST:
         with pytest.raises(InputError, match="too few"):
-            split_sides(notes_of(rows), share, seed)
+            split_patients(notes_of(rows), share, seed)
         return
-    sides, turned = (split_sides(notes_of(some), share, seed) for some in (rows, rows[::-1]))
+    sides, turned = (split_patients(notes_of(some), share, seed) for some in (rows, rows[::-1]))
     assert len(set(sides.held_out.patients)) == wanted
     assert not set(sides.held_out.patients) & set(sides.training.patients)
     assert len(sides.training) + len(sides.held_out) == len(rows)
@@ -318,9 +320,9 @@ def test_sides_are_whole_patients_whatever_the_order(patients, share, seed):
 
 
 def test_the_digest_tells_other_notes_apart():
-    first = split_sides(NOTES, 0.2, 1)
+    first = split_patients(NOTES, 0.2, 1)
     other = notes_of([(n, p, t + (" more" if n == "n7-0" else "")) for n, p, t in rows_of()])
-    digests = {first.digest, split_sides(NOTES, 0.2, 2).digest, split_sides(NOTES, 0.3, 1).digest}
+    digests = {first.digest, split_patients(NOTES, 0.2, 2).digest, split_patients(NOTES, 0.3, 1).digest}
     assert len(digests) == 3
-    seed = next(seed for seed in range(9) if "p7" in split_sides(NOTES, 0.2, seed).training.patients)
-    assert split_sides(NOTES, 0.2, seed).digest != split_sides(other, 0.2, seed).digest
+    seed = next(seed for seed in range(9) if "p7" in split_patients(NOTES, 0.2, seed).training.patients)
+    assert split_patients(NOTES, 0.2, seed).digest != split_patients(other, 0.2, seed).digest

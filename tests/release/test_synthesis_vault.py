@@ -57,7 +57,7 @@ def test_a_replacement_that_fails_late_keeps_the_old_vault_aside_until_one_succe
     key = (tmp_path / "vault" / "key.bin").read_bytes()
     notes = (tmp_path / "out.csv").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr("clinveil.releases.producers.synthesis.run.look", stopped)
+        patched.setattr("clinveil.releases.producers.synthesis.run.examine", stopped)
         for _ in range(2):  # and a second try does not take the unfinished vault for the old one
             with pytest.raises(KeyboardInterrupt):
                 synthesis(tmp_path, force=True, **UNIGRAM).run()

@@ -17,7 +17,6 @@ from clinveil.stats import (
     clopper_pearson,
     jackknife_t,
     ratio,
-    rule_of_three,
     share_by_patient,
     share_method,
     t_interval,
@@ -61,14 +60,6 @@ def test_what_is_no_share_is_refused(k, n):
 def test_a_level_outside_0_and_1_is_refused():
     with pytest.raises(ValueError):
         wilson(1, 2, 95)
-
-
-def test_rule_of_three_is_about_three_over_n_and_the_one_sided_exact_bound():
-    assert rule_of_three(1) == pytest.approx(0.95)
-    assert rule_of_three(1000) == pytest.approx(3 / 1000, rel=0.01)
-    assert rule_of_three(40) == pytest.approx(clopper_pearson(0, 40, 0.90).high)
-    with pytest.raises(ValueError):
-        rule_of_three(0)
 
 
 def test_t_interval_equals_scipy():

@@ -132,6 +132,7 @@ def test_free_permutation_rejects_too_often_and_the_stratified_one_does_not():
     assert np.mean(np.array(signed_rank) <= 0.05) > 0.5  # Wilcoxon rejects with no link at all
 
 
+@pytest.mark.slow
 def test_uniform_draws_reject_too_often_and_matched_ones_and_ranks_do_not():
     shares = {"uniform": [], "matched": [], "ranks": []}
     for seed in range(12):

@@ -12,7 +12,7 @@ from clinveil.lm.checkpoint import save_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Form, Seen, encode
 from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.releases.producers.synthesis.trained import split_sides
+from clinveil.releases.producers.synthesis.trained import split_patients
 
 WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
 SECRET = "zyqquavex"
@@ -116,7 +116,7 @@ def test_notes_that_the_model_was_trained_on_are_found_out(files, model, evaluat
         assert "not checked" not in said
 
 
-def test_the_warning_counts_what_was_trained_on_and_not_what_was_kept_aside(files, model, evaluate):
+def test_the_warning_counts_what_was_trained_on_and_not_what_was_n_held_out(files, model, evaluate):
     kept = 36 - len(json.loads((model / "model.json").read_text())["about"]["notes"]["fingerprints"])
     assert kept == 6  # two patients
     found, _ = evaluate(files["train"], "--from", model, "--prepared")
@@ -143,7 +143,7 @@ def test_a_model_with_one_hash_of_its_notes_knows_all_of_them_or_says_that_it_ca
     found, said = evaluate(files["train"], "--from", old, "--prepared")
     assert found[0]["detail"]["warning"].startswith("30 of 36 notes")
     assert "not checked" not in said
-    sides = split_sides(read(files["train"]), 0.1, 1)
+    sides = split_patients(read(files["train"]), 0.1, 1)
     rows = zip(sides.training.note_ids, sides.training.patients, sides.training.texts, strict=True)
     found, said = evaluate(write(tmp_path / "seen.csv", rows), "--from", old, "--prepared")
     assert found[0]["detail"]["warning"].startswith("all 30 notes")

@@ -9,6 +9,7 @@ import pytest
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.vectors.algorithms import fasttext as algorithm
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.subwords import Subwords, hashed, n_grams
@@ -65,10 +66,8 @@ def test_trained_subwords_give_known_words_the_vectors_of_fasttexts_own_rule(tmp
     """For a word whose n-grams were all trained, gensim's rule for unknown words gives the same."""
     from gensim.models import FastText
 
-    from clinveil.vectors.train import _subwords
-
     model = FastText([["cardiology", "cardiopathy", "neurology"] * 20] * 20, vector_size=8, min_count=1, bucket=5000)
-    ours = _subwords(model).vector("cardiology")
+    ours = algorithm.FastText().subwords(model).vector("cardiology")
     rows = [hashed(gram) % 5000 for gram in n_grams("cardiology", 3, 6)]
     assert np.allclose(ours, model.wv.vectors_ngrams[rows].mean(axis=0), atol=1e-6)
     assert sorted(set(rows)) == sorted(set(model.wv.buckets_word[model.wv.key_to_index["cardiology"]].tolist()))
@@ -84,18 +83,14 @@ def gensims():
 
 @pytest.mark.parametrize("word", ["a" * 9, "a" * 30])
 def test_an_unknown_word_of_trained_n_grams_has_gensims_vector(gensims, word):
-    from clinveil.vectors.train import _subwords
-
     assert word not in gensims.wv.key_to_index
-    assert np.allclose(_subwords(gensims).vector(word), gensims.wv[word], atol=1e-6)
+    assert np.allclose(algorithm.FastText().subwords(gensims).vector(word), gensims.wv[word], atol=1e-6)
 
 
 @pytest.mark.parametrize("word", ["cardiologist", "neuropathy", "née"])
 def test_other_unknown_words_differ_from_gensims_by_untrained_n_grams_only(gensims, word):
     """gensim adds the random start of n-grams that no training word has; without it the two agree."""
-    from clinveil.vectors.train import _subwords
-
-    subwords = _subwords(gensims)
+    subwords = algorithm.FastText().subwords(gensims)
     buckets = np.array([hashed(gram) % 5000 for gram in n_grams(word, 3, 6)])
     untrained = ~np.isin(buckets, subwords.buckets)
     noise = gensims.wv.vectors_ngrams[buckets[untrained]].sum(axis=0)

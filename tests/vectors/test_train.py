@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -14,10 +16,12 @@ from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors import train as room
+from clinveil.vectors import by_gensim as room
+from clinveil.vectors.algorithm import Algorithm, Notes, algorithms
+from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import BATCH_TOKENS, sentence_file, token_lines, whole_note
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
+from clinveil.vectors.train import algorithm_of, train
 
 SMALL = VectorSettings(dim=16, epochs=3)
 ONE_PASS = VectorSettings(dim=2, epochs=1, window=1)
@@ -143,7 +147,7 @@ def trained_counts(monkeypatch):
     [(1, 35_000), (4, 10_000), (7, 7_000), (3, 9_999), (2, 10_001), (12_000, 3), (20_001, 1), (300, 211)],
 )
 def test_gensim_trains_on_every_token(n_notes, length, monkeypatch, tmp_path):
-    monkeypatch.setattr(room, "_model", without_subsampling(room._model))
+    monkeypatch.setattr(room.Word2Vec, "model", without_subsampling(room.Word2Vec.model))
     said = trained_counts(monkeypatch)
     corpus = corpus_of(flat_texts(n_notes, length, 3_000))
     train(corpus, ONE_PASS, seed=1, workers=1, scratch=tmp_path)
@@ -153,8 +157,8 @@ def test_gensim_trains_on_every_token(n_notes, length, monkeypatch, tmp_path):
 
 
 def without_subsampling(original):
-    def model(*args):
-        made = original(*args)
+    def model(*args, **how):
+        made = original(*args, **how)
         made.sample = 0
         return made
 
@@ -172,7 +176,7 @@ def test_several_workers_leave_no_part_of_the_notes_unread(workers, monkeypatch,
         before.append(self.wv.vectors.copy())
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(room, "_model", without_subsampling(room._model))
+    monkeypatch.setattr(room.Word2Vec, "model", without_subsampling(room.Word2Vec.model))
     monkeypatch.setattr(Word2Vec, "train", listening)
     long = ["longwordindeed" * 3 + " " + t for t in flat_texts(360, 300, 3_000)]
     short = [" ".join(chr(97 + i % 26) + chr(97 + i // 26 % 26) for i in range(400))] * 360
@@ -204,11 +208,11 @@ def test_every_batch_that_gensim_cuts_ends_at_a_filler(lengths, tmp_path_factory
 
 
 def test_the_sentence_file_goes_when_training_fails(tmp_path, monkeypatch):
-    def failing(*args):
+    def failing(*args, **how):
         assert (tmp_path / "sentences.txt").exists()
         raise MemoryError
 
-    monkeypatch.setattr(room, "_fitted", failing)
+    monkeypatch.setattr(room.Word2Vec, "model", failing)
     with pytest.raises(MemoryError):
         train(corpus_of(synonym_texts(5)), SMALL, seed=1, workers=1, scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -260,7 +264,7 @@ def test_no_window_crosses_a_line(monkeypatch, tmp_path):
         return original(self, *args, **kwargs)
 
     monkeypatch.setattr(Word2Vec, "train", listening)
-    monkeypatch.setattr(room, "_model", without_subsampling(room._model))
+    monkeypatch.setattr(room.Word2Vec, "model", without_subsampling(room.Word2Vec.model))
     moved, how = [], VectorSettings(algorithm="skipgram", dim=4, epochs=2)
     for text in ("One\ntwo\nOne\ntwo", "One two One two"):
         vectors = train(corpus_of([text] * 50), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)
@@ -272,3 +276,23 @@ def test_glove_of_lines_is_refused(tmp_path):
     how = VectorSettings(algorithm="glove", dim=4, min_count=1)
     with pytest.raises(InputError, match="whole notes only"):
         train(corpus_of(synonym_texts(5)), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)
+
+
+def test_the_algorithms_are_found_by_name():
+    assert algorithms.names() == ("cbow", "skipgram", "fasttext", "glove")
+    assert algorithm_of(VectorSettings(algorithm="glove", glove_variant="single", dim=9)) == algorithms.get("glove")(
+        variant="single", dim=9, window=5
+    )
+    assert algorithm_of(VectorSettings(window=3)) == algorithms.get("cbow")(window=3)
+
+
+def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):
+    """A new algorithm is one file: here the text of the docstring."""
+    source = (inspect.getdoc(inspect.getmodule(Algorithm)) or "").split("This is a whole one:")[1]
+    try:
+        exec(textwrap.dedent(source.split("Other distributions")[0]), {})
+        corpus = corpus_of(synonym_texts(20))
+        notes = Notes(corpus, count_words(corpus, tmp_path), 1, 1, tmp_path)
+        assert algorithms.get("random")(dim=7).train(notes).dim == 7
+    finally:
+        algorithms.forget("random")

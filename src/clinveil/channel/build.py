@@ -6,18 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel, Policy
-from clinveil.channel.mechanisms.gaussian import GaussianMechanism
-from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, common_pool
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
+from clinveil.core.types import Ints
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours
@@ -42,35 +38,26 @@ def build_channel(
     Raises:
         InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
     """
-    reach, small = settings.n.high if settings.mechanism == "neighbours" else 1, settings.allow_small
-    eligible = output_floor(vectors, settings.min_patients, need=reach + 1, allow_small=small, counts=counts)
+    mechanism, small = mechanism_of(settings), settings.allow_small
+    eligible = output_floor(vectors, settings.min_patients, need=mechanism.reach + 1, allow_small=small, counts=counts)
     seed = key.digest("neighbour search") % 2**31
-    table = neighbours(vectors, reach, eligible=eligible, threads=threads, seed=seed)
+    table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
     frequencies = _frequencies(vectors, counts)
-    vectors = replace(vectors, counts=frequencies)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
-    mechanism = mechanism_of(settings, key, vectors, eligible, threads)
-    channel = mechanism.compile(vectors, table, pool)
+    seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
+    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads))
     channel = replace(channel, policy=Policy(settings.memo, settings.layout, settings.numbers))
     return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
 
 
-def mechanism_of(
-    settings: ChannelSettings, key: Key, vectors: Vectors, eligible: NDArray[np.bool_], threads: int = 1
-) -> Mechanism:
-    """The mechanism that the settings name; N per type and the noise that a channel is compiled with are keyed."""
-    if settings.mechanism == "neighbours":
-        return NeighbourMechanism(settings.n.low, settings.n.high, settings.n_per == "type", key)
-    seed = key.digest("noise draws") % 2**31
-    size = settings.epsilon if settings.mechanism == "laplace" else settings.sigma
-    if size is None:
-        rays = cast_rays(vectors, eligible, np.random.default_rng(seed))
-        size = calibrate(settings.mechanism, rays, settings.unchanged or 0.0)
-    noise = LaplaceMechanism if settings.mechanism == "laplace" else GaussianMechanism
-    return noise(size, seed=seed, threads=threads)
+def mechanism_of(settings: ChannelSettings) -> Mechanism:
+    """The mechanism that the settings name, with those of them that are its own."""
+    kind = mechanisms.get(settings.mechanism)
+    own = kind.model_fields.keys() & type(settings).model_fields.keys()
+    return kind(**{name: getattr(settings, name) for name in own})
 
 
-def _frequencies(vectors: Vectors, counts: WordCounts | None) -> NDArray[np.int64]:
+def _frequencies(vectors: Vectors, counts: WordCounts | None) -> Ints:
     if vectors.counts is not None:
         return vectors.counts
     known = dict(zip(counts.words, counts.counts.tolist(), strict=True)) if counts else {}

@@ -14,27 +14,78 @@ together); `calibrate.py` finds the epsilon or sigma at which a wanted share of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from pydantic import model_validator
 
+from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.mechanism import NO_POOL, Mechanism, Pool, assemble
-from clinveil.core.errors import InputError
+from clinveil.channel.mechanism import Material, Mechanism
+from clinveil.channel.settings import UNCHANGED_HELP
+from clinveil.core.settings import flag
+from clinveil.core.types import Doubles, Floats, Ints, SmallInts
 from clinveil.scale.local import threads as in_threads
 from clinveil.vectors.euclidean import Candidates, nearest_distances
 from clinveil.vectors.search import alone, one_thread_each
-from clinveil.vectors.table import Vectors
 
 # Noise of some draws, (m, dim) float32, from a generator, m and dim.
-Noise = Callable[[Generator, int, int], NDArray[np.float32]]
-DRAWS, FEWEST = 200, 100
+Noise = Callable[[Generator, int, int], Floats]
+Rows = tuple[Ints, SmallInts, Doubles]  # lengths of the rows; outputs and probabilities of all rows, end to end
+FEWEST = 100  # draws of a word that make its row worth something
 _PIECE, _BATCH = 1024, 2048  # draws of one stream, and of one search
+
+
+class NoiseMechanism(Mechanism):
+    """Noise of one size everywhere: z = v(w) + noise, output the eligible word nearest to z (Euclidean).
+
+    Its size is a setting, or is found by the share of tokens that it leaves unchanged (`calibrate.py`).
+    """
+
+    size_name: ClassVar[str]
+    unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if (self.size is None) == (self.unchanged is None):
+            raise ValueError(f"{self.name} needs {self.size_name} or the share of unchanged tokens, one of them")
+        return self
+
+    @property
+    def size(self) -> float | None:
+        """Epsilon or sigma, in units of the vectors as they are; None: as `unchanged` wants it."""
+        size: float | None = getattr(self, self.size_name, None)
+        return size
+
+    @abstractmethod
+    def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
+        """Noise of a size, shape (draws, dim)."""
+
+    @abstractmethod
+    def expected_length(self, size: float, dim: int) -> float:
+        """The mean length of the noise."""
+
+    def compile(self, material: Material) -> Channel:
+        """The channel, by drawing. Raises ValueError for fewer than 100 draws, InputError where no word may come out.
+
+        The parameters carry its Monte Carlo error and the space's scale; epsilon is nominal.
+        """
+        if material.threads < 1 or material.draws < FEWEST:
+            raise ValueError(f"{material.draws} draws a word in {material.threads} threads are too few for a channel")
+        size = self.size or self._calibrated(material)
+        rows, measured = compile_noise(partial(self.noise, size), material)
+        said = {self.size_name: size, "draws": material.draws, "maps_to_itself": True, "epsilon_guaranteed": False}
+        said |= {**measured, "expected_radius": self.expected_length(size, material.vectors.dim)}
+        return material.channel(self.name, said, *rows)
+
+    def _calibrated(self, material: Material) -> float:
+        rays = cast_rays(material.vectors, material.eligible, np.random.default_rng(material.seed))
+        return calibrate(self.name, rays, self.unchanged or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +97,7 @@ class Piece:
     draws: int
 
 
-def check_draws(draws: int, threads: int) -> None:
-    """Raise InputError unless there are enough draws for a row to be worth something, and a thread."""
-    if threads < 1:
-        raise InputError(f"{threads} threads draw nothing")
-    if draws < FEWEST:
-        raise InputError(f"{draws} draws a word are too few for a channel", remedy=f"use {FEWEST} or more")
-
-
-def shared_draws(counts: NDArray[np.int64] | None, n_words: int, draws: int) -> NDArray[np.int64]:
+def shared_draws(counts: Ints | None, n_words: int, draws: int) -> Ints:
     """How many draws each word gets, (n_words,): at least half of `draws` (and 100), and `draws` on average.
 
     The rest is shared as counts^(2/3), which makes the token-weighted mean standard error, sum of p_w s / sqrt(n_w),
@@ -67,55 +110,29 @@ def shared_draws(counts: NDArray[np.int64] | None, n_words: int, draws: int) -> 
     return fewest + np.floor((draws - fewest) * n_words * weights / weights.sum() + 1e-9).astype(np.int64)
 
 
-def compile_noise(
-    mechanism: Mechanism,
-    noise: Noise,
-    vectors: Vectors,
-    eligible: NDArray[np.bool_],
-    *,
-    draws: int,
-    seed: int,
-    threads: int,
-    pool: Pool = NO_POOL,
-) -> Channel:
-    """The channel of a noise mechanism: z = v(w) + noise, output the eligible word nearest to z (Euclidean).
+def compile_noise(noise: Noise, material: Material) -> tuple[Rows, dict[str, Any]]:
+    """The rows of a noise mechanism, and what is measured of them.
 
     The same for a seed and any number of threads; at any time about `threads` batches of 2,048 draws are in memory,
-    beside the outputs of all draws (4 bytes each) and the channel.
-
-    Args:
-        mechanism: whose name and parameters the channel carries.
-        noise: draws of it.
-        vectors: words and matrix; their counts share out the draws.
-        eligible: (n_words,) bool, what may come out.
-        draws: a word, on average.
-        seed: of the noise; each word has streams of its own.
-        threads: how many.
-        pool: the row of unknown words.
-
-    Raises:
-        InputError: no word may come out.
+    beside the outputs of all draws (4 bytes each, twice while they are joined) and the channel. Each word has
+    streams of its own.
     """
-    totals = shared_draws(vectors.counts, len(vectors), draws)
+    vectors, eligible, threads = material.vectors, material.eligible, material.threads
+    totals = shared_draws(vectors.counts, len(vectors), material.draws)
     candidates = Candidates.of(vectors.matrix, eligible)
-    work = partial(alone, partial(_drawn, candidates, vectors.matrix, noise, seed))
-    outputs = np.empty(int(totals.sum()), dtype=np.int32)
-    done = 0
+    work = partial(alone, partial(_drawn, candidates, vectors.matrix, noise, material.seed))
     with one_thread_each():
-        for found in in_threads(threads)(work, _batches(totals)):
-            outputs[done : done + found.size] = found
-            done += found.size
+        outputs = np.concatenate(list(in_threads(threads)(work, _batches(totals))))
     rows = _rows(outputs, totals)
-    measured = monte_carlo_error(rows, totals, vectors.counts)
     distances = nearest_distances(vectors.matrix, eligible, threads=threads)
-    measured |= {
+    return rows, {
+        **monte_carlo_error(rows, totals, vectors.counts),
         "nearest_distance_words": weighted_median(distances, None),
         "nearest_distance_tokens": weighted_median(distances, vectors.counts),
     }
-    return assemble(mechanism, vectors, eligible, rows, pool, measured)
 
 
-def _batches(totals: NDArray[np.int64]) -> Iterator[list[Piece]]:
+def _batches(totals: Ints) -> Iterator[list[Piece]]:
     """The pieces of all words in order, in lists of about `_BATCH` draws."""
     batch: list[Piece] = []
     held = 0
@@ -131,18 +148,14 @@ def _batches(totals: NDArray[np.int64]) -> Iterator[list[Piece]]:
         yield batch
 
 
-def _drawn(
-    candidates: Candidates, matrix: NDArray[np.float32], noise: Noise, seed: int, batch: list[Piece]
-) -> NDArray[np.int32]:
+def _drawn(candidates: Candidates, matrix: Floats, noise: Noise, seed: int, batch: list[Piece]) -> SmallInts:
     """The outputs of a batch's draws."""
     dim = matrix.shape[1]
     points = [matrix[p.row] + noise(np.random.default_rng([seed, p.row, p.number]), p.draws, dim) for p in batch]
     return candidates.nearest(np.concatenate(points).astype(np.float32, copy=False))[0]
 
 
-def _rows(
-    outputs: NDArray[np.int32], totals: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+def _rows(outputs: SmallInts, totals: Ints) -> Rows:
     """Lengths, outputs and probabilities of all rows from the outputs of all draws."""
     starts = np.concatenate([[0], np.cumsum(totals)])
     found = [
@@ -155,9 +168,9 @@ def _rows(
 
 
 def monte_carlo_error(
-    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
-    totals: NDArray[np.int64],
-    counts: NDArray[np.int64] | None,
+    rows: Rows,
+    totals: Ints,
+    counts: Ints | None,
 ) -> dict[str, Any]:
     """How far the compiled channel may be from the mechanism; means are weighted by tokens (words without counts).
 
@@ -182,7 +195,7 @@ def monte_carlo_error(
     }
 
 
-def weighted_median(values: NDArray[np.float64], weights: NDArray[np.int64] | None) -> float:
+def weighted_median(values: Doubles, weights: Ints | None) -> float:
     """The least value that half of the weight does not exceed; equal weights where there are none; 0 for no values."""
     if not values.size:
         return 0.0
@@ -191,8 +204,3 @@ def weighted_median(values: NDArray[np.float64], weights: NDArray[np.int64] | No
     reached = np.cumsum(even[order])
     value = float(values[order][np.searchsorted(reached, reached[-1] / 2)])
     return value if np.isfinite(value) else 0.0
-
-
-def noise_parameters(nominal: Mapping[str, Any], draws: int) -> dict[str, Any]:
-    """What both mechanisms say of themselves before they see vectors."""
-    return {**nominal, "draws": draws, "maps_to_itself": True, "epsilon_guaranteed": False}

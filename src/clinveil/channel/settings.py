@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.core.settings import Settings, flag
+from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.vectors.settings import VectorSettings
 
 
 class NeighbourRange(BaseModel):
@@ -25,18 +26,26 @@ class NeighbourRange(BaseModel):
             match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", str(value))
             if not match:
                 raise ValueError("write N as 5 or 3-14")
-            low = int(match[1])
-            high = int(match[2] or low)
-            if high < low:
-                raise ValueError("the range's end lies before its start")
-            return {"low": low, "high": high}
+            return {"low": int(match[1]), "high": int(match[2] or match[1])}
         return value
+
+    @model_validator(mode="after")
+    def _upwards(self) -> Self:
+        if self.high < self.low:
+            raise ValueError("the range's end lies before its start")
+        return self
 
     def __str__(self) -> str:
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
 
 
 N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
+# Of the settings that a mechanism shares with the commands.
+N_HELP = "Neighbours to draw from: 5, or a range 3-14 drawn anew each time."
+N_PER_HELP = "Draw N from its range per occurrence or per word type."
+EPSILON_HELP = "laplace: nominal epsilon; the mean radius is dim/epsilon."
+SIGMA_HELP = "gaussian: standard deviation of the noise on each coordinate."
+UNCHANGED_HELP = "Noise that leaves about this share of the words as they are, instead of its size."
 
 
 class ChannelSettings(Settings):
@@ -46,13 +55,11 @@ class ChannelSettings(Settings):
         "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
     )
     # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
-    epsilon: float | None = flag(None, "laplace: nominal epsilon; the mean radius is dim/epsilon.", ge=1e-6, le=1e6)
-    sigma: float | None = flag(None, "gaussian: standard deviation of the noise on each coordinate.", ge=1e-6, le=1e6)
-    unchanged: float | None = flag(
-        None, "Noise that leaves about this share of the words as they are, instead of its size.", ge=0.001, le=0.999
-    )
-    n: N = flag("3-14", "Neighbours to draw from: 5, or a range 3-14 drawn anew each time.", short="-n")
-    n_per: Literal["occurrence", "type"] = flag("occurrence", "Draw N from its range per occurrence or per word type.")
+    epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
+    sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
+    unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
+    n: N = flag("3-14", N_HELP, short="-n")
+    n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
     memo: Literal["occurrence", "note", "patient"] = flag(
         "occurrence", "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper)."
     )
@@ -81,3 +88,17 @@ class ChannelSettings(Settings):
         if value.low < 2:
             raise ValueError("one neighbour would make the replacement a fixed code; use 2 or more")
         return value
+
+
+class ObfuscateSettings(Settings):
+    """Everything that `clinveil obfuscate` can be told."""
+
+    channel: ChannelSettings = group(ChannelSettings)
+    vectors: VectorSettings = group(VectorSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
-from clinveil.core.finding import Finding
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from clinveil.core.finding import Finding, write_findings
+from clinveil.report.cells import remarks, row
+from clinveil.report.numerals import NONE, terse
 
 _WIDE = 160  # columns where nobody's terminal limits the table
 
 
 def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
     """Write the document to `json_out` (a file, or - for stdout), or print a table with a head line."""
-    from clinveil.core.finding import write_findings
-
     if json_out:
         write_findings(json_out, command, findings, seed=seed)
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     rows = [list(_cells(finding)) for finding in findings]
     for place, column in enumerate(("measure", "of", "value", "95 %", "chance", "control", "p", "n")):
         # Numbers are never cut; what they are of may take several lines.
-        width = max(map(len, (column, *(row[place] for row in rows)))) if place > 1 else None
+        width = max(map(len, (column, *(cells[place] for cells in rows)))) if place > 1 else None
         table.add_column(column, justify="right" if place > 1 else "left", min_width=width)
-    for row in rows:
-        table.add_row(*map(Text, row))
+    for cells in rows:
+        table.add_row(*map(Text, cells))
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _WIDE
@@ -40,9 +39,6 @@ def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_o
 
 def _cells(finding: Finding) -> Iterator[str]:
     """A line of the table: what `report.cells` makes of a finding, with the terminal's numbers."""
-    from clinveil.report.cells import row
-    from clinveil.report.numerals import NONE, terse
-
     shown = row(finding, kind="number", write=terse)
     ends = [end.text for end in shown.ends or ()]
     numbers = (shown.value, shown.chance, shown.control)
@@ -74,8 +70,6 @@ def _remarks(findings: Sequence[Finding]) -> Iterable[str]:
 
 def _behind(finding: Finding) -> Iterator[tuple[str, str, bool]]:
     """What is said of a finding: how the line begins, the words, and whether the measure is named."""
-    from clinveil.report.cells import remarks
-
     said = remarks(finding)
     yield "asks", finding.question, True
     yield "beware", said.get("warning", ""), True
@@ -97,8 +91,3 @@ def _methods(findings: Sequence[Finding]) -> list[str]:
     if len(seen) == 1:
         return [f"95 %: {method}" for method in seen]
     return [f"95 % of {', '.join(names)}: {method}" for method, names in seen.items()]
-
-
-def file_names(paths: Iterable[Path]) -> str:
-    """The base names of some files."""
-    return ", ".join(path.name for path in paths)

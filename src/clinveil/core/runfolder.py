@@ -155,6 +155,7 @@ def run_folder(
     """
     refuse_nameless(root)
     folder = RunFolder(root, kind, _enter(RunFolder(root, kind), asked, force=force, made=made))
+    there = root.is_dir()
     with locked(private_folder(folder.vault) / LOCK, of=root):
         before = files_in(root) - {kind.at(LOCK)} if folder.resumed else set()
         _begin(folder, asked)
@@ -166,7 +167,7 @@ def run_folder(
                     remove(root / name)
         except BaseException as error:
             if not folder.ended:
-                _undo(folder, before, wholly=bool(asked) and isinstance(error, InputError | UsageError))
+                _undo(folder, before, wholly=bool(asked) and isinstance(error, InputError | UsageError), there=there)
             raise
 
 
@@ -224,7 +225,7 @@ def _begin(folder: RunFolder, asked: str) -> None:
             private_text(folder.vault / name, text)
 
 
-def _undo(folder: RunFolder, before: set[str], *, wholly: bool) -> None:
+def _undo(folder: RunFolder, before: set[str], *, wholly: bool, there: bool) -> None:
     """Leave the place as it was found, unless something was made that a next run can go on with."""
     new = files_in(folder.root) - before
     if wholly and not folder.resumed:
@@ -233,7 +234,7 @@ def _undo(folder: RunFolder, before: set[str], *, wholly: bool) -> None:
         for name in new:
             remove(folder.root / name)
         for place in (folder.vault, folder.root):
-            if place.is_dir() and not any(place.iterdir()):
+            if place.is_dir() and not any(place.iterdir()) and not (there and place == folder.root):
                 place.rmdir()
     if not folder.root.exists() and _state(folder.aside, folder.kind):
         folder.aside.replace(folder.root)

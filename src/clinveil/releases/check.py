@@ -23,7 +23,7 @@ class OutputCheck:
         notes: released notes. words: released words.
         compared: released words whose source word is known. self_replaced: those equal to it, kept words aside.
         kept: words left as they are on request.
-        foreign: released words that are no word of the channel. below_floor: words that too few patients used.
+        out_of_vocabulary: released words that are no word of the channel. below_floor: words of too few patients.
         stray: released characters that no policy allows (digits, other scripts' punctuation, controls).
         unmatched: released notes that no source note leads to, and source notes that lead to none.
         unaligned: notes whose words could not be laid beside their source's.
@@ -34,7 +34,7 @@ class OutputCheck:
     compared: int
     self_replaced: int
     kept: int
-    foreign: int
+    out_of_vocabulary: int
     below_floor: int
     stray: int
     unmatched: int
@@ -91,7 +91,7 @@ def _note(
     count["words"] += len(outputs)
     for word in outputs:
         if word not in allowed:
-            count["foreign" if word not in channel.ids else "below_floor"] += 1
+            count["out_of_vocabulary" if word not in channel.ids else "below_floor"] += 1
     count["stray"] += _stray(text)
     inputs = source_words(source)
     if len(inputs) > len(outputs) and place is not None:

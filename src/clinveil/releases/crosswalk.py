@@ -75,6 +75,17 @@ def source_notes(vault: Path) -> dict[str, str]:
     return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:
+    """Released note id -> source note id, and the same for patients."""
+    notes: dict[str, str] = {}
+    patients: dict[str, str] = {}
+    for batch in crosswalk:
+        source_note, source_patient, note, patient = (column.to_pylist() for column in batch.columns)
+        notes.update(zip(note, source_note, strict=True))
+        patients.update(zip(patient, source_patient, strict=True))
+    return notes, patients
+
+
 Ranks = NDArray[np.uint64]
 _SHIFT = np.uint64(64 - 6)  # 64 files
 _ROWS = 1024

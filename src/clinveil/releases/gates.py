@@ -47,7 +47,7 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
         sound(
             "no unknown word passed",
             "Is every released word one that the channel can write, and every other character one of the layout's?",
-            check.foreign + check.stray,
+            check.out_of_vocabulary + check.stray,
             "words and characters",
             "A word without a vector is replaced by a draw from common words, or dropped; it never passes.",
         ),

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 
+from clinveil.attacks.attack import Context
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.core.files import default_vault, refuse_existing, refuse_nested
@@ -25,8 +27,9 @@ from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
 from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
-from clinveil.releases.measure import Material, id_maps, measure, without_kept
+from clinveil.releases.measure import attacked, not_tried, useful, without_kept
 from clinveil.releases.producers.obfuscation.plan import Preflight, plan, preflight, require_patients
 from clinveil.releases.producers.obfuscation.record import Obfuscation, record_of
 from clinveil.releases.producers.obfuscation.side_by_side import aligned, demo_side_by_side, sources
@@ -48,7 +51,7 @@ from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import Gate, StageRow
 from clinveil.utility.classifiers import any_neural
-from clinveil.vectors.count import count_words
+from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.table import Vectors
 
 
@@ -163,9 +166,9 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     with clock.stage("check", "read the release back"):
         check = _read_back(job, protected.corpus, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        ids = id_maps(crosswalk_batches(job.folder))
-        material = Material(job.corpus, released, *ids, channel, counts, job.known, protected.corpus)
-        findings = [*measure(material, settings, rng), *_cost_of_keeping(job, material, vectors)]
+        context = _context(job, channel, counts, protected.corpus, released)
+        findings = [*attacked(context, rng), *useful(context, settings.label, settings.model)]
+        findings += _cost_of_keeping(job, context, vectors, rng)
     rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
     gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
     gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
@@ -176,7 +179,7 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     account = made.account(gates, findings)
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
-    record = record_of(made, account, aligned(sample, job.obfuscator(channel), "Sampled note"))
+    record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
     return publish(job.folder, account, record, demo_side_by_side(settings))
 
 
@@ -185,13 +188,30 @@ def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, pa
     return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places)
 
 
-def _cost_of_keeping(job: Job, material: Material, vectors: Vectors) -> list[Finding]:
+def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:
+    """What the attacks look at: both sides of the release, what made it, and how to get from one to the other."""
+    notes, patients = id_maps(crosswalk_batches(job.folder))
+    return Context(
+        channel=channel,
+        counts=counts,
+        original=job.corpus,
+        released=released,
+        entered=entered,
+        notes=notes,
+        patients=patients,
+        known=job.known,
+        keep=released.columns.keep,
+        workers=job.settings.workers,
+    )
+
+
+def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generator) -> list[Finding]:
     """With `--keep-words`, the inversion figures of the same channel with none kept."""
     if not job.settings.channel.keep_words:
         return []
     none_kept = job.settings.channel.but(keep_words=None)
-    base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=material.counts)
-    return without_kept(material, base)
+    base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=context.counts)
+    return without_kept(context, base, rng)
 
 
 def _reopened(job: Job, path: Path) -> Corpus:

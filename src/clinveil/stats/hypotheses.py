@@ -107,7 +107,7 @@ def wilcoxon_p(values: Doubles) -> float:
 def rank_biserial(values: Doubles) -> float:
     """The matched-pairs rank-biserial correlation: rank sum of the positive less that of the negative, over all ranks.
 
-    In [-1, 1]; 0 where all values are nought. Source: Kerby 2014, Comprehensive Psychology 3:1.
+    In [-1, 1]; 0 where all values are zero. Source: Kerby 2014, Comprehensive Psychology 3:1.
     """
     from scipy.stats import rankdata
 

@@ -93,17 +93,6 @@ def weighted_poisson(weights: ArrayLike, level: float = LEVEL) -> Interval:
     return Interval(low, square / total * float(special.gammaincinv(total**2 / square, 1 - tail)))
 
 
-def rule_of_three(n: int, level: float = LEVEL) -> float:
-    """The one-sided upper bound of a share of which n trials showed nothing: 1 - (1-level)^(1/n), about 3/n.
-
-    Raises ValueError for n < 1.
-    Source: Hanley & Lippman-Hand 1983, JAMA 249:1743.
-    """
-    _counts(0, n)
-    _level(level)
-    return float(-np.expm1(np.log1p(-level) / n))
-
-
 def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     """The interval of a mean of independent runs (seeds, folds), by Student's t.
 

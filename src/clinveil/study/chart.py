@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from clinveil.report.draw import GRID, INK, MUTE, POINTS, SERIES, SHAPES, Figure, Legend
-from clinveil.report.svg import page_svg
+from clinveil.report.draw import GRID, INK, MUTE, POINTS, SERIES, SHAPES, Figure, Legend, page_svg
 
 WIDTH, HEIGHT, MOST = 560, 280, 4
 # What the page's style says of colours, for a figure that stands alone.

@@ -74,15 +74,16 @@ class Task:
 
     Its identity is its fields, so that nothing which changes its result can be forgotten; a field with `compare=False`
     (where a file lies, how many words it has) names nothing. The code's version is added by `name_of`. Tasks of one
-    `stage` do not need one another.
+    `stage` do not need one another; `says` is its title, with fields in braces.
     """
 
-    stage = ""
+    stage: ClassVar[str] = ""
+    says: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
-        raise NotImplementedError
+        """What it does, for people: `says`, its braces filled by the fields."""
+        return self.says.format(**vars(self))
 
     def needs(self) -> Iterator[Task]:
         """The tasks among its fields."""
@@ -115,6 +116,8 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if is_dataclass(value):
         return _identity(value)
+    if isinstance(value, Path):
+        raise TypeError("a task is named by what a file holds, not by where it lies: use a File")
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import remove, sha256
+from clinveil.core.files import remove
+from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.scale.tasks import Result, Store
@@ -26,6 +26,9 @@ from clinveil.vectors.train import train
 
 NOTES, VECTORS = "notes.parquet", "vectors"
 COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID)
+# Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
+# and what each window word adds to it.
+PASS = {"cbow": (0.8, 0.03), "skipgram": (0.3, 0.6), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class File:
     @classmethod
     def of(cls, path: Path) -> File:
         """Of a path."""
-        return cls(sha256(path / "matrix.npy" if path.is_dir() else path), path)
+        return cls(fingerprint(path), path)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,7 @@ class NotesTask(Task):
 
     def texts(self, store: Store) -> dict[str, str]:
         """Its texts by note."""
-        table = pq.read_table(store.folder(self) / NOTES)
-        return dict(zip(table[NOTE_ID].to_pylist(), table[TEXT].to_pylist(), strict=True))
+        return {note.note_id: note.text for note in rows(self.corpus(store))}
 
 
 def write_notes(batches: Iterator[pa.RecordBatch], folder: Path) -> int:
@@ -103,19 +105,14 @@ class Train(Task):
     sentences: bool = False
 
     stage = "train"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        how = self.settings
-        return f"{how.algorithm} vectors, window {how.window}, {how.dim} d, of: {self.notes.title}"
+    says = "{settings.algorithm} vectors, window {settings.window}, {settings.dim} d, of: {notes.title}"
 
     def seconds(self, millions: float) -> float:
-        """Measured on a shared x86-64 machine, November 2026."""
+        """Reading, GloVe's counting, and the passes."""
         how = self.settings
         base, each = PASS[how.algorithm]
         pairs = how.window if how.algorithm == "glove" else 0
-        return millions * (2.0 + pairs + (base + each * how.window) * how.dim / 50 * how.epochs) + 2
+        return millions * (2.0 + pairs + (base + each * how.window) * max(1.0, how.dim / 100) * how.epochs) + 2
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors; where there are none to be had, `why`."""
@@ -140,7 +137,3 @@ def trained(folder: Path, result: Result) -> Vectors:
     if why := result.get("why"):
         raise InputError(why)
     return load_vectors(folder / VECTORS)
-
-
-# Seconds for a million words: one pass with 50 dimensions, and what each window word adds to it.
-PASS = {"cbow": (0.5, 0.03), "skipgram": (0.5, 0.3), "fasttext": (3.0, 0.1), "glove": (0.3, 0.25)}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
+from typing import Any, ClassVar
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
@@ -21,39 +23,32 @@ from clinveil.report.draw import Figure
 from clinveil.report.render import environment
 from clinveil.scale.tasks import study_folder
 from clinveil.study.chart import standalone
-from clinveil.study.engine import Bench, Results, StudySettings, map_of
-from clinveil.study.tables import Paper, Table, markdown
+from clinveil.study.engine import Bench, Results, map_of
+from clinveil.study.tables import Paper, Table, markdown, read_paper
 
 
-class Study(Protocol):
-    """A study of a paper: how its tasks are done, and what is made of their findings."""
+class Study(ABC):
+    """A study of a paper on some notes: how its tasks are done, and what is made of their findings."""
 
-    @property
-    def command(self) -> str:
-        """For example `study jamia-2020`."""
-        ...
+    settings: Any
+    command: ClassVar[str]
 
     @property
     def paper(self) -> Paper:
-        """Words and printed numbers."""
-        ...
+        """The `paper.toml` beside the study's module."""
+        return read_paper(str(sys.modules[type(self).__module__].__file__))
 
-    @property
-    def settings(self) -> StudySettings:
-        """What it was told."""
-        ...
-
+    @abstractmethod
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. `facts["lead"]` fills the braces of the paper's lead."""
-        ...
 
+    @abstractmethod
     def tables(self, results: Results) -> Sequence[Table]:
         """All tables, in the order of the page."""
-        ...
 
+    @abstractmethod
     def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
         """The figures that have numbers, by the table that they stand below."""
-        ...
 
 
 def run(study: Study, out: Path, say: Say) -> Results:

@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.utility.split import Split, split, splits
+from clinveil.utility.split import Split, group_folds, splits
 
 NOTES, MIN_CLASS = 20_000, 50
 OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
@@ -208,7 +208,7 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
     Raises InputError where there are too few independent notes, or all notes to train on are of one class.
     """
     keys = _strata(labelled)
-    return _parts(labelled, split(labelled.patients, labelled.texts, keys, rng), keys, rng)
+    return _parts(labelled, splits(labelled.patients, labelled.texts, keys, rng)[0], keys, rng)
 
 
 def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
@@ -219,7 +219,10 @@ def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
 
 
 def _parts(labelled: Labelled, outer: Split, keys: Sequence[str], rng: Generator) -> Parts:
-    train, valid = _inner(outer, keys, rng)
+    few = InputError("too few independent notes to choose settings on")
+    labels = [keys[row] for row in outer.train]
+    rows = next(group_folds(labels, outer.group[outer.train], VALIDATION_PARTS, rng, few))
+    train, valid = (outer.train[part] for part in rows)
     seen = labelled.targets[train]
     if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:
         raise InputError("all notes to train on are of one class")
@@ -232,15 +235,3 @@ def _strata(labelled: Labelled) -> list[str]:
         return [str(i) for i in labelled.targets.tolist()]
     size = labelled.targets.sum(axis=0)
     return [str(min(np.flatnonzero(row).tolist(), key=lambda i: int(size[i]))) for row in labelled.targets]
-
-
-def _inner(outer: Split, keys: Sequence[str], rng: Generator) -> tuple[Ints, Ints]:
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    label = np.unique(np.array(keys, dtype=object), return_inverse=True)[1][outer.train]
-    group = outer.group[outer.train]
-    if len(np.unique(group)) < VALIDATION_PARTS or np.bincount(label).max() < VALIDATION_PARTS:
-        raise InputError("too few independent notes to choose settings on")
-    folds = StratifiedGroupKFold(VALIDATION_PARTS, shuffle=True, random_state=int(rng.integers(2**31)))
-    train, valid = next(folds.split(np.zeros(len(label)), label, group))
-    return np.sort(outer.train[train]), np.sort(outer.train[valid])

@@ -108,9 +108,8 @@ def similarity(
     how = settings or SimilarityTask()
     wanted = how.wanted(pairs)
     looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
-    asked = _Asked(pairs, looked_up, wanted, how.policy, how.protocol)
-    more = {"min_count": how.min_count} if how.protocol == "clinicalnlp" else {}
-    found = asked.findings(rng, how.draws, more)
+    asked = _Asked(pairs, looked_up, wanted, how)
+    found = asked.findings(rng)
     if not (asked.covered & looked_up.from_subwords).any():
         return found
     bare = similarity(vectors, pairs, rng, SimilarityTask(missing=how.missing, only=how.only, draws=how.draws))
@@ -128,44 +127,44 @@ class _Asked:
     pairs: PairList
     looked_up: PairVectors
     wanted: Mask
-    policy: Missing
-    protocol: Protocol
+    task: SimilarityTask
 
     @property
     def covered(self) -> Mask:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
-    def findings(self, rng: Generator, draws: int, more: Mapping[str, Any]) -> list[Finding]:
-        detail = {**self._counts(), **more}
-        return [self._correlation(rng, draws, dict(detail)), self._coverage(detail)]
+    def findings(self, rng: Generator) -> list[Finding]:
+        detail = self._counts()
+        return [self._correlation(rng, dict(detail)), self._coverage(detail)]
 
     def _counts(self) -> dict[str, Any]:
         covered, wanted = self.covered, self.wanted
         single = np.array([all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms], dtype=np.bool_)
         gaps = int((wanted & ~covered).sum())
         return {
-            **{"list": self.pairs.name, "protocol": self.protocol, "statistic": STATISTIC[self.protocol]},
+            **{"list": self.pairs.name, "protocol": self.task.protocol, "statistic": STATISTIC[self.task.protocol]},
             **{"pairs": len(self.pairs), "asked": int(wanted.sum()), "single": int((wanted & single).sum())},
             "covered": int(covered.sum()),
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
             "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
-            "scored": int((covered if self.policy == "exclude" else wanted).sum()),
-            **{name: gaps if policy == self.policy else 0 for name, policy in _GAPS.items()},
-            "missing": self.policy,
+            "scored": int((covered if self.task.policy == "exclude" else wanted).sum()),
+            **{name: gaps if policy == self.task.policy else 0 for name, policy in _GAPS.items()},
+            "missing": self.task.policy,
             **({"published": self.pairs.detail["published"]} if "published" in self.pairs.detail else {}),
+            **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
-    def _correlation(self, rng: Generator, draws: int, detail: dict[str, Any]) -> Finding:
-        n, source = detail["scored"], SOURCE[self.protocol]
+    def _correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
+        n, source = detail["scored"], SOURCE[self.task.protocol]
         found = Finding("utility.similarity", 0.0, n, "higher", source=source, unit="word pairs")
-        scored = self.covered if self.policy == "exclude" else self.wanted
+        scored = self.covered if self.task.policy == "exclude" else self.wanted
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
             why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation needs three"
             return replace(found, value=None, detail={**detail, "why": why})
-        measured = Correlated(cosines, scores, STATISTIC[self.protocol], random=self.policy == "random")
-        value, resampled = measured.value(rng), measured.resampled(rng, draws)
+        measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.policy == "random")
+        value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
             why = "the similarities or the scores do not vary"
             return replace(found, value=None, detail={**detail, "why": why})
@@ -199,7 +198,7 @@ class _Asked:
     def _coverage(self, detail: dict[str, Any]) -> Finding:
         n, covered = detail["asked"], detail["covered"]
         detail["why"] = "coverage is counted, so it has no interval" if n else "no pair is asked for"
-        value, source = covered / n if n else None, SOURCE[self.protocol]
+        value, source = covered / n if n else None, SOURCE[self.task.protocol]
         measure = "utility.similarity_coverage"
         return Finding(
             measure, value, n, "higher", source=source, detail=detail, unit="word pairs", count=covered if n else None

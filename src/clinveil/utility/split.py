@@ -8,7 +8,7 @@ which miss a pair at 0.6 in 1 of 85 cases and at 0.8 in less than 1 of 10^7; gro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -43,13 +43,6 @@ class Split:
     duplicates: int
 
 
-def split(
-    patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
-) -> Split:
-    """One part of `parts` for testing, the rest for training: the first of `splits`."""
-    return splits(patients, texts, labels, rng, parts=parts)[0]
-
-
 def splits(
     patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
 ) -> list[Split]:
@@ -59,24 +52,33 @@ def splits(
         patients, texts, labels: one of each a note.
     Raises:
         InputError: fewer groups than parts, or no label with as many notes as parts.
-    Source: stratified group folds as in scikit-learn's StratifiedGroupKFold.
     """
-    from sklearn.model_selection import StratifiedGroupKFold
-
     patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
     alike = near_duplicates(texts, rng)
     if not patient.size:
         raise InputError("there is no note to split")
     group = groups(len(patient), np.concatenate([_links(patient), _links(alike)]))
-    label = np.unique(np.array(labels, dtype=object), return_inverse=True)[1]
-    if group.max() + 1 < parts or np.bincount(label).max() < parts:
-        raise InputError(f"too few independent notes to split in {parts} parts")
-    folds = StratifiedGroupKFold(n_splits=parts, shuffle=True, random_state=int(rng.integers(2**31)))
     duplicates = len(alike) - len(np.unique(alike))
-    return [
-        Split(np.sort(train).astype(np.int64), np.sort(test).astype(np.int64), group, duplicates)
-        for train, test in folds.split(np.zeros(len(label)), label, group)
-    ]
+    few = InputError(f"too few independent notes to split in {parts} parts")
+    return [Split(*rows, group, duplicates) for rows in group_folds(labels, group, parts, rng, few)]
+
+
+def group_folds(
+    labels: Sequence[str], group: Ints, parts: int, rng: Generator, few: InputError
+) -> Iterator[tuple[Ints, Ints]]:
+    """Rows to train and to test on, both ascending, of each fold: groups whole, labels in about equal shares.
+
+    Raises `few` where there are fewer groups than parts, or no label as often.
+    Source: scikit-learn's StratifiedGroupKFold.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    label = np.unique(np.array(labels, dtype=object), return_inverse=True)[1]
+    if np.unique(group).size < parts or np.bincount(label).max() < parts:
+        raise few
+    folds = StratifiedGroupKFold(n_splits=parts, shuffle=True, random_state=int(rng.integers(2**31)))
+    for train, test in folds.split(np.zeros(len(label)), label, group):
+        yield np.sort(train).astype(np.int64), np.sort(test).astype(np.int64)
 
 
 def _links(keys: Ints) -> Ints:

@@ -22,10 +22,12 @@ from clinveil.channel.posterior import Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.stats.findings import unmeasured
 
 RARE = 20
 EXACT = "exact, no sampling"
 BLIND = "always naming the most frequent of these words"
+NO_SUCH_WORD = "no such word in the notes"
 SHUFFLED = "the same guesser, outputs shuffled among these tokens"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
@@ -102,8 +104,7 @@ class Band:
     def finding(self, measure: str, detail: Detail) -> Finding:
         """The share that the best guesser names from one draw, beside chance and control; exact."""
         if not self.tokens:
-            why = "no such word in the notes"
-            return Finding(measure, None, 0, "lower", source=SOURCE, detail={**detail, "why": why}, unit="tokens")
+            return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
         return Finding(
             measure,

@@ -26,13 +26,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel._inputs import BLIND, RARE, SHUFFLED, Band, Inputs, frequencies
+from clinveil.attacks.channel._inputs import BLIND, NO_SUCH_WORD, RARE, SHUFFLED, Band, Inputs, frequencies
 from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method
+from clinveil.stats.findings import unmeasured
 
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
@@ -241,8 +242,7 @@ def inversion_counts(
 
 def _finding(band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]) -> Finding:
     if not uses.times.size:
-        why: Detail = {**detail, "why": "no such word in the notes"}
-        return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail=why, unit="tokens")
+        return unmeasured(MEASURE, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
     rows = np.minimum(uses.word, band.channel.unknown)
     game = _Game(band, uses, drawn_outputs(band.channel, rows, 1, rng)[:, 0], top)
     every = game.guesses(habits)

@@ -50,7 +50,7 @@ class Inversion(Attack):
         if context.known:
             names = [" ".join(patient.name) for patient in context.known.values()]
             found += inversion_names(channel, names, known, unknown)
-        if context.memo == "patient" and context.entered is not None:
+        if channel.policy.memo == "patient" and context.entered is not None:
             found += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
         return found
 

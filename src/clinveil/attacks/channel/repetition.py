@@ -20,6 +20,7 @@ from clinveil.attacks.channel._inputs import (
     BLIND,
     EXACT,
     NO_COUNTS,
+    NO_SUCH_WORD,
     RARE,
     SHUFFLED,
     Band,
@@ -35,6 +36,7 @@ from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method, wilson
+from clinveil.stats.findings import unmeasured
 
 REPEATS = (1, 2, 3, 5, 8)
 APART: dict[Memo, str] = {"occurrence": "places", "note": "notes", "patient": "patients"}
@@ -59,8 +61,8 @@ class Repetition(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """With the source notes also how often they repeat a word."""
         channel, known, unknown = channel_and_counts(context)
-        how: dict[str, Any] = {"memo": context.memo or channel.policy.memo, "rare": self.rare}
-        found = repeated(channel, known, frequencies(unknown), rng=rng, draws=self.draws or _affordable(channel), **how)
+        how: dict[str, Any] = {"draws": self.draws or _affordable(channel), "rare": self.rare}
+        found = repeated(channel, known, frequencies(unknown), rng=rng, **how)
         return found + (repeats_in_notes(context.original, rng) if context.original is not None else [])
 
 
@@ -177,7 +179,6 @@ def repeated(
     counts: Ints,
     unknown: Ints = NO_COUNTS,
     *,
-    memo: Memo,
     rng: Generator,
     repeats: Sequence[int] = REPEATS,
     draws: int = DRAWS,
@@ -196,10 +197,9 @@ def repeated(
     inputs = Inputs(channel, counts, unknown)
     findings = []
     for stratum, band in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
-        detail: Detail = {"memo": memo, "stratum": stratum}
+        detail: Detail = {"memo": channel.policy.memo, "stratum": stratum}
         if not band.tokens:
-            why: Detail = {**detail, "why": "no such word in the notes"}
-            findings.append(Finding(REPEATED, None, 0, "lower", source=SOURCE, detail=why, unit="tokens"))
+            findings.append(unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens"))
             continue
         guesser = Guesser(band)
         findings += [_finding(guesser, m, detail, _recovery(guesser, m, draws, rng), draws) for m in repeats]
@@ -241,8 +241,7 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
     unit = "pairs of patient and word"
     detail: dict[str, Any] = {"patients": len(times), "sampled": sample.left_out, "at_least": 3}
     if not pooled.size:
-        why = {**detail, "why": "no word in the notes"}
-        return [Finding("attack.repeats_in_notes", None, 0, detail=why, unit=unit)]
+        return [unmeasured("attack.repeats_in_notes", "no word in the notes", better=None, detail=detail, unit=unit)]
     by_patient = np.array([[(t >= 3).sum(), t.size] for t in times])
     low, high = share_by_patient(by_patient)
     detail |= {

@@ -20,6 +20,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
+from clinveil.stats.findings import unmeasured
 
 DECILES = 10
 SOURCE = "paper A, introduction: what it holds against noise of one size; exact from the channel"
@@ -77,8 +78,7 @@ def _finding(
     detail |= {"by_word": float(same[part].mean()), "distance": float(np.median(nearest[part]))}
     tokens = weight[part].sum()
     if not tokens:
-        detail["why"] = "none of these words occurs"
-        return Finding("attack.unchanged", None, 0, "lower", source=SOURCE, detail=detail, unit="tokens")
+        return unmeasured("attack.unchanged", "none of these words occurs", detail=detail, source=SOURCE, unit="tokens")
     shares = weight[part] / tokens
     return Finding(
         "attack.unchanged",

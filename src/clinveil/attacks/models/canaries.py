@@ -106,7 +106,7 @@ class Canaries(Attack):
         return model, encoded
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes, threads: int) -> list[str]:
-        """Synthetic notes of so many tokens, under a public key."""
+        """As many tokens of synthetic notes as the training has, under a public key."""
         how = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
         notes = written(model, encoded.ids.size, self.seed, how, threads=threads)
         return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
@@ -212,7 +212,7 @@ def _extraction(taken: Mask, never: Mask, detail: dict[str, Any]) -> Finding:
 
 
 def _ceiling(bits: Doubles, references: int) -> dict[str, Any]:
-    """The most bits that so many fresh draws can show, and how many canaries ranked before them all."""
+    """The most bits that `references` fresh draws can show, and how many canaries ranked before them all."""
     most = float(np.log2(references + 1))
     at = int((bits >= most - 1e-9).sum())
     if not at:

@@ -102,6 +102,14 @@ def copies(
     """
     spans = tuple(sorted(spans))
     _refuse_shared(training, held_out)
+    scan = _scan(synthetic, training, held_out, spans, rng)
+    found = list(scan.longest())
+    for place, span in enumerate(spans):
+        found += [*scan.text(span), scan.patients(place, span)]
+    return [*found, *scan.own(spans)]
+
+
+def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, spans: tuple[int, ...], rng: Generator) -> _Scan:
     vocabulary, notes, written, floor = Vocabulary(), list[SmallInts](), set[int](), False
     for _, _, text in rows(synthetic):
         notes.append(vocabulary.add(words(text)))
@@ -114,7 +122,6 @@ def copies(
     if floor:
         vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids
     automaton = SuffixAutomaton(separated(notes))
-
     seen, other = (_side(automaton.fresh(), number, written, side, spans) for side in (training, held_out))
     for one, name in ((seen, "training"), (other, "held-out")):
         if not one.words:
@@ -122,11 +129,7 @@ def copies(
     matched = _some(automaton.fresh(), seen, _as_many(seen, other, rng))
     detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": seen.words}
     detail |= {"held_out_words": other.words, "matched_words": matched.words}
-    scan = _Scan(seen, other, matched, lengths, detail, rng)
-    found = list(scan.longest())
-    for place, span in enumerate(spans):
-        found += [*scan.text(span), scan.patients(place, span)]
-    return [*found, *scan.own(spans)]
+    return _Scan(seen, other, matched, lengths, detail, rng)
 
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:

@@ -7,24 +7,36 @@ out as itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from types import MappingProxyType
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.mechanism import NO_POOL, Pool
-from clinveil.channel.noise import DRAWS, check_draws, compile_noise, noise_parameters
-from clinveil.core.errors import InputError
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.noise import NoiseMechanism
+from clinveil.channel.settings import SIGMA_HELP
+from clinveil.core.settings import flag
+from clinveil.core.types import Floats
 
 
-def gaussian_noise(sigma: float, rng: Generator, draws: int, dim: int) -> NDArray[np.float32]:
+@mechanisms.register("gaussian")
+class GaussianMechanism(NoiseMechanism):
+    """Isotropic Gaussian noise; sigma is in units of the vectors as they are, the expected length ~ sigma sqrt(dim)."""
+
+    name: ClassVar[str] = "gaussian"
+    size_name: ClassVar[str] = "sigma"
+    sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
+
+    def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
+        """Independent normals of standard deviation sigma, shape (draws, dim)."""
+        return gaussian_noise(size, rng, draws, dim)
+
+    def expected_length(self, size: float, dim: int) -> float:
+        """The mean of sigma times a chi distribution of `dim` degrees."""
+        return expected_length(size, dim)
+
+
+def gaussian_noise(sigma: float, rng: Generator, draws: int, dim: int) -> Floats:
     """Independent normals of standard deviation sigma, shape (draws, dim)."""
     return rng.standard_normal((draws, dim), dtype=np.float32) * np.float32(sigma)
 
@@ -34,54 +46,3 @@ def expected_length(sigma: float, dim: int) -> float:
     from scipy.special import gammaln
 
     return float(sigma * np.sqrt(2) * np.exp(gammaln((dim + 1) / 2) - gammaln(dim / 2)))
-
-
-@dataclass(frozen=True)
-class GaussianMechanism:
-    """Isotropic Gaussian noise; the expected length of the noise is about sigma sqrt(dim).
-
-    Attributes:
-        sigma: standard deviation of each coordinate, in units of the vectors as they are.
-        draws: of each word on average, for the Monte Carlo compile (`noise.shared_draws`).
-        seed: of the compile. threads: of the compile; they change nothing in the channel.
-
-    Raises:
-        InputError: a sigma that is no positive number, or fewer than 100 draws.
-    """
-
-    sigma: float
-    draws: int = DRAWS
-    seed: int = 0
-    threads: int = 1
-
-    name = "gaussian"
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise InputError(f"sigma is a positive number, not {self.sigma}")
-        check_draws(self.draws, self.threads)
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Sigma and the draws; the compiled channel adds its Monte Carlo error and the space's scale."""
-        return MappingProxyType(noise_parameters({"sigma": self.sigma}, self.draws))
-
-    @property
-    def reach(self) -> int:
-        """It searches for itself."""
-        return 0
-
-    def compile(self, vectors: Vectors, table: Neighbours, pool: Pool = NO_POOL) -> Channel:
-        """The channel; see `Mechanism`. Of the table only the rare-word floor is looked at."""
-        channel = compile_noise(
-            self,
-            partial(gaussian_noise, self.sigma),
-            vectors,
-            table.eligible,
-            draws=self.draws,
-            seed=self.seed,
-            threads=self.threads,
-            pool=pool,
-        )
-        length = expected_length(self.sigma, vectors.dim)
-        return replace(channel, parameters={**channel.parameters, "expected_radius": length})

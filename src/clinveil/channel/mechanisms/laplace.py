@@ -7,24 +7,36 @@ vectors; the channel compiled here has no epsilon (see `noise.py`). A word may c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from types import MappingProxyType
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.mechanism import NO_POOL, Pool
-from clinveil.channel.noise import DRAWS, check_draws, compile_noise, noise_parameters
-from clinveil.core.errors import InputError
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.noise import NoiseMechanism
+from clinveil.channel.settings import EPSILON_HELP
+from clinveil.core.settings import flag
+from clinveil.core.types import Floats
 
 
-def laplace_noise(epsilon: float, rng: Generator, draws: int, dim: int) -> NDArray[np.float32]:
+@mechanisms.register("laplace")
+class LaplaceMechanism(NoiseMechanism):
+    """n-dimensional Laplace noise; epsilon is per unit of distance of the vectors as they are, small is much noise."""
+
+    name: ClassVar[str] = "laplace"
+    size_name: ClassVar[str] = "epsilon"
+    epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
+
+    def noise(self, size: float, rng: Generator, draws: int, dim: int) -> Floats:
+        """Noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim)."""
+        return laplace_noise(size, rng, draws, dim)
+
+    def expected_length(self, size: float, dim: int) -> float:
+        """dim / epsilon."""
+        return dim / size
+
+
+def laplace_noise(epsilon: float, rng: Generator, draws: int, dim: int) -> Floats:
     """Noise of length Gamma(dim, 1/epsilon) in a uniform direction, shape (draws, dim).
 
     A direction is a normalised vector of independent normals. Source: Fernandes et al. 2018.
@@ -33,53 +45,3 @@ def laplace_noise(epsilon: float, rng: Generator, draws: int, dim: int) -> NDArr
     squares = np.einsum("ij,ij->i", directions, directions, dtype=np.float64)
     stretch = rng.standard_gamma(dim, draws) / (epsilon * np.sqrt(squares))
     return directions * stretch[:, None].astype(np.float32)
-
-
-@dataclass(frozen=True)
-class LaplaceMechanism:
-    """n-dimensional Laplace noise; the expected length of the noise is dim / epsilon.
-
-    Attributes:
-        epsilon: per unit of distance of the vectors as they are; small is much noise.
-        draws: of each word on average, for the Monte Carlo compile (`noise.shared_draws`).
-        seed: of the compile. threads: of the compile; they change nothing in the channel.
-
-    Raises:
-        InputError: an epsilon that is no positive number, or fewer than 100 draws.
-    """
-
-    epsilon: float
-    draws: int = DRAWS
-    seed: int = 0
-    threads: int = 1
-
-    name = "laplace"
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.epsilon) and self.epsilon > 0):
-            raise InputError(f"epsilon is a positive number, not {self.epsilon}")
-        check_draws(self.draws, self.threads)
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Epsilon, nominal, and the draws; the compiled channel adds its Monte Carlo error and the space's scale."""
-        return MappingProxyType(noise_parameters({"epsilon": self.epsilon}, self.draws))
-
-    @property
-    def reach(self) -> int:
-        """It searches for itself."""
-        return 0
-
-    def compile(self, vectors: Vectors, table: Neighbours, pool: Pool = NO_POOL) -> Channel:
-        """The channel; see `Mechanism`. Of the table only the rare-word floor is looked at."""
-        channel = compile_noise(
-            self,
-            partial(laplace_noise, self.epsilon),
-            vectors,
-            table.eligible,
-            draws=self.draws,
-            seed=self.seed,
-            threads=self.threads,
-            pool=pool,
-        )
-        return replace(channel, parameters={**channel.parameters, "expected_radius": vectors.dim / self.epsilon})

@@ -44,8 +44,8 @@ class Parts(Task):
     min_count: int
     seed: int
 
-    title = "notes in MedText's form, split"
     stage = "prepare"
+    says = "notes in MedText's form, split"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the parts; returns the counts of Table 1."""
@@ -136,11 +136,7 @@ class Written(NotesTask):
     model: AuditModel | None = None
 
     stage = "corpora"
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"notes of: {self.label}"
+    says = "notes of: {label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes in MedText's form."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from clinveil.attacks.models.leaveout.audit import train_audits
 from clinveil.core.neural import need_torch
@@ -20,8 +21,8 @@ from clinveil.study.clinicalnlp_2019.tables import figures, tables
 from clinveil.study.clinicalnlp_2019.tasks import Canaries, Casing, Inference, Looked, Predicted, Similar, UnigramScore
 from clinveil.study.engine import Bench, Plan, Results, Task, findings_of
 from clinveil.study.inputs import File, Source, Train
-from clinveil.study.outputs import run
-from clinveil.study.tables import Paper, Table, read_paper
+from clinveil.study.outputs import Study, run
+from clinveil.study.tables import Table
 from clinveil.vectors.settings import VectorSettings
 
 
@@ -40,17 +41,12 @@ def run_study(notes: Path, out: Path, settings: StudySettings, say: Say = lambda
 
 
 @dataclass(frozen=True)
-class ClinicalNlp2019:
+class ClinicalNlp2019(Study):
     """Paper C on some notes."""
 
     settings: StudySettings
     source: Source
-    command = "study clinicalnlp-2019"
-
-    @property
-    def paper(self) -> Paper:
-        """Words and printed numbers."""
-        return read_paper(__file__)
+    command: ClassVar[str] = "study clinicalnlp-2019"
 
     @cached_property
     def parts(self) -> Parts:

@@ -52,10 +52,7 @@ class Looked(Beside):
     corpus: Written
     seed: int
 
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"copies and membership of: {self.corpus.label}"
+    says = "copies and membership of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """All findings; the real notes are the positive control: a generator that copies."""
@@ -89,10 +86,7 @@ class Canaries(Beside):
     each: int
     seed: int
 
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"canaries: {self.label}"
+    says = "canaries: {label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Exposure and extraction."""
@@ -107,7 +101,7 @@ class UnigramScore(Beside):
 
     parts: Parts
 
-    title = "S-PDTP of the unigram"
+    says = "S-PDTP of the unigram"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The score over all patients."""
@@ -123,10 +117,7 @@ class Casing(Beside):
     how: CasingSettings
     seed: int
 
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"letter case of: {self.corpus.label}"
+    says = "letter case of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """F1 of the model, beside that of each word's usual casing."""
@@ -154,10 +145,7 @@ class Predicted(Beside):
 
     corpus: Written
 
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"perplexity of: {self.corpus.label}"
+    says = "perplexity of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Of the model itself (a unigram's for the unigram), and of n-grams of the corpus."""
@@ -188,11 +176,7 @@ class Similar(Task):
     min_count: int
 
     stage = "word vectors"
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"word pairs of: {self.corpus.label}"
+    says = "word pairs of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings of all lists; a term counts where the real notes hold it in lower case (paper C's code)."""
@@ -221,11 +205,7 @@ class Inference(Task):
     how: NliSettings
 
     stage = "word vectors"
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"inference with vectors of: {self.corpus.label}"
+    says = "inference with vectors of: {corpus.label}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Accuracy, and that of random vectors."""

@@ -45,11 +45,7 @@ class Similar(Task):
     lists: Lists
 
     stage = "word pairs"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"word pairs of {self.train.title}"
+    says = "word pairs of {train.title}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings of all lists."""
@@ -72,8 +68,8 @@ class References(Task):
     vectors: tuple[tuple[str, File], ...]
     seed: int
 
-    title = "out-of-domain vectors on the same pairs"
     stage = "word pairs"
+    says = "out-of-domain vectors on the same pairs"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """For each reference and list: both values and the pairs in common."""
@@ -151,11 +147,7 @@ class Compare(Task):
     seed: int = 1
 
     stage = "compare"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"compare {self.treated[0].title}"
+    says = "compare {treated[0].title}"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """The findings of both sides and of the loss."""

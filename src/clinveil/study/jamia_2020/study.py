@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from clinveil.study.jamia_2020.measures import Classify, Compare, Lists, Referen
 from clinveil.study.jamia_2020.settings import StudySettings
 from clinveil.study.jamia_2020.tables import figures, tables
 from clinveil.study.jamia_2020.treat import Neighbourhood, Prepare, Setting, Treat
-from clinveil.study.outputs import run
-from clinveil.study.tables import Paper, Table, read_paper
+from clinveil.study.outputs import Study, run
+from clinveil.study.tables import Table
 from clinveil.utility.classifiers import any_neural, classifier
 from clinveil.vectors.settings import VectorSettings
 
@@ -68,19 +68,14 @@ def run_study(
 
 
 @dataclass(frozen=True)
-class Jamia2020:
+class Jamia2020(Study):
     """Paper A on some notes, word-pair lists and out-of-domain vectors."""
 
     settings: StudySettings
     source: Source
     lists: Lists | None = None
     references: Mapping[str, File] = field(default_factory=dict)
-    command = "study jamia-2020"
-
-    @property
-    def paper(self) -> Paper:
-        """Words and printed numbers."""
-        return read_paper(__file__)
+    command: ClassVar[str] = "study jamia-2020"
 
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. Raises UsageError for a long plan without `yes`."""

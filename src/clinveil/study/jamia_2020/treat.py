@@ -9,29 +9,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.name_outputs import name_outputs
 from clinveil.attacks.channel.unchanged import unchanged_by_distance
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.calibrate import epsilon_for, sigma_for
+from clinveil.channel.calibrate import calibrate, cast_rays
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanisms.gaussian import GaussianMechanism
-from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.mechanism import Mechanism, common_pool
-from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.channel.mechanism import Material, Mechanism, common_pool, mechanisms
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus, rows
+from clinveil.corpus.corpus import Corpus, memory_corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import found
-from clinveil.study.inputs import NOTES, NotesTask, Source, Train, trained, write_notes
+from clinveil.study.inputs import NotesTask, Source, Train, trained, write_notes
 from clinveil.study.tables import read_paper
 from clinveil.utility.classification import Task as Labels
 from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
@@ -56,16 +52,16 @@ class Prepare(NotesTask):
     separator: str | None
     seed: int
 
-    title = "sample and split the notes"
     stage = "prepare"
+    says = "sample and split the notes"
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; targets and parts as arrays."""
         rng = np.random.default_rng([self.seed, 0])
-        rows, said = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
-        write_notes(memory_corpus(rows).batches(), folder)
-        forms = [words(text) for _, _, text in rows]
-        said |= {"notes": len(rows), "patients": len({patient for _, patient, _ in rows})}
+        notes, said = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
+        write_notes(memory_corpus(notes).batches(), folder)
+        forms = [words(text) for _, _, text in notes]
+        said |= {"notes": len(notes), "patients": len({patient for _, patient, _ in notes})}
         return said | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
 
     def _labelled(self, label: str, folder: Path, rng: np.random.Generator) -> tuple[list[Row], Result]:
@@ -81,16 +77,16 @@ class Prepare(NotesTask):
 
     def _sample(self, rng: np.random.Generator) -> list[Row]:
         sample: KeySample[Row] = KeySample(self.max_documents, rng)
-        for note, patient, text in rows(self.source.corpus()):
-            row = (note, patient, cut(text, self.max_tokens))
-            sample.offer(note, lambda row=row: row)  # type: ignore[misc]
+        for note in rows(self.source.corpus()):
+            row = (note.note_id, note.patient_id, cut(note.text, self.max_tokens))
+            sample.offer(note.note_id, lambda row=row: row)  # type: ignore[misc]
         return list(sample.values.values())
 
     def labels(self, store: Store) -> Labels:
         """The labelled notes and their split, as every model gets them; nothing is released yet."""
         folder, said = store.folder(self), store.result(self)
-        table = pq.read_table(folder / NOTES)
-        ids, patients, texts = (table[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
+        notes = list(rows(self.corpus(store)))
+        ids, patients, texts = ([getattr(n, name) for n in notes] for name in ("note_id", "patient_id", "text"))
         targets, train, valid, test = (
             np.load(folder / f"{n}.npy", allow_pickle=False) for n in ("targets", "train", "valid", "test")
         )
@@ -159,11 +155,7 @@ class Treat(NotesTask):
     seed: int
 
     stage = "treat"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"{self.setting.label}, repetition {self.repetition}"
+    says = "{setting.label}, repetition {repetition}"
 
     def seconds(self, millions: float) -> float:
         """Measured on a shared x86-64 machine, November 2026."""
@@ -174,8 +166,8 @@ class Treat(NotesTask):
         channel, said = self._channel(store)
         write_notes(self._treated(self.prepare.corpus(store), channel), folder)
         example = memory_corpus([("example", "example", read_paper(__file__).printed["example"])])
-        shown = [text for batch in self._treated(example, channel) for text in batch[TEXT].to_pylist()]
-        return {"example": shown[0] if shown else "", **said}
+        shown = [note.text for note in rows(self._treated(example, channel))]
+        return {"example": "".join(shown), **said}
 
     def _channel(self, store: Store) -> tuple[Channel | None, Result]:
         if self.near is None:
@@ -186,20 +178,20 @@ class Treat(NotesTask):
             table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=0)
         assert vectors.counts is not None
         pool = common_pool(vectors.counts, table.eligible)
-        channel = self._mechanism(vectors, table).compile(vectors, table, pool)
+        material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
+        channel = self._mechanism(vectors, table).compile(material)
         return channel, {} if self.repetition else found(
             token_findings(channel, vectors, table), setting=self.setting.label
         )
 
     def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
         """Algorithm 1 as published, our defaults, or noise that leaves a share of the tokens of these vectors."""
-        kind, share, rng = self.setting.kind, self.setting.share, np.random.default_rng([self.seed, 4])
-        if kind == "laplace":
-            return LaplaceMechanism(epsilon_for(vectors, table.eligible, rng, unchanged=share), 100, self.seed)
-        if kind == "gaussian":
-            return GaussianMechanism(sigma_for(vectors, table.eligible, rng, unchanged=share), 100, self.seed)
-        low, _, high = self.setting.n.partition("-")
-        return NeighbourMechanism(int(low), int(high or low))
+        kind = self.setting.kind
+        if kind in ("neighbours", "product"):
+            return mechanisms.get("neighbours").model_validate({"n": self.setting.n or "3-14"})
+        rays = cast_rays(vectors, table.eligible, np.random.default_rng([self.seed, 4]))
+        size = calibrate(kind, rays, self.setting.share)
+        return mechanisms.get(kind).model_validate({"epsilon" if kind == "laplace" else "sigma": size})
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
@@ -228,6 +220,5 @@ def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> lis
 def _is_name(word: str) -> bool:
     """Whether a word can be read as a usual name and as nothing else: no list of patients is asked for here."""
     kinds = lexical_classes(word)
-    return bool(kinds & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)) and not kinds & (
-        LexicalClass.WORD | LexicalClass.EPONYM
-    )
+    usual, other = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY, LexicalClass.WORD | LexicalClass.EPONYM
+    return bool(kinds & usual) and not kinds & other

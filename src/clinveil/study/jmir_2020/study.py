@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from clinveil.attacks.vectors.association import over_models
 from clinveil.core.errors import UsageError
@@ -19,8 +20,8 @@ from clinveil.study.inputs import File, Source, Train
 from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
 from clinveil.study.jmir_2020.tables import ALL_NAMES, figures, tables
 from clinveil.study.jmir_2020.tasks import Attack, AttackNames, Treat
-from clinveil.study.outputs import run
-from clinveil.study.tables import Paper, Table, read_paper
+from clinveil.study.outputs import Study, run
+from clinveil.study.tables import Table
 
 
 def run_study(
@@ -43,49 +44,44 @@ def run_study(
 
 
 @dataclass(frozen=True)
-class Jmir2020:
+class Jmir2020(Study):
     """Paper B on some notes, known patients and diagnoses."""
 
     settings: StudySettings
     source: Source
     patients: File
     codes: File
-    command = "study jmir-2020"
-
-    @property
-    def paper(self) -> Paper:
-        """Words and printed numbers."""
-        return read_paper(__file__)
+    command: ClassVar[str] = "study jmir-2020"
 
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. Raises UsageError if no model could be attacked."""
-        plan = self.plan()
-        for line in plan.lines(bench.store, self.settings.workers):
+        for line in self.plan.lines(bench.store, self.settings.workers):
             bench.say(line)
-        bench.do(plan)
+        bench.do(self.plan)
         results = self._collected(bench.store)
         if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):
             raise UsageError("no model could be attacked", remedy=next(iter(results.facts["missing"].values()), ""))
         return results
 
+    @cached_property
     def plan(self) -> Plan:
         """All tasks."""
         return Plan((self.names, *filter(None, [self.figure_3]), *self.attacks), self.source.words)
 
-    @property
+    @cached_property
     def treat(self) -> Treat:
         """The notes with the names that the remover missed."""
         told = self.settings
         return Treat(self.source, self.patients, told.mode, told.miss_rate, told.seed, told.redrawn)
 
-    @property
+    @cached_property
     def names(self) -> AttackNames:
         """Attack 1 on all models."""
         told, treat, grid = self.settings, self.treat, models(self.settings)
         trains = tuple(_train(treat, model) for model in grid)
         return AttackNames(treat, trains, tuple(model.label for model in grid), told.metric, told.k, told.draws)
 
-    @property
+    @cached_property
     def attacks(self) -> list[Attack]:
         """Attacks 2 and 3 on each model under each metric."""
         told, treat = self.settings, self.treat
@@ -96,7 +92,7 @@ class Jmir2020:
             for metric in told.metric
         ]
 
-    @property
+    @cached_property
     def figure_3(self) -> Attack | None:
         """The curve on notes with all names."""
         told = self.settings

@@ -70,7 +70,7 @@ def _grid(results: Results, paper: Paper, spec: Spec, told: Mapping[str, Any]) -
     for window in results.settings.window:
         both = [found[window, name] for name in names]
         rows.append((str(window), *(c for t, ours in both for c in ((t,) * has_paper + (cell(ours, kind),)))))
-    heads = [head for name in names for head in (f"{name}, paper",) * has_paper + (f"{name}, here",)]
+    heads = [head for name in names for head in (f"{name}, paper",) * has_paper + (name,)]
     metric = metric_of(results, spec)
     missing = [f.detail.get("why") for _, f in found.values() if f is not None and f.value is None]
     why = [*dict.fromkeys(str(reason) for reason in missing if reason)]

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.vectors._closest_pairs import Metric
 from clinveil.attacks.vectors.association import association, over_models
 from clinveil.attacks.vectors.chain import chain_of
-from clinveil.attacks.vectors.names import names, paper_k
+from clinveil.attacks.vectors.names import Metric, names, paper_k
 from clinveil.attacks.vectors.scenario import PAPER_TARGETS, scenario
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
@@ -120,11 +119,7 @@ class Attack(Task):
     curve_only: bool = False
 
     stage = "attack"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"attack {self.label}, {self.metric}"
+    says = "attack {label}, {metric}"
 
     def seconds(self, millions: float) -> float:
         """With the paper's draws and 650 patients."""
@@ -195,11 +190,7 @@ class AttackNames(Task):
     draws: int
 
     stage = "attack"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"attack names in {len(self.trains)} models"
+    says = "attack names in all models"
 
     def seconds(self, millions: float) -> float:
         """Of each model and metric 1.5 seconds with 9,999 re-pairings."""

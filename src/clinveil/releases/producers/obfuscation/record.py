@@ -16,7 +16,6 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
 from clinveil.releases.manifest import Account, NotesFile
-from clinveil.releases.measure import NOT_TRIED
 from clinveil.releases.producers.obfuscation.stages import Job
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.edition import outward_count
@@ -139,7 +138,9 @@ def dispositions(columns: Columns) -> tuple[Column, ...]:
     return (*(Column(n, d) for n, d in roles.items()), *dropped)
 
 
-def record_of(made: Obfuscation, account: Account, notes: Sequence[AlignedNote]) -> ReleaseRecord:
+def record_of(
+    made: Obfuscation, account: Account, not_tried: tuple[str, ...], notes: Sequence[AlignedNote]
+) -> ReleaseRecord:
     """The internal edition: what a report of this run shows."""
     job, counts, rows = made.job, made.counts, made.rows
     lost = rows.read - rows.written - rows.skipped.total()
@@ -173,7 +174,7 @@ def record_of(made: Obfuscation, account: Account, notes: Sequence[AlignedNote])
         settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
         provenance=_provenance(made),
         warnings=_warnings(made, account.findings),
-        not_tried=NOT_TRIED,
+        not_tried=not_tried,
         test_seed=job.key.test_seed is not None,
     )
 

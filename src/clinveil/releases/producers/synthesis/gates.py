@@ -15,7 +15,7 @@ from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
 from clinveil.releases.gates import sound
-from clinveil.releases.producers.synthesis.trained import Sides
+from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit
 from clinveil.releases.producers.synthesis.write import Floor
 from clinveil.report.record import Gate
 from clinveil.stats.fisher import ALPHA, fisher_from
@@ -32,16 +32,23 @@ NOT_TRIED = (
 
 
 @dataclass(frozen=True)
-class Looked:
+class Examined:
     """What was measured, and the gates made of it."""
 
     gates: list[Gate]
     findings: list[Finding]
 
 
-def look(
-    written: PlainNotes, expected: int, sides: Sides, floor: Floor, rng: Generator, *, span: int, feed: Path | None
-) -> Looked:
+def examine(
+    written: PlainNotes,
+    expected: int,
+    sides: TrainHoldoutSplit,
+    floor: Floor,
+    rng: Generator,
+    *,
+    span: int,
+    feed: Path | None,
+) -> Examined:
     """Measure written notes against those of training.
 
     Args:
@@ -57,7 +64,7 @@ def look(
         finding = known_names(written, feed, rng)
         found.append(finding)
         gates.append(_names(finding))
-    return Looked(gates, found)
+    return Examined(gates, found)
 
 
 def _accounted(written: PlainNotes, expected: int) -> Gate:

@@ -25,10 +25,10 @@ from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import need_byte_pairs
 from clinveil.releases.manifest import TEST_SEED, Account, released_files, write_companions
-from clinveil.releases.producers.synthesis.gates import Looked, look
+from clinveil.releases.producers.synthesis.gates import Examined, examine
 from clinveil.releases.producers.synthesis.record import Synthetic, public_seeds, seed_mark
 from clinveil.releases.producers.synthesis.settings import SynthesisSettings
-from clinveil.releases.producers.synthesis.trained import STATE, Trained, kept_aside, load_trained, train_anew
+from clinveil.releases.producers.synthesis.trained import STATE, Trained, load_trained, n_held_out, train_anew
 from clinveil.releases.producers.synthesis.write import MAKER, Counts, Floor, Wanted, draw_notes, read_back, write_to
 from clinveil.report.record import Gate
 
@@ -93,7 +93,7 @@ class Synthesis:
             device_named(self.settings.lm.device)
         if not self.settings.lm.word_vocabulary:
             need_byte_pairs()
-        kept_aside(len(set(self.notes.patients)), self.settings.held_out)
+        n_held_out(len(set(self.notes.patients)), self.settings.held_out)
         return None
 
     def _make(self, key: Key, seed: int, trained: Trained) -> list[Finding]:
@@ -103,7 +103,7 @@ class Synthesis:
         self.mark = seed_mark(public_seeds(key, trained), self.out)
         with whole(self.out, force=self.settings.force, maker=MAKER) as part:
             counts, written = self._write(trained, key, floor, part)
-            looked = self._look(written, counts, trained, floor, seed)
+            looked = self._examine(written, counts, trained, floor, seed)
             found += [_truncated(counts), _unknown(counts, floor), *looked.findings]
             made = Synthetic(self.settings, trained, key, seed, counts, floor)
             account = made.account(looked.gates, found)
@@ -151,9 +151,9 @@ class Synthesis:
             path = write_to(part, self.out, batches, TEST_SEED if public_seeds(key, trained) else None)
         return counts, read_back(path)
 
-    def _look(self, written: PlainNotes, counts: Counts, trained: Trained, floor: Floor, seed: int) -> Looked:
+    def _examine(self, written: PlainNotes, counts: Counts, trained: Trained, floor: Floor, seed: int) -> Examined:
         how, rng = self.settings, np.random.default_rng([seed, 1])
-        return look(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=how.patients)
+        return examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=how.patients)
 
     def _keep(self, made: Synthetic, account: Account) -> None:
         manifest = json.dumps(made.vault_manifest(account), indent=1, ensure_ascii=False)
@@ -183,7 +183,7 @@ def _unknown(counts: Counts, floor: Floor) -> Finding:
     return Finding("release.unknown_words", counts.unknown_share, counts.words, "lower", **told)
 
 
-def refuse_failed(looked: Looked) -> None:
+def refuse_failed(looked: Examined) -> None:
     """Raise GateError for gates that failed: then no note leaves."""
     if failed := [gate for gate in looked.gates if not gate.passed]:
         said = "; ".join(f"{gate.name} ({gate.value} against {gate.threshold})" for gate in failed)

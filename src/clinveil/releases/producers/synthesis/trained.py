@@ -23,7 +23,7 @@ FEWEST = 2  # patients of each side
 
 
 @dataclass(frozen=True)
-class Sides:
+class TrainHoldoutSplit:
     """The notes that a model is trained on, and those of the patients kept from it."""
 
     training: PlainNotes = field(repr=False)
@@ -38,19 +38,19 @@ class Sides:
         return hashed.hexdigest()
 
 
-def split_sides(notes: PlainNotes, share: float, seed: int) -> Sides:
+def split_patients(notes: PlainNotes, share: float, seed: int) -> TrainHoldoutSplit:
     """Keep about `share` of the patients aside. Raises InputError where a side has fewer than two patients."""
     # Ranks and not single draws, so that few patients are split as asked too.
     order = sorted(set(notes.patients), key=lambda patient: _draw(patient, seed))
-    aside = set(order[: kept_aside(len(order), share)])
+    aside = set(order[: n_held_out(len(order), share)])
     rows = range(len(notes))
-    return Sides(
+    return TrainHoldoutSplit(
         notes.rows([row for row in rows if notes.patients[row] not in aside]),
         notes.rows([row for row in rows if notes.patients[row] in aside]),
     )
 
 
-def kept_aside(patients: int, share: float) -> int:
+def n_held_out(patients: int, share: float) -> int:
     """How many of so many patients are kept from training. Raises InputError where a side would have under two."""
     n = max(FEWEST, round(share * patients))
     if patients < n + FEWEST:
@@ -58,7 +58,7 @@ def kept_aside(patients: int, share: float) -> int:
     return n
 
 
-def split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
+def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
     """The split that a model was trained with; other notes would make the floor and all gates look at others."""
     unknown = UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
     if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
@@ -69,7 +69,7 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> Sides:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise unknown from None
-    sides = split_sides(notes, share, seed)
+    sides = split_patients(notes, share, seed)
     if sides.digest != split["notes_sha256"]:
         remedy = "the notes of that run, read the same way; or train anew, without --from"
         raise InputError("was trained on other notes than these", where=name, remedy=remedy)
@@ -89,7 +89,7 @@ class Trained:
     """
 
     model: LanguageModel = field(repr=False)
-    sides: Sides
+    sides: TrainHoldoutSplit
     seed: int = field(repr=False)
     share: float
     public_seed: bool
@@ -114,7 +114,7 @@ def load_trained(place: Path, notes: PlainNotes, settings: SynthesisSettings, *,
 
 def train_anew(notes: PlainNotes, settings: SynthesisSettings, seed: int, vault: Path, say: Say) -> Trained:
     """Split, train (or go on from the vault's last state), and keep the model in the vault."""
-    sides = split_sides(notes, settings.held_out, seed)
+    sides = split_patients(notes, settings.held_out, seed)
     say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
     vocabulary = make_vocabulary(sides.training, settings.lm)
     model, went = train_model(

@@ -14,10 +14,9 @@ from clinveil.core.outputs import Maker
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import write_corpus
+from clinveil.corpus.write import place_in, write_corpus
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
 from clinveil.lm.sampling import SamplingConfig, generate
@@ -151,10 +150,7 @@ def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
 
 def write_to(part: Path, out: Path, batches: Iterator[pa.RecordBatch], warning: str | None) -> Path:
     """One file where OUT has a known suffix, else a folder with `notes.parquet`; says which file."""
-    suffix, path = suffix_of(out) or ".parquet", part
-    if not suffix_of(out):
-        part.mkdir(mode=0o700)
-        path = part / OWN
+    path, suffix = place_in(part, out, ".parquet")
     write_corpus(batches, path, COLUMNS, suffix, metadata={"clinveil": warning} if warning else None)
     return path
 

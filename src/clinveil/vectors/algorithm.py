@@ -1,0 +1,79 @@
+"""The shape of an algorithm that trains word vectors: settings that make `Vectors` of notes.
+
+An algorithm is one file of `vectors/algorithms`, or a class that anybody registers. This is a whole one:
+
+    from typing import ClassVar
+
+    import numpy as np
+
+    from clinveil.core.settings import flag
+    from clinveil.vectors.algorithm import Algorithm, algorithms
+    from clinveil.vectors.table import Vectors
+
+    @algorithms.register("random")
+    class Random(Algorithm):
+        \"\"\"Vectors that know nothing: what trained ones are held against.\"\"\"
+
+        name: ClassVar[str] = "random"
+        dim: int = flag(100, "Dimensions of a vector.", ge=2)
+
+        def train(self, notes):
+            words = notes.counts.words
+            matrix = np.random.default_rng(notes.seed).normal(size=(len(words), self.dim)).astype(np.float32)
+            return Vectors(words, matrix, notes.counts.counts, notes.counts.patients, notes.counts.n_patients)
+
+Other distributions name their class in the entry point group `clinveil.vector_algorithms`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from clinveil.core.registry import Registry
+from clinveil.core.settings import Settings
+from clinveil.corpus.corpus import Corpus
+from clinveil.vectors.count import WordCounts
+from clinveil.vectors.sentences import Splitter, whole_note
+from clinveil.vectors.table import Vectors
+
+OnEpoch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What an algorithm trains on.
+
+    Attributes:
+        corpus: the notes. counts: their words. split: the words of a note, line by line.
+        seed: public; with one worker the same seed gives the same bits (`meta["determinism"]`).
+        workers: threads. scratch: a private folder for the words of the notes; what is in it is removed at the end.
+        on_epoch: called with (done, all) after each pass.
+    """
+
+    corpus: Corpus
+    counts: WordCounts
+    seed: int
+    workers: int
+    scratch: Path
+    on_epoch: OnEpoch | None = None
+    split: Splitter = whole_note
+
+
+class Algorithm(Settings):
+    """One way to train word vectors; its fields are its settings."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def train(self, notes: Notes) -> Vectors:
+        """One vector for each word of enough occurrences, with counts and patients."""
+
+
+algorithms: Registry[type[Algorithm]] = Registry(
+    "vector algorithm", "clinveil.vectors.algorithms", first=("cbow", "skipgram", "fasttext", "glove")
+)
+"""All algorithms by the name that the command line and the vectors' description know them by."""

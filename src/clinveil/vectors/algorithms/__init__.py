@@ -1,0 +1,1 @@
+"""How word vectors are trained: one algorithm a file."""

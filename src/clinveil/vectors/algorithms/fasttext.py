@@ -1,0 +1,40 @@
+"""fastText: CBOW over words and their character n-grams, so unknown words have vectors (Bojanowski et al. 2017)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from clinveil.vectors.algorithm import algorithms
+from clinveil.vectors.by_gensim import Word2Vec
+from clinveil.vectors.subwords import Subwords
+
+# fastText's own defaults: character n-grams of 3 to 6, hashed into at most two million rows.
+_SHORTEST, _LONGEST, _MOST_BUCKETS = 3, 6, 2_000_000
+
+
+@algorithms.register("fasttext")
+class FastText(Word2Vec):
+    """The word from the mean of its context, words and n-grams."""
+
+    name: ClassVar[str] = "fasttext"
+
+    def model(self, words: Any, **how: Any) -> Any:
+        """gensim's model, not yet trained."""
+        from gensim.models import FastText as Model
+
+        return Model(**self.shared(), **how, min_n=_SHORTEST, max_n=_LONGEST, bucket=_buckets(words))
+
+    def subwords(self, model: Any) -> Subwords:
+        """The n-gram vectors that training reached."""
+        reached = np.unique(np.concatenate(model.wv.buckets_word)).astype(np.int64)
+        kept = np.ascontiguousarray(model.wv.vectors_ngrams[reached], dtype=np.float32)
+        return Subwords(reached, kept, int(model.wv.bucket), _SHORTEST, _LONGEST)
+
+
+def _buckets(words: Any) -> int:
+    """Rows for character n-grams: no more than there are n-grams, so that small vocabularies stay small."""
+    lengths = np.array([len(word) + 2 for word in words])
+    n_grams = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(_SHORTEST, _LONGEST + 1))
+    return min(_MOST_BUCKETS, max(1, n_grams))
