@@ -29,7 +29,7 @@ from clinveil.attacks.models._from_text import written
 from clinveil.attacks.text._full_names import NameIndex, NameScan
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo.notes import many_notes
-from clinveil.lexicons.census import all_given_names, surnames
+from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig

@@ -104,7 +104,7 @@ def test_text_after_a_closed_quote(write: Write) -> None:
 
 
 def test_a_never_closed_quote_is_found_in_bounded_memory(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clinveil.corpus.formats.streams.ROW_BYTES", 1 << 20)
+    monkeypatch.setattr("clinveil.corpus.streams.ROW_BYTES", 1 << 20)
     monkeypatch.setattr("clinveil.corpus.formats.delimited.CHUNK_BYTES", 1 << 18)
     body = HEADER + GOOD + '2,p,"' + "word, word\n" * 500_000
     assert "a.csv, row 2: a row of over 1 MB" in refusal(write("a.csv", body))

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.columns import resolve
+from clinveil.corpus.columns import USUAL, candidates, resolve
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.open import ENTERED_IN_ERROR, open_corpus
-from clinveil.corpus.usual_names import USUAL, candidates
 
 MIMIC3 = [
     "ROW_ID", "SUBJECT_ID", "HADM_ID", "CHARTDATE", "CHARTTIME", "STORETIME", "CATEGORY", "DESCRIPTION", "CGID",
@@ -183,7 +182,7 @@ def test_no_name_but_a_usual_one_is_shown(names: list[str]) -> None:
 
 def test_names_that_may_be_data_are_counted_not_listed() -> None:
     names = ["id", "text", "ward", "Quorbina", "verdict"]
-    found = resolve(names, NotesSettings(), "f.jsonl", keep=("verdict",), unsteady={"Quorbina", "verdict"}).columns
+    found = resolve(names, NotesSettings(), "f.jsonl", keep=("verdict",), optional_keys={"Quorbina", "verdict"}).columns
     assert (found.keep, found.dropped, found.other_dropped) == (("verdict",), ("ward",), 1)
     assert columns(names).other_dropped == 0
 

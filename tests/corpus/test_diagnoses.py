@@ -13,8 +13,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.corpus.diagnoses import Diagnoses, LabelledNotes
-from clinveil.corpus.icd9 import LEAVES, first_level, leaves
+from clinveil.corpus.icd9 import LEAVES, Diagnoses, LabelledNotes, first_level, leaves
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.selection import as_text
 from clinveil.utility.labelled import read_labelled

@@ -16,8 +16,7 @@ from clinveil.cli.main import main
 from clinveil.core.tokens import tokenize, words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.estimate import estimate
-from clinveil.corpus.inspect import RARE_BELOW, inspect
-from clinveil.corpus.kinds import count_kinds
+from clinveil.corpus.inspect import RARE_BELOW, count_kinds, inspect
 from clinveil.corpus.open import open_corpus
 
 ODD = "ab9 \n.,é\u0301\u200b\u00ad\ufe0f\u0000\ue000漢٣"
@@ -35,7 +34,7 @@ def test_kinds_are_those_of_the_tokenizer(texts: list[str]) -> None:
 
 
 def test_kinds_over_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clinveil.corpus.kinds._BLOCK", 10)
+    monkeypatch.setattr("clinveil.corpus.inspect._BLOCK", 10)
     texts = ["\u200bone", "two\u200b", "", "\u200b", "3.5 mg", "a" * 50, "a"]
     assert count_kinds(texts).tolist() == plain_kinds(texts)
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from clinveil.core.errors import MissingExtra
 from clinveil.core.spans import LABELS
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, medtext, splitter
-from clinveil.corpus.medtext.paragraphs import FULL_LINE, Paragraph, paragraphs
-from clinveil.corpus.medtext.tokenizer import sentences, tokens
+from clinveil.corpus.medtext.form import FULL_LINE, Paragraph, paragraphs, sentences, tokens
 
 FULL = "this line of the note is as full as can be"  # 42 characters
 SHORT = FULL[:-1]

@@ -18,8 +18,8 @@ from clinveil.core.files import sha256
 from clinveil.core.outputs import MARKER
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
-from clinveil.corpus.medtext.read import read_medtext
-from clinveil.corpus.medtext.table import general_counts
+from clinveil.corpus.medtext.counts import general_counts
+from clinveil.corpus.medtext.prepare import read_medtext
 from clinveil.corpus.open import open_corpus
 
 SECRET = "zyqquavex"

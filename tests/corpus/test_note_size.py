@@ -11,8 +11,8 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.formats.streams import _open as real_open
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.streams import _open as real_open
 
 LONG = "word " * 1_000
 
@@ -50,7 +50,7 @@ def test_a_bomb_of_one_row_is_refused_early(tmp_path, capsys, monkeypatch, kind)
         for _ in range(40):
             file.write(b"word " * 200_000)
     read = []
-    monkeypatch.setattr("clinveil.corpus.formats.streams._open", lambda path: Counted(real_open(path), read))
+    monkeypatch.setattr("clinveil.corpus.streams._open", lambda path: Counted(real_open(path), read))
     assert main(["inspect", str(path), "--max-note-bytes", "1000000"]) == 3
     said = capsys.readouterr().err
     assert "of over 4 MB" in said and "--max-note-bytes" in said and "word" not in said

@@ -13,9 +13,8 @@ import pytest
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
-from clinveil.corpus.formats.plain import plain_array, plain_type
 from clinveil.corpus.open import open_corpus
-from clinveil.corpus.roles import to_roles
+from clinveil.corpus.roles import plain_array, plain_type, to_roles
 from clinveil.corpus.write import Writer, write_corpus
 
 UNUSED, WHERE = "zyzzyva", "/home/bob/ward7"

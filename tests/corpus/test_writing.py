@@ -13,8 +13,7 @@ import pytest
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.batching import Rebatcher, rebatch, text_bytes
-from clinveil.corpus.corpus import ROLE_FIELDS, Columns, memory_corpus
+from clinveil.corpus.corpus import ROLE_FIELDS, Columns, Rebatcher, memory_corpus, rebatch, text_bytes
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import Writer, write_corpus
 

@@ -11,8 +11,8 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, InputWarning
-from clinveil.corpus.formats.zstd import has_unchecked_frame
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.streams import has_unchecked_frame
 
 BODY = b"id,text\n" + b"".join(b"%d,some words of note %d\n" % (i, i * 7919) for i in range(4_000))
 # An empty frame with a checksum (XXH64 of nothing), and a skippable one: RFC 8878, sections 3.1.1 and 3.1.2.

@@ -8,12 +8,10 @@ from importlib import resources
 import pytest
 
 from clinveil.core.tokens import words
-from clinveil.corpus.demo.clinicians import uniforms
-from clinveil.corpus.demo.diagnosis import LISTS
 from clinveil.corpus.demo.grammar import Deck, phrase, slots
-from clinveil.corpus.demo.language import HABITS, language, misspellings
+from clinveil.corpus.demo.language import HABITS, LISTS, language, misspellings
 from clinveil.corpus.demo.notes import _vocabulary
-from clinveil.corpus.demo.persons import make_person
+from clinveil.corpus.demo.persons import make_person, uniforms
 
 PAPER_B_TARGETS = {
     "constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection", "herpes genitalis", "dementia",

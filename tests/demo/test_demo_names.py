@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 from scipy.stats import spearmanr
 
-from clinveil.corpus.demo.clinicians import uniforms
 from clinveil.corpus.demo.names import (
     Name,
     ascii_letters,
@@ -19,6 +18,7 @@ from clinveil.corpus.demo.names import (
     person_name,
     spelt,
 )
+from clinveil.corpus.demo.persons import uniforms
 
 
 @pytest.mark.parametrize(

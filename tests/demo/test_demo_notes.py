@@ -14,10 +14,9 @@ from scipy.stats import spearmanr
 from clinveil.core.spans import LABELS, Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import demo_codes
-from clinveil.corpus.demo.clinicians import uniforms
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import Note, patient_notes
-from clinveil.corpus.demo.persons import make_person
+from clinveil.corpus.demo.persons import make_person, uniforms
 from clinveil.corpus.people import Patient
 
 People = list[tuple[Patient, list[Note]]]

@@ -11,12 +11,10 @@ import pytest
 from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import places
-from clinveil.corpus.demo.clinicians import uniforms
 from clinveil.corpus.demo.grammar import Phi
 from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.life import COMPANIONS, life
 from clinveil.corpus.demo.notes import patient_notes
-from clinveil.corpus.demo.persons import YEAR, Person, make_person
+from clinveil.corpus.demo.persons import COMPANIONS, YEAR, Person, life, make_person, uniforms
 
 
 @pytest.fixture(scope="module")

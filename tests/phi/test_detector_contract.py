@@ -8,23 +8,17 @@ from datetime import date
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marked import marked_again, unmark
 
+from clinveil.core.keys import Key
 from clinveil.core.spans import LABELS
+from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
-from clinveil.phi.catalogue import covered, detectors
-from clinveil.phi.detectors import (
-    addresses,
-    ages,
-    biometrics,
-    dates,
-    emails_urls,
-    hospitals,
-    known,
-    names,
-    phones,
-    record_numbers,
-)
+from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
+from clinveil.phi.detector import all_detectors, covered, detectors
 from clinveil.phi.note import NoteView
+from clinveil.phi.policy import resolve
+from clinveil.scale import processes
 
 PATIENT = Patient(
     "p1",
@@ -78,126 +72,103 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=25).map("".join))
 
 
-class DetectorContract:
-    """What every detector promises; a subclass names its module and one note in which it finds its labels."""
+DETECTORS = [pytest.param(detector, id=name) for name, detector in detectors]
+RULES = [
+    pytest.param(rule, id=f"{name}-{number}")
+    for name, detector in detectors
+    for number, rule in enumerate(getattr(detector, "rules", ()))
+]
 
-    module: object
-    note: str
 
-    @pytest.fixture
-    def detector(self):
-        return self.module.detector()
+def view(text):
+    return NoteView(text, "n1", PATIENT)
 
-    def view(self, text):
-        return NoteView(text, "n1", PATIENT)
+
+def note_of(detector):
+    """All examples of a detector as one note."""
+    return "\n".join(unmark(example)[0] for example in detector.examples)
+
+
+def named(spans, text):
+    return {(text[span.start : span.end].replace("\u200b", ""), span.label) for span in spans}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_finds_what_its_example_marks_and_no_more(rule):
+    text, truth = unmark(rule.example.replace("{", f"{{{rule.label}:"))
+    assert truth
+    assert [(*place, rule.label) for place in rule.found(NoteView(text))] == truth
+
+
+@pytest.mark.parametrize("detector", DETECTORS)
+class TestDetector:
+    """What every detector promises, on its own examples."""
 
     def test_its_labels_are_known(self, detector):
         assert detector.labels
         assert detector.labels <= set(LABELS)
 
-    def test_it_is_in_the_catalogue(self, detector):
-        assert detector.name in {each.name for each in detectors()}
+    def test_it_finds_what_its_examples_mark(self, detector):
+        for example in detector.examples:
+            text, truth = unmark(example)
+            found = [(span.start, span.end, span.label) for span in resolve(text, detector.find(view(text)))]
+            assert all(_covered(start, end, found) for start, end, _ in truth), example
+            if not hasattr(detector, "rules"):
+                assert marked_again(text, found) == example
 
     def test_it_finds_each_of_its_labels(self, detector):
-        spans = list(detector.find(self.view(self.note)))
+        spans = list(detector.find(view(note_of(detector))))
         assert {span.label for span in spans} == set(detector.labels)
 
     def test_its_spans_carry_its_name_and_lie_in_the_note(self, detector):
-        for span in detector.find(self.view(self.note)):
+        note = note_of(detector)
+        for span in detector.find(view(note)):
             assert span.detector == detector.name
-            assert 0 <= span.start < span.end <= len(self.note)
+            assert 0 <= span.start < span.end <= len(note)
             assert 0 < span.score <= 1
 
     def test_nothing_in_an_empty_note(self, detector):
-        assert list(detector.find(self.view(""))) == []
+        assert list(detector.find(view(""))) == []
 
     def test_it_has_no_state(self, detector):
-        first = list(detector.find(self.view(self.note)))
-        list(detector.find(self.view("Dr. Other, 5/6/2017, MRN 999999")))
-        assert list(detector.find(self.view(self.note))) == first
-        assert list(type(self).module.detector().find(self.view(self.note))) == first
+        note = note_of(detector)
+        first = list(detector.find(view(note)))
+        list(detector.find(view("Dr. Other, 5/6/2017, MRN 999999")))
+        assert list(detector.find(view(note))) == first
+        assert list(pickle.loads(pickle.dumps(detector)).find(view(note))) == first
 
     def test_zero_width_characters_do_not_hide_anything(self, detector):
-        plain = {(self.note[s.start : s.end], s.label) for s in detector.find(self.view(self.note))}
-        hidden = "".join(c + "\u200b" if c.isalnum() else c for c in self.note)
-        seen = {(hidden[s.start : s.end].replace("\u200b", ""), s.label) for s in detector.find(self.view(hidden))}
-        assert seen == plain
+        note = note_of(detector)
+        hidden = "".join(c + "\u200b" if c.isalnum() else c for c in note)
+        assert named(detector.find(view(hidden)), hidden) == named(detector.find(view(note)), note)
 
     def test_full_width_characters_do_not_hide_anything(self, detector):
-        wide = self.note.translate({i: i + 0xFEE0 for i in range(0x30, 0x3A)})
-        places = {(s.start, s.end, s.label) for s in detector.find(self.view(self.note))}
-        assert {(s.start, s.end, s.label) for s in detector.find(self.view(wide))} == places
+        note = note_of(detector)
+        wide = note.translate({i: i + 0xFEE0 for i in range(0x30, 0x3A)})
+        places = {(s.start, s.end, s.label) for s in detector.find(view(note))}
+        assert {(s.start, s.end, s.label) for s in detector.find(view(wide))} == places
 
     def test_a_shift_of_the_note_shifts_the_spans(self, detector):
-        lead = "é\u200b ok.\n"
-        spans = {(s.start + len(lead), s.end + len(lead), s.label) for s in detector.find(self.view(self.note))}
-        assert {(s.start, s.end, s.label) for s in detector.find(self.view(lead + self.note))} == spans
+        note, lead = note_of(detector), "é\u200b ok.\n"
+        spans = {(s.start + len(lead), s.end + len(lead), s.label) for s in detector.find(view(note))}
+        assert {(s.start, s.end, s.label) for s in detector.find(view(lead + note))} == spans
 
 
-class TestNames(DetectorContract):
-    module = names
-    note = "The note is of Dr. Okafor and his wife Mary."
-
-
-class TestDates(DetectorContract):
-    module = dates
-    note = "Seen on 3/4/2019 and on March 4th, 2020."
-
-
-class TestAges(DetectorContract):
-    module = ages
-    note = "He is a 94 yo man."
-
-
-class TestPhones(DetectorContract):
-    module = phones
-    note = "Phone 617-555-0199, fax 617-555-0100."
-
-
-class TestEmailsUrls(DetectorContract):
-    module = emails_urls
-    note = "Write to a.b@hosp.org, see www.example.com, from 192.168.10.4."
-
-
-class TestRecordNumbers(DetectorContract):
-    module = record_numbers
-    note = (
-        "MRN 1234567, SSN 536-22-1234, account no. 9318-19, member ID X123456, license no. D12345, plate ABC 123,"
-        " serial no. 77X8, accession S19-12345."
-    )
-
-
-class TestAddresses(DetectorContract):
-    module = addresses
-    note = "At 123 Oak Street, Boston, MA 02114."
-
-
-class TestHospitals(DetectorContract):
-    module = hospitals
-    note = "He was treated at Mercy Hospital."
-
-
-class TestBiometrics(DetectorContract):
-    module = biometrics
-    note = "A fingerprint FP-88810 and a photo face.jpg"
-
-
-class TestKnown(DetectorContract):
-    module = known
-    note = "O'BRIEN, mary: 0012345, 617.555.0199, Mary@home.example, 12 Elm Street, born 3/4/1950."
+def _covered(start, end, found):
+    return any(first <= start and end <= last for first, last, _ in found)
 
 
 @settings(max_examples=150, deadline=None)
 @given(text=TEXTS)
 def test_any_text_is_borne(text):
     view = NoteView(text, "n1", PATIENT)
-    for detector in detectors():
+    for detector in all_detectors():
         for span in detector.find(view):
             assert 0 <= span.start < span.end <= len(text)
 
 
-def test_the_catalogue_has_one_detector_a_name():
-    found = [detector.name for detector in detectors()]
+def test_each_detector_has_a_name_of_its_own():
+    found = [detector.name for detector in all_detectors()]
     assert len(found) == len(set(found)) == 10
 
 
@@ -212,7 +183,32 @@ def test_a_note_view_and_its_patient_show_no_text():
     assert "idsecret" not in shown
 
 
-def test_detectors_can_be_sent_to_workers():
-    for detector in detectors():
-        again = pickle.loads(pickle.dumps(detector))
-        assert again.name == detector.name
+class _Badges:
+    """What a third party would write."""
+
+    name, labels, examples = "badges", frozenset({"ID"}), ("Badge {ID:zz9} was seen.",)
+
+    def find(self, note):
+        at = note.plain.find("zz9")
+        return [note.span(at, at + 3, "ID", self.name)] if at >= 0 else []
+
+
+@pytest.fixture
+def badges():
+    yield detectors.register("badges")(_Badges())
+    detectors.forget("badges")
+
+
+def test_a_detector_of_others_is_used_everywhere(badges):
+    assert badges in all_detectors()
+    assert "badges" in detectors.names()
+    batch = next(memory_corpus([("n1", "p1", "Badge zz9 was seen.")]).batches())
+    (done,) = deidentify_corpus(MemoryCorpus([batch]), Deidentifier(Key.from_seed(1), mode="tag"), processes(2))
+    assert done.batch["text"].to_pylist() == ["Badge [ID] was seen."]
+    assert done.by_detector == {"badges": 1}
+
+
+def test_the_order_of_detectors_means_nothing():
+    text = "\n".join(unmark(example)[0] for detector in all_detectors() for example in detector.examples)
+    one, other = (Deidentifier(Key.from_seed(1), finders=some) for some in (all_detectors(), all_detectors()[::-1]))
+    assert one.find(text) == other.find(text)

@@ -18,10 +18,8 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import demo_corpus, demo_patients
 from clinveil.corpus.people import Patient, read_patients, write_patients
-from clinveil.lexicons.forms import name_form
-from clinveil.phi.detectors.own_names import own_words
-from clinveil.phi.emulated import EmulatedRemover
-from clinveil.phi.redrawn_names import redrawn_names
+from clinveil.lexicons.names import name_form
+from clinveil.phi.emulated import EmulatedRemover, own_words, redrawn_names
 
 KEY = Key.from_seed(4)
 
@@ -80,7 +78,7 @@ def test_who_is_missed_depends_on_ids_and_key_only():
     assert {p.patient_id for p in remover(people, 0.05, key=Key.from_seed(5)).missed} != {p.patient_id for p in few}
 
 
-def test_rate_one_removes_nothing_and_rate_nought_misses_nobody():
+def test_rate_one_removes_nothing_and_rate_zero_misses_nobody():
     corpus, people = demo_corpus(12, 3), list(demo_patients(12, 3))
     assert texts(remover(people, 1).over(corpus)) == texts(corpus)
     assert remover(people, 1).missed == people

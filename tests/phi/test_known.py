@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.corpus.people import Patient
-from clinveil.phi.detectors.known import detector, name_forms, own_form, within_one_edit
+from clinveil.phi.detectors.known import _Known, name_forms, own_form, within_one_edit
 from clinveil.phi.note import NoteView
 
 PATIENT = Patient(
@@ -25,7 +25,7 @@ PATIENT = Patient(
 
 
 def found(text, patient=PATIENT):
-    return [(text[s.start : s.end], s.label) for s in detector().find(NoteView(text, "n", patient))]
+    return [(text[s.start : s.end], s.label) for s in _Known().find(NoteView(text, "n", patient))]
 
 
 @pytest.mark.parametrize(

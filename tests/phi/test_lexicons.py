@@ -6,11 +6,17 @@ from importlib.resources import files
 
 import pytest
 
-from clinveil.lexicons.ambiguity import Reading, reading
-from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.names import (
+    all_given_names,
+    gender_of,
+    given_names,
+    name_form,
+    surnames,
+    world_given,
+    world_surnames,
+)
 from clinveil.lexicons.words import is_word, vocabulary, word_list
-from clinveil.lexicons.world import world_given, world_surnames
 
 LISTS = ["common", "clinical", "eponyms", "eponym_nouns", "states", "cities", "hospitals"]
 
@@ -83,25 +89,25 @@ def test_no_words(word):
 @pytest.mark.parametrize(
     ("word", "has", "lacks"),
     [
-        ("John", Reading.GIVEN | Reading.USUAL_GIVEN, Reading.WORD),
-        ("Smith", Reading.FAMILY | Reading.EPONYM, Reading.WORD),
-        ("May", Reading.GIVEN | Reading.WORD, Reading.EPONYM),
-        ("Foley", Reading.FAMILY | Reading.EPONYM, Reading.WORD),
-        ("pain", Reading.FAMILY | Reading.WORD, Reading.GIVEN),
-        ("David", Reading.USUAL_GIVEN, Reading.EPONYM),
-        ("Follow-up", Reading.WORD, Reading.NAME),
-        ("Okwuosa-Adeyemi", Reading.FAMILY, Reading.WORD),
-        ("qqqq", Reading.NOTHING, Reading.NAME | Reading.WORD),
+        ("John", LexicalClass.GIVEN | LexicalClass.USUAL_GIVEN, LexicalClass.WORD),
+        ("Smith", LexicalClass.FAMILY | LexicalClass.EPONYM, LexicalClass.WORD),
+        ("May", LexicalClass.GIVEN | LexicalClass.WORD, LexicalClass.EPONYM),
+        ("Foley", LexicalClass.FAMILY | LexicalClass.EPONYM, LexicalClass.WORD),
+        ("pain", LexicalClass.FAMILY | LexicalClass.WORD, LexicalClass.GIVEN),
+        ("David", LexicalClass.USUAL_GIVEN, LexicalClass.EPONYM),
+        ("Follow-up", LexicalClass.WORD, LexicalClass.NAME),
+        ("Okwuosa-Adeyemi", LexicalClass.FAMILY, LexicalClass.WORD),
+        ("qqqq", LexicalClass.NOTHING, LexicalClass.NAME | LexicalClass.WORD),
     ],
 )
-def test_readings(word, has, lacks):
-    assert reading(word) & has == has
-    assert not reading(word) & lacks
+def test_lexical_classes(word, has, lacks):
+    assert lexical_classes(word) & has == has
+    assert not lexical_classes(word) & lacks
 
 
 def test_most_of_the_usual_names_are_no_words():
     usual = [name for name, share in surnames().items() if share >= 0.05]
-    assert sum(bool(reading(name) & Reading.WORD) for name in usual) / len(usual) < 0.25
+    assert sum(bool(lexical_classes(name) & LexicalClass.WORD) for name in usual) / len(usual) < 0.25
 
 
 def test_vocabulary_is_lower_case():

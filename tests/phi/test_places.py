@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 
@@ -11,15 +12,14 @@ from hypothesis import strategies as st
 
 from clinveil.phi import places as places_module
 from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
-from clinveil.phi.catalogue import detectors
-from clinveil.phi.detector import RuleDetector
+from clinveil.phi.detector import RuleDetector, all_detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.places import places
 from clinveil.phi.required import required
 
 RULES = [
     pytest.param(rule.pattern, id=f"{detector.name}-{number}")
-    for detector in detectors()
+    for detector in all_detectors()
     if isinstance(detector, RuleDetector)
     for number, rule in enumerate(detector.rules)
 ]
@@ -224,7 +224,8 @@ def new_process(monkeypatch):
 
 
 def test_a_word_of_the_first_note_is_looked_through_once(new_process):
-    rooms, note = detectors(), NoteView(f"{'quokka' * 50} of Mercy")
+    rooms = [pickle.loads(pickle.dumps(detector)) for detector in all_detectors()]  # as a worker gets them
+    note = NoteView(f"{'quokka' * 50} of Mercy")
     for detector in rooms:
         list(detector.find(note))
     assert sorted(new_process) == sorted(["quokka" * 50, "of", "Mercy"])

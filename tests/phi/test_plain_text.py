@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.phi.note import NoteView
-from clinveil.phi.plain import plain
+from clinveil.phi.note import NoteView, plain
 
 SEEN = [
     ("José", "José"),

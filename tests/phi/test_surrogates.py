@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from clinveil.core.keys import Key
 from clinveil.corpus.people import Patient
-from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import all_given_names, gender_of, given_names, name_form, surnames
 from clinveil.phi.surrogates import Surrogates
-from clinveil.phi.surrogates.contacts import email, internet_address, url
 from clinveil.phi.surrogates.dates import LARGEST_OFFSET, offset, parse, shifted
 from clinveil.phi.surrogates.names import NameSurrogates
-from clinveil.phi.surrogates.numbers import other_number, social_security_number
+from clinveil.phi.surrogates.numbers import email, internet_address, other_number, social_security_number, url
 from clinveil.phi.surrogates.places import address, city, institution
 
 KEY, OTHER = Key.from_seed(1), Key.from_seed(2)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import NotesSettings, load_settings
-from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, TEXT, Corpus
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
 from clinveil.corpus.open import corpus_of, open_corpus
 from clinveil.corpus.write import source_names
 
@@ -30,7 +30,7 @@ class TableSource:
     """An Arrow table as a source of rows, like a file of notes."""
 
     table: pa.Table = field(repr=False)
-    unsteady: frozenset[str] = frozenset()
+    optional_keys: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,8 +133,8 @@ def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:
     """Texts at the places that their ids say; None where a note was not written."""
     texts: list[str | None] = [None] * n
     for batch in batches:
-        for note_id, text in zip(batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist(), strict=True):
-            texts[int(note_id)] = text
+        for note in rows([batch]):
+            texts[int(note.note_id)] = note.text
     return texts
 
 

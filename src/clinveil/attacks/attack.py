@@ -7,6 +7,7 @@ report lie in a TOML file beside it, or in the class. This is a whole one:
     from clinveil.core.finding import Finding
     from clinveil.core.settings import flag
     from clinveil.core.words import MeasureText
+    from clinveil.corpus.corpus import rows
 
     @attacks.register("first-words")
     class FirstWords(Attack):
@@ -36,8 +37,7 @@ report lie in a TOML file beside it, or in the class. This is a whole one:
             return [Finding("attack.first_words", share, len(released), "lower", count=same, unit="notes")]
 
         def _beginnings(self, corpus):
-            notes = (row for batch in corpus.batches() for row in batch.to_pylist())
-            return {row["note_id"]: row["text"].split()[: self.length] for row in notes}
+            return {note.note_id: note.text.split()[: self.length] for note in rows(corpus)}
 
 Other distributions name their class in the entry point group `clinveil.attacks`.
 """

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinveil.core.types import Ints
 
 # The columns that every batch of every corpus begins with; what the user keeps comes after, under its own name.
 NOTE_ID, PATIENT_ID, TEXT = "note_id", "patient_id", "text"
@@ -16,7 +20,10 @@ ROLE_FIELDS = (
     pa.field(PATIENT_ID, pa.string()),
     pa.field(TEXT, pa.large_string()),
 )
+# A kept column whose values are not all of one plain type travels as JSON text, under this mark.
+JSON_MARK = {b"clinveil": b"json"}
 BATCH_ROWS = 2000
+BATCH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True)
 class MemoryCorpus:
-    """A corpus of batches that are held in memory, or made anew by a function at each pass."""
+    """A corpus of batches that are held in memory, or made by a function at each pass."""
 
     source: Callable[[], Iterator[pa.RecordBatch]] | Sequence[pa.RecordBatch] = field(repr=False)
     columns: Columns = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
@@ -117,6 +124,59 @@ def rows_with(source: Corpus | Iterable[pa.RecordBatch], *columns: str) -> Itera
         for note_id, patient, text, values in zip(ids, patients, texts, others, strict=True):
             if text is not None:
                 yield Note(note_id, note_id if patient is None else patient, text), values
+
+
+class Rebatcher:
+    """Takes batches of any size, gives batches of `rows` rows, or fewer where their text reaches `max_bytes`.
+
+    A single note longer than `max_bytes` makes a batch of its own.
+    """
+
+    def __init__(self, rows: int = BATCH_ROWS, max_bytes: int = BATCH_BYTES) -> None:
+        self._limit, self._max_bytes = rows, max_bytes
+        self._pieces: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add a batch; yield those that are full now."""
+        ends = np.cumsum(text_bytes(batch))
+        start = 0
+        while start < batch.num_rows:
+            before = int(ends[start - 1]) if start else 0
+            fitting = int(np.searchsorted(ends, before + self._max_bytes - self._bytes, side="right")) - start
+            take = min(fitting, self._limit - self._rows, batch.num_rows - start)
+            if take <= 0 and self._rows:
+                yield from self.flush()
+                continue
+            take = max(take, 1)
+            self._pieces.append(batch.slice(start, take))
+            start += take
+            self._rows += take
+            self._bytes += int(ends[start - 1]) - before
+            if self._rows >= self._limit or self._bytes >= self._max_bytes:
+                yield from self.flush()
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is left, if anything."""
+        pieces, self._pieces, self._rows, self._bytes = self._pieces, [], 0, 0
+        if len(pieces) == 1:
+            yield pieces[0]
+        elif pieces:
+            yield from pa.Table.from_batches(pieces).combine_chunks().to_batches()
+
+
+def rebatch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of about `BATCH_ROWS` rows and at most about `BATCH_BYTES` of text."""
+    rebatcher = Rebatcher()
+    for batch in batches:
+        yield from rebatcher.push(batch)
+    yield from rebatcher.flush()
+
+
+def text_bytes(batch: pa.RecordBatch) -> Ints:
+    """Bytes of each row's text, shape (n_rows,); 0 where it is null."""
+    lengths = pc.fill_null(pc.binary_length(batch.column(TEXT)), 0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def with_texts(batch: pa.RecordBatch, texts: Sequence[str | None]) -> pa.RecordBatch:

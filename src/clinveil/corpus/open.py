@@ -14,14 +14,11 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.batching import rebatch, text_bytes
-from clinveil.corpus.columns import resolve
-from clinveil.corpus.corpus import NOTE_ID, Columns
-from clinveil.corpus.formats.registry import Source, open_source
-from clinveil.corpus.formats.streams import ROW_BYTES, codec_name, row_limit
-from clinveil.corpus.formats.zstd import has_unchecked_frame
-from clinveil.corpus.presets import drop_errors
+from clinveil.corpus.columns import drop_errors, resolve
+from clinveil.corpus.corpus import NOTE_ID, Columns, rebatch, text_bytes
+from clinveil.corpus.file_format import Source, open_source
 from clinveil.corpus.roles import id_column, to_roles
+from clinveil.corpus.streams import ROW_BYTES, codec_name, has_unchecked_frame, row_limit
 from clinveil.corpus.uniqueness import HashLog, hashes, refuse_repeats
 
 ENTERED_IN_ERROR = "entered in error"
@@ -137,7 +134,7 @@ def corpus_of(
     Raises:
         InputError: columns that do not fit.
     """
-    found = resolve(source.names, settings, name, label=label, keep=keep, unsteady=source.unsteady)
+    found = resolve(source.names, settings, name, label=label, keep=keep, optional_keys=source.optional_keys)
     return NotesCorpus(
         found.columns,
         suffix,

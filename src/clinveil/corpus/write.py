@@ -10,9 +10,8 @@ from typing import Self
 
 import pyarrow as pa
 
-from clinveil.corpus.batching import Rebatcher
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
-from clinveil.corpus.formats.registry import Sink, open_sink, suffix_of
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Rebatcher
+from clinveil.corpus.file_format import Sink, open_sink, suffix_of
 
 
 @dataclass

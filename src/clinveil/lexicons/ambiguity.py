@@ -9,10 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from clinveil.lexicons.census import all_given_names, surnames
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import all_given_names, name_form, surnames, world_given, world_surnames
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.lexicons.world import world_given, world_surnames
 
 USUAL_GIVEN = 0.01  # percent of the census population; about 780 first names
 USUAL_FAMILY = 0.001  # about 19,000 surnames
@@ -20,8 +18,8 @@ CHIEFLY_GIVEN = 0.1  # about 190 first names
 FAMILIAR_FAMILY = 0.005  # about 2,600 surnames
 
 
-class Reading:
-    """How a word can be read; several at once, as the bits of a plain integer (enum flags are too slow here)."""
+class LexicalClass:
+    """What a word can be; several at once, as the bits of a plain integer (enum flags are too slow here)."""
 
     NOTHING: Final = 0
     GIVEN: Final = 1
@@ -35,47 +33,47 @@ class Reading:
 
 
 @lru_cache(maxsize=1 << 17)
-def reading(word: str) -> int:
-    """All readings of one word (or hyphenated name) in any case.
+def lexical_classes(word: str) -> int:
+    """All classes of one word (or hyphenated name) in any case.
 
     A hyphenated word is a name where one part is a name and no part is a word.
     """
     if "-" in word:
-        parts = [reading(part) for part in word.split("-") if part]
-        if any(part & Reading.WORD for part in parts) or not parts:
-            return Reading.WORD
+        parts = [lexical_classes(part) for part in word.split("-") if part]
+        if any(part & LexicalClass.WORD for part in parts) or not parts:
+            return LexicalClass.WORD
         return _union(parts)
     return _single(name_form(word))
 
 
 def _union(parts: list[int]) -> int:
-    total: int = Reading.NOTHING
+    total: int = LexicalClass.NOTHING
     for part in parts:
         total |= part
     return total
 
 
 def _single(form: str) -> int:
-    found: int = Reading.NOTHING
+    found: int = LexicalClass.NOTHING
     given, family = all_given_names().get(form), surnames().get(form)
     if given is not None or form in world_given():
-        found |= Reading.GIVEN
+        found |= LexicalClass.GIVEN
     if family is not None or form in world_surnames():
-        found |= Reading.FAMILY
+        found |= LexicalClass.FAMILY
     if found and given is None and family is None:
-        found |= Reading.FOREIGN_ONLY
+        found |= LexicalClass.FOREIGN_ONLY
     if given is not None and given >= USUAL_GIVEN:
-        found |= Reading.USUAL_GIVEN
+        found |= LexicalClass.USUAL_GIVEN
     if family is not None and family >= USUAL_FAMILY:
-        found |= Reading.USUAL_FAMILY
-    return found | _other_readings(form, found)
+        found |= LexicalClass.USUAL_FAMILY
+    return found | _other_classes(form, found)
 
 
-def _other_readings(form: str, found: int) -> int:
+def _other_classes(form: str, found: int) -> int:
     # David and Henry are eponyms, but first of all names.
     eponym = form in word_list("eponyms") and all_given_names().get(form, 0.0) < CHIEFLY_GIVEN
-    other = Reading.EPONYM if eponym else Reading.NOTHING
+    other = LexicalClass.EPONYM if eponym else LexicalClass.NOTHING
     # An ending makes a word of a rare name only: Roberts is no plural of a verb to robert.
     exact = form in word_list("common") or form in word_list("clinical")
-    usual = found & Reading.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
-    return other | (Reading.WORD if exact or (is_word(form) and not usual) else Reading.NOTHING)
+    usual = found & LexicalClass.USUAL_GIVEN or surnames().get(form, 0.0) >= FAMILIAR_FAMILY
+    return other | (LexicalClass.WORD if exact or (is_word(form) and not usual) else LexicalClass.NOTHING)

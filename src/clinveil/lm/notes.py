@@ -11,7 +11,7 @@ import numpy as np
 
 from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus, memory_corpus
+from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
 from clinveil.corpus.medtext import UNK, medtext
 from clinveil.lm.vocabulary import Ids, Vocabulary
 
@@ -56,13 +56,11 @@ def read_notes(corpus: Corpus, *, prepared: bool = False) -> PlainNotes:
         InputError: no note has a word.
     """
     texts, ids, patients = [], [], []
-    for batch in corpus.batches():
-        columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
-        for note, patient, text in zip(*columns, strict=True):
-            if text and (own := _lines(text) if prepared else medtext(text)):
-                texts.append(own)
-                ids.append(note)
-                patients.append(patient or note)
+    for note, patient, text in rows(corpus):
+        if own := _lines(text) if prepared else medtext(text):
+            texts.append(own)
+            ids.append(note)
+            patients.append(patient)
     if not texts:
         raise InputError("no note holds a word")
     return PlainNotes(tuple(texts), tuple(ids), tuple(patients))
@@ -171,11 +169,11 @@ class Form:
     attached: int
 
     @classmethod
-    def of(cls, texts: Iterable[str | None]) -> Form:
+    def of(cls, texts: Iterable[str]) -> Form:
         """Count."""
         n_unk = alone = attached = 0
         for text in texts:
-            for word in (text or "").split():
+            for word in text.split():
                 n_unk += word == UNK
                 alone += word == ","
                 attached += len(word) > 1 and word.endswith(",")
@@ -191,4 +189,4 @@ class Form:
 
 def form_of(corpus: Corpus) -> Form:
     """The form of the notes of a corpus."""
-    return Form.of(text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist())
+    return Form.of(note.text for note in rows(corpus))

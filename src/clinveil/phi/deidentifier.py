@@ -1,8 +1,8 @@
 """`Deidentifier`: notes in, notes without the identifiers that were found out, fail closed.
 
 A note is written only after every detector has read it and every span has been treated; a note that raises, or whose
-text is null, is not written and is counted. Names that are found in one note of a patient are not looked for in his
-other notes (that would need two passes): the known-patient feed does that.
+text is null, is not written and is counted. Names that are found in one note of a patient are not looked for in
+their other notes (that would need two passes): the known-patient feed does that.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ import pyarrow as pa
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus, Note, rows, with_texts
-from clinveil.phi.catalogue import detectors
-from clinveil.phi.detector import Detector
-from clinveil.phi.note import NoteView
-from clinveil.phi.overlap import resolve
-from clinveil.phi.plain import plain
-from clinveil.phi.policy import Mode, Treatment, tag, treatment
+from clinveil.phi.detector import Detector, all_detectors
+from clinveil.phi.note import NoteView, plain
+from clinveil.phi.policy import Mode, Treatment, resolve, tag, treatment
 from clinveil.phi.surrogates import Surrogates
 
 if TYPE_CHECKING:
@@ -70,7 +67,7 @@ class Deidentifier:
         mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`).
         patients: what is known of patients beforehand, by patient id.
         keep_spans: also return the spans of each note.
-        finders: detectors to use in place of all of the catalogue.
+        finders: detectors to use in place of all that are registered.
 
     Raises:
         UsageError: an unknown mode.
@@ -87,8 +84,7 @@ class Deidentifier:
     ) -> None:
         treatment("NAME", mode)
         self.key, self.mode, self.patients, self.keep_spans = key, mode, patients or {}, keep_spans
-        self.finders = finders
-        self.detectors = detectors() if finders is None else tuple(finders)
+        self.detectors = all_detectors() if finders is None else tuple(finders)
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
@@ -152,7 +148,7 @@ def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> I
 
 def _with(one: Deidentifier, patients: Mapping[str, Patient]) -> Deidentifier:
     """The same deidentifier with other known patients."""
-    return Deidentifier(one.key, mode=one.mode, patients=patients, keep_spans=one.keep_spans, finders=one.finders)
+    return Deidentifier(one.key, mode=one.mode, patients=patients, keep_spans=one.keep_spans, finders=one.detectors)
 
 
 def _with_patients(corpus: Corpus, patients: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, dict[str, Any]]]:

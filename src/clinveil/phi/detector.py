@@ -1,6 +1,7 @@
 """The `Detector` protocol, and the detector that most kinds of identifier need: a list of rules.
 
-To add a kind of identifier: write one file with a `detector()` function, and add it to `catalogue.py`.
+To add a kind of identifier, write one file of `detectors/` that registers a detector; other distributions name theirs
+in the entry point group `clinveil.detectors`. The order of detectors means nothing.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from clinveil.core.registry import Registry
 from clinveil.core.spans import Span
 from clinveil.phi.note import NoteView
 from clinveil.phi.places import places
@@ -28,9 +30,27 @@ class Detector(Protocol):
         """The labels that its spans may carry."""
         ...
 
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Notes in which all that it finds is marked, `Dr. {NAME:Foley} came.`: its documentation and its tests."""
+        ...
+
     def find(self, note: NoteView) -> Iterable[Span]:
         """Spans in code points of `note.text`, in any order; they may overlap."""
         ...
+
+
+detectors: Registry[Detector] = Registry("detector", "clinveil.phi.detectors")
+
+
+def all_detectors() -> tuple[Detector, ...]:
+    """All detectors that are registered."""
+    return tuple(detector for _, detector in detectors)
+
+
+def covered() -> frozenset[str]:
+    """The labels that some detector can find, from the detectors themselves."""
+    return frozenset[str]().union(*(detector.labels for detector in all_detectors()))
 
 
 Check = Callable[[re.Match[str], NoteView], bool]
@@ -43,14 +63,21 @@ class Rule:
     Attributes:
         label: the label of what it finds.
         pattern: its group `phi`, or where it has none the whole match, is the identifier.
+        example: a note with all that this rule finds in braces: `Seen on {3/4/2019}.`
         score: what it claims, in (0, 1].
         check: a last look at a match; False drops it.
     """
 
     label: str
     pattern: re.Pattern[str]
+    example: str
     score: float = 0.9
     check: Check | None = None
+
+    @classmethod
+    def any_case(cls, label: str, pattern: str, example: str, **options: Any) -> Rule:
+        """A rule that takes capitals and small letters for the same."""
+        return cls(label, re.compile(pattern, re.IGNORECASE), example, **options)
 
     def found(self, note: NoteView) -> Iterator[tuple[int, int]]:
         """The places in the plain copy that the rule names."""
@@ -58,11 +85,6 @@ class Rule:
         for match in places(self.pattern).matches(note):
             if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
                 yield match.span(group)
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
-    return frozenset(text.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +98,29 @@ class RuleDetector:
         for rule in self.rules:  # each pattern that is new later would have all words looked through again
             places(rule.pattern)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RuleDetector, (self.name, self.rules)  # so that a worker's copy knows its places too
+
     @property
     def labels(self) -> frozenset[str]:
         """The labels of its rules."""
         return frozenset(rule.label for rule in self.rules)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """One a rule."""
+        return tuple(rule.example.replace("{", f"{{{rule.label}:") for rule in self.rules)
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """What each rule finds, rule by rule."""
         for rule in self.rules:
             for start, end in rule.found(note):
                 yield note.span(start, end, rule.label, self.name, rule.score)
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
+    return frozenset(text.split())
 
 
 def before(match: re.Match[str], note: NoteView, width: int) -> str:

@@ -1,27 +1,113 @@
-"""`NoteView`, what a detector sees of one note."""
+"""`NoteView`, what a detector sees of one note: a plain copy of it, and a map back to the code points of the note.
+
+Zero-width characters, full-width digits, curly quotes, composed and decomposed accents and look-alike letters do not
+hide an identifier: the copy has none of them, and every span goes back to the note through the map.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from clinveil.core.spans import LABELS, Span
-from clinveil.lexicons.ambiguity import Reading, reading
-from clinveil.phi.plain import Plain, plain
+from clinveil.core.tokens import Kind, character_classes
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.phi.anchors import Reach
     from clinveil.phi.places import Spot
 
+
+_STRETCH = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
+_SIGNS = {ord(c): "'" for c in "‘’‚‛′ʼ＇`´"} | {ord(c): "-" for c in "‐‑‒–—―−﹣－"} | {ord(c): '"' for c in "“”„‟″"}
+# Letters of Cyrillic and Greek that look like Latin ones; put right inside words that hold Latin letters too.
+_LOOKS = str.maketrans("АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa")
+_MIXED = re.compile(r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*")
 _NUMBER = re.compile(r"[^\x00-/:-\x7f]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 # Marks of an earlier de-identification: MIMIC's, and the tags that this room writes.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
 _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
+_MOST_KNOWN = 1 << 17
+
+
+class Plain(NamedTuple):
+    """The copy, and for each of its characters the half-open place in the note that it stands for.
+
+    `starts` and `ends` are None where the copy is the note itself.
+    """
+
+    text: str
+    starts: list[int] | None = None
+    ends: list[int] | None = None
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the note of a non-empty place in the copy."""
+        if self.starts is None or self.ends is None:
+            return start, end
+        return self.starts[start], self.ends[end - 1]
+
+
+def plain(text: str) -> Plain:
+    """The plain copy: NFKC, ignorables gone, digits, dashes and quotes of any script as ASCII ones."""
+    if text.isascii():
+        return Plain(text)
+    pieces: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end, piece in _clusters(text):
+        pieces.append(piece)
+        if len(piece) == end - start:
+            starts.extend(range(start, end))
+            ends.extend(range(start + 1, end + 1))
+        else:
+            starts.extend([start] * len(piece))
+            ends.extend([end] * len(piece))
+    copy = _MIXED.sub(lambda match: match[0].translate(_LOOKS), "".join(pieces))
+    return Plain(copy, starts, ends)
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int, str]]:
+    """Stretches of ASCII as they are; other characters one by one, each with the marks that follow it."""
+    start = 0
+    for match in _STRETCH.finditer(text):
+        if match[0].isascii():
+            if match.start() > start:
+                yield start, match.start(), _folded(text[start : match.start()])
+            # The last character may carry the marks of the next stretch.
+            start = match.end() - 1
+            if start > match.start():
+                yield match.start(), start, text[match.start() : start]
+            continue
+        for position in range(match.start(), match.end()):
+            if position > start and not _joins(text[position]):
+                yield start, position, _folded(text[start:position])
+                start = position
+    if start < len(text):
+        yield start, len(text), _folded(text[start:])
+
+
+@lru_cache(maxsize=1 << 12)
+def _joins(character: str) -> bool:
+    return unicodedata.combining(character) != 0 or _ignorable(character)
+
+
+@lru_cache(maxsize=1 << 12)
+def _folded(cluster: str) -> str:
+    """A cluster in its plain form; empty where nothing of it can be seen."""
+    shown = "".join(c for c in cluster if not _ignorable(c))
+    folded = unicodedata.normalize("NFKC", shown.translate(_SIGNS)).translate(_SIGNS)
+    # Marks that make no letter of their own (strokes laid over a name) go.
+    return "".join(str(unicodedata.decimal(c, c)) for c in folded if c.isascii() or not unicodedata.combining(c))
+
+
+def _ignorable(character: str) -> bool:
+    return bool(character_classes()[ord(character)] == Kind.IGNORABLE)
 
 
 class Word(NamedTuple):
@@ -31,7 +117,7 @@ class Word(NamedTuple):
     end: int
     text: str
     lower: str
-    reading: int
+    classes: int
 
     @property
     def capital(self) -> bool:
@@ -46,12 +132,12 @@ class Word(NamedTuple):
     @property
     def ordinary(self) -> bool:
         """Whether it can be a common or clinical word."""
-        return bool(self.reading & Reading.WORD)
+        return bool(self.classes & LexicalClass.WORD)
 
     @property
     def listed(self) -> bool:
         """Whether it stands in some list of names."""
-        return bool(self.reading & Reading.NAME)
+        return bool(self.classes & LexicalClass.NAME)
 
 
 @dataclass(frozen=True)
@@ -126,7 +212,7 @@ class Words(Sequence[Word]):
         known = [_known[word] for word in self.written]
         self.texts = [word[0] for word in known]
         self.lowers = [word[1] for word in known]
-        self.readings = [word[2] for word in known]
+        self.classes = [word[2] for word in known]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -139,11 +225,11 @@ class Words(Sequence[Word]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         start, text = self.starts[index], self.texts[index]
-        return Word(start, start + len(text), text, self.lowers[index], self.readings[index])
+        return Word(start, start + len(text), text, self.lowers[index], self.classes[index])
 
 
 class _Known(dict[str, tuple[str, str, int]]):
-    """Word -> itself without its possessive ending, in lower case, and its readings; emptied when it gets large.
+    """Word -> itself without its possessive ending, in lower case, and its lexical classes; emptied when it gets large.
 
     A plain dictionary is twice as fast as `lru_cache` here, in the one place where every word of every note passes.
     """
@@ -155,7 +241,6 @@ class _Known(dict[str, tuple[str, str, int]]):
         return self[word]
 
 
-_MOST_KNOWN = 1 << 17
 _known = _Known()
 
 
@@ -164,5 +249,5 @@ def _look_up(word: str) -> tuple[str, str, int]:
         if word[-2:] in ("'s", "'S"):
             word = word[:-2]
         elif word.lower().endswith(_CONTRACTED):
-            return word, word.lower(), Reading.WORD
-    return word, word.lower(), reading(word)
+            return word, word.lower(), LexicalClass.WORD
+    return word, word.lower(), lexical_classes(word)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import NOTE_ID, TEXT
+from clinveil.corpus.corpus import rows
 
 Row = tuple[str, str]
 
@@ -61,12 +61,12 @@ def check_output(
     allowed = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
     sources, outputs, places = rows(entered), rows(released), _places(alignment)
     for source_id, released_id in _pairs(crosswalk):
-        source = next((text for i, text in sources if i == source_id), None)
+        source = next((note.text for note in sources if note.note_id == source_id), None)
         there, place = next(outputs, None), next(places, None)
-        if source is None or there is None or there[0] != released_id:
+        if source is None or there is None or there.note_id != released_id:
             count["unmatched"] += 1
         else:
-            _note(count, (source, there[1], place), channel, allowed)
+            _note(count, (source, there.text, place), channel, allowed)
     count["unmatched"] += sum(1 for _ in outputs)
     return OutputCheck(**{name: count[name] for name in OutputCheck.__dataclass_fields__})
 
@@ -80,13 +80,6 @@ def _places(alignment: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, int
     for batch in alignment:
         for starts, ends in zip(batch.column("start").to_pylist(), batch.column("end").to_pylist(), strict=True):
             yield list(zip(starts, ends, strict=True))
-
-
-def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """(note id, text) of every row; a null text is empty."""
-    for batch in batches:
-        ids, texts = batch.column(NOTE_ID).to_pylist(), batch.column(TEXT).to_pylist()
-        yield from zip(ids, ("" if t is None else t for t in texts), strict=True)
 
 
 def _note(

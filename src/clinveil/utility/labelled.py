@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.utility.split import Split, group_folds, splits
 
@@ -183,7 +183,7 @@ def texts_of(
     place = {note: i for i, note in enumerate(labelled.note_ids)}
     texts: list[str | None] = [None] * len(place)
     for batch in released:
-        for note, text in zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True):
+        for note, _, text in rows([batch]):
             if crosswalk is not None and note not in crosswalk:
                 raise WrongNotes("a released id is not in the crosswalk", remedy="name the vault of this release")
             row = place.get(crosswalk[note] if crosswalk is not None else note)

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.finding import Better, Finding
-from clinveil.corpus.medtext.note import DEIDENTIFIED, UNK
+from clinveil.corpus.medtext.form import DEIDENTIFIED, UNK
 from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 
 SOURCE = "paper C, section 4.2 (our measure)"

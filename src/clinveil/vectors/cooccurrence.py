@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from clinveil.core.compiled import kernel
 from clinveil.core.files import write_array
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.scale.local import threads
 
 Ids = NDArray[np.int32]
@@ -43,10 +43,9 @@ def encode(corpus: Corpus, ids: Mapping[str, int]) -> Iterator[Ids]:
     """The word ids of each batch of notes, `END` after each note; null texts and words without an id are left out."""
     for batch in corpus.batches():
         row: list[int] = []
-        for text in batch.column(TEXT).to_pylist():
-            if text is not None:
-                row += [ids[word] for word in words(text) if word in ids]
-                row.append(END)
+        for note in rows([batch]):
+            row += [ids[word] for word in words(note.text) if word in ids]
+            row.append(END)
         yield np.array(row, dtype=np.int32)
 
 

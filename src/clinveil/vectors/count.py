@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.files import private_folder, remove
-from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus
+from clinveil.corpus.corpus import Corpus, rows
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 24
@@ -61,16 +61,16 @@ def count_words(
         The counts; memory grows with the vocabulary and the number of patients, not with the notes.
     """
     numbering = _Numbering[str]()
-    owners = _Numbering[str | None]()
+    owners = _Numbering[str]()
     counts = np.zeros(0, dtype=np.int64)
     n_notes = 0
     with _Pairs(scratch, pairs_in_memory) as pairs:
-        for rows, lengths, patients in _blocks(corpus, split, numbering, owners):
-            grown = np.bincount(rows, minlength=len(numbering))
+        for tokens, lengths, patients in _blocks(corpus, split, numbering, owners):
+            grown = np.bincount(tokens, minlength=len(numbering))
             grown[: len(counts)] += counts
             counts = grown
             n_notes += len(lengths)
-            pairs.add(rows << 32 | np.repeat(patients, lengths))
+            pairs.add(tokens << 32 | np.repeat(patients, lengths))
         per_word = pairs.patients_per_word(len(numbering))
     return _sorted(list(numbering), counts, per_word, (len(owners), n_notes))
 
@@ -86,31 +86,26 @@ class _Numbering(dict[K, int], Generic[K]):
 _Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def _blocks(
-    corpus: Corpus, split: Splitter, numbering: _Numbering[str], owners: _Numbering[str | None]
-) -> Iterator[_Block]:
+def _blocks(corpus: Corpus, split: Splitter, numbering: _Numbering[str], owners: _Numbering[str]) -> Iterator[_Block]:
     """Word numbers of about a million tokens at a time, with the length and the patient number of each note."""
     number = numbering.__getitem__
-    rows: list[int] = []
+    tokens: list[int] = []
     lengths: list[int] = []
     patients: list[int] = []
-    for batch in corpus.batches():
-        for text, patient in zip(batch.column(TEXT).to_pylist(), batch.column(PATIENT_ID).to_pylist(), strict=True):
-            if text is None:
-                continue
-            before = len(rows)
-            for line in split(text):
-                rows.extend(map(number, line))
-            lengths.append(len(rows) - before)
-            patients.append(owners[patient])
-            if len(rows) >= _BLOCK_TOKENS:
-                yield _arrays(rows, lengths, patients)
-                rows, lengths, patients = [], [], []
-    yield _arrays(rows, lengths, patients)
+    for note in rows(corpus):
+        before = len(tokens)
+        for line in split(note.text):
+            tokens.extend(map(number, line))
+        lengths.append(len(tokens) - before)
+        patients.append(owners[note.patient_id])
+        if len(tokens) >= _BLOCK_TOKENS:
+            yield _arrays(tokens, lengths, patients)
+            tokens, lengths, patients = [], [], []
+    yield _arrays(tokens, lengths, patients)
 
 
-def _arrays(rows: list[int], lengths: list[int], patients: list[int]) -> _Block:
-    return np.array(rows, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(patients, dtype=np.int64)
+def _arrays(tokens: list[int], lengths: list[int], patients: list[int]) -> _Block:
+    return np.array(tokens, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(patients, dtype=np.int64)
 
 
 def _sorted(

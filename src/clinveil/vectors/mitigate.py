@@ -22,8 +22,7 @@ _BITS = 53
 
 def census_names() -> frozenset[str]:
     """Names of the census and of many cultures, as name forms; many ordinary words are among them."""
-    from clinveil.lexicons.census import all_given_names, surnames
-    from clinveil.lexicons.world import world_given, world_surnames
+    from clinveil.lexicons.names import all_given_names, surnames, world_given, world_surnames
 
     return frozenset(surnames()) | frozenset(all_given_names()) | world_given() | world_surnames()
 
@@ -42,7 +41,7 @@ def scrub(vectors: Vectors, top: int, names: Collection[str]) -> Vectors:
         InputError: nothing would be left. UsageError: a negative `top`.
     Source: Finley, Pakhomov & Melton 2016 (vocabulary scrubber; their lexicon is SPECIALIST, ours clinveil's lists).
     """
-    from clinveil.lexicons.forms import name_form
+    from clinveil.lexicons.names import name_form
     from clinveil.lexicons.words import is_word
 
     if top < 0:

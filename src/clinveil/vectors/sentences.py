@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, Corpus
+from clinveil.corpus.corpus import Corpus, rows
 
 BATCH_TOKENS = 10_000
 _BATCH_LINES = 5_000
@@ -90,10 +90,9 @@ def sentence_file(corpus: Corpus, scratch: Path, split: Splitter = whole_note) -
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             writer = _Writer(file)
-            for batch in corpus.batches():
-                for text in batch.column(TEXT).to_pylist():
-                    for line in split(text) if text is not None else ():
-                        writer.line(line)
+            for note in rows(corpus):
+                for line in split(note.text):
+                    writer.line(line)
             writer.end_batch(last=True)
         yield Sentences(path, writer.n_tokens, writer.n_fillers, writer.batches)
     finally:

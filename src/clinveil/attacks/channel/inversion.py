@@ -30,7 +30,7 @@ from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 
 
 @attacks.register("inversion")
@@ -96,7 +96,7 @@ def inversion_names(
     Raises: as `inversion`.
     """
     all_forms = {form for name in names for form in words(name)}
-    forms = {form for form in all_forms if not reading(form) & Reading.WORD}
+    forms = {form for form in all_forms if not lexical_classes(form) & LexicalClass.WORD}
     inputs = Inputs(channel, counts, frequencies(dict(unknown)))
     known = np.array([word in forms for word in channel.words], dtype=np.bool_)
     band = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))

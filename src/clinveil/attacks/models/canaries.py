@@ -115,7 +115,7 @@ class Canaries(Attack):
 def families(notes: PlainNotes, rng: Generator) -> list[Family]:
     """Phrases of common words of the notes, record numbers, and full names."""
     from clinveil.corpus.medtext import dictionary
-    from clinveil.lexicons.census import all_given_names, surnames
+    from clinveil.lexicons.names import all_given_names, surnames
 
     counts = dictionary(notes.texts, notes.patients).counts
     common = [word for word, _ in counts.most_common() if word.isascii() and word.isalpha()][:COMMON]

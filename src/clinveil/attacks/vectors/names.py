@@ -189,10 +189,10 @@ class PickedNames:
 
 def listed_names(words: Sequence[str]) -> Mask:
     """Which words stand in a list of names and are no ordinary word, (n_words,)."""
-    from clinveil.lexicons.ambiguity import Reading, reading  # reads its lists
+    from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes  # reads its lists
 
-    readings = (reading(word) if len(word) > 1 else Reading.NOTHING for word in words)
-    return np.array([bool(r & Reading.NAME) and not r & Reading.WORD for r in readings], dtype=bool)
+    classes = (lexical_classes(word) if len(word) > 1 else LexicalClass.NOTHING for word in words)
+    return np.array([bool(r & LexicalClass.NAME) and not r & LexicalClass.WORD for r in classes], dtype=bool)
 
 
 def near_names(vectors: Vectors, listed: Mask, *, threads: int = 2) -> Mask:

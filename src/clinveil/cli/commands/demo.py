@@ -12,7 +12,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.progress import Speaker
 from clinveil.core.files import refuse_existing
 from clinveil.core.settings import Settings
-from clinveil.corpus.demo.files import write_demo
+from clinveil.corpus.demo.stream import write_demo
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.pipeline import release
 from clinveil.releases.settings import ReleaseSettings

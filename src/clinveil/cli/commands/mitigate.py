@@ -14,7 +14,7 @@ from clinveil.core.outputs import Maker
 from clinveil.core.settings import FORCE, Settings, flag
 from clinveil.core.tokens import words
 from clinveil.corpus.people import read_names
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.names import name_form
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.mitigate import add_noise, census_names, drop_rare, scrub
 from clinveil.vectors.table import Vectors

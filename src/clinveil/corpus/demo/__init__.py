@@ -6,15 +6,16 @@ the result out. Nothing in it comes from a real person's record.
 
 from __future__ import annotations
 
-from clinveil.corpus.demo.files import DemoFiles, write_demo
 from clinveil.corpus.demo.stream import (
     Chunk,
+    DemoFiles,
     demo_chunks,
     demo_codes,
     demo_corpus,
     demo_notes,
     demo_patients,
     demo_spans,
+    write_demo,
 )
 
 __all__ = [

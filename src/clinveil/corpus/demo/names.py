@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from clinveil.corpus.demo.grammar import Draw, pick
 from clinveil.corpus.demo.language import language
-from clinveil.lexicons.census import given_names, surnames
+from clinveil.lexicons.names import given_names, surnames
 
 OTHER_CULTURE, MIXED, WORDLIKE, NATIVE = 0.24, 0.3, 0.03, 0.012
 ACCENT, HYPHEN, MIDDLE = 0.4, 0.03, 0.75

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from clinveil.corpus.demo.clinicians import clinicians, uniforms
-from clinveil.corpus.demo.dates import FULL, Calendar, written
 from clinveil.corpus.demo.grammar import Deck, Draw, Phi, Production, Vocabulary, compile_template, expand, phrase, pick
 from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.persons import YEAR, Course, Person, make_person
-from clinveil.corpus.demo.slips import misspell, slip
+from clinveil.corpus.demo.persons import YEAR, Course, Person, clinicians, make_person, uniforms
+from clinveil.corpus.demo.writing import FULL, Calendar, misspell, slip, written
 from clinveil.corpus.people import Patient
 
 OLD_AGE = 90  # from here on an age is PHI

@@ -1,28 +1,124 @@
-"""Invented patients: who they are, what they have, when they were seen."""
+"""Invented people: who they are, what they have, when they were seen.
+
+Clinicians are a fixed cast for a whole corpus, so that their names stand in many patients' notes.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
+
+import numpy as np
 
 from clinveil.corpus.demo import places
-from clinveil.corpus.demo.clinicians import FAMILY, Clinician, clinicians
-from clinveil.corpus.demo.diagnosis import Diagnosis, Speech
-from clinveil.corpus.demo.grammar import Draw, Phi, Vocabulary, capitalised, pick
-from clinveil.corpus.demo.identifiers import identifiers
-from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.life import life
-from clinveil.corpus.demo.names import person_name
+from clinveil.corpus.demo.grammar import Draw, Phi, Vocabulary, capitalised, phrase, pick
+from clinveil.corpus.demo.language import HABITS, Diagnosis, Speech, language
+from clinveil.corpus.demo.names import Name, ascii_letters, given_name, person_name
+from clinveil.corpus.demo.places import identifiers
 from clinveil.corpus.people import Patient
 
+PER_CLINIC, FAMILY_DOCTORS = 24, 300
+FAMILY = ""
+MALE = 0.55
+BLOCK = 1024
+MARRIED, RETIREMENT = 0.6, 66
+COMPANIONS = ("friend", "roommate", "neighbour")
+# Said in the same words in every note of a patient.
+FROZEN = ("title", "allergy", "operation", "smoking", "drinking", "relative_ill", "device", "hobby", "kin")
 FIRST_VISIT, SPREAD = date(2012, 1, 2).toordinal(), 3300
 NOTES = (2, 3, 3, 4, 4, 4, 5, 5, 6, 8)
 DIAGNOSES = (1, 2, 2, 3, 3, 3, 4, 4, 5, 6)
 FEMALE, VERY_OLD, SAME_GROUP = 0.54, 0.14, 0.25
 TRIES = 40
 YEAR = 365.2425
+
+
+def uniforms(*entropy: int) -> Draw:
+    """An endless stream of uniform numbers that depends on the entropy alone, drawn in blocks."""
+    rng = np.random.default_rng(np.random.SeedSequence(entropy))
+    block: Callable[[], list[float]] = lambda: rng.random(BLOCK).tolist()  # noqa: E731
+    return chain.from_iterable(iter(block, None)).__next__
+
+
+@dataclass(frozen=True)
+class Clinician:
+    """An invented physician, the habit of writing (`language.HABITS`), and where to reach them."""
+
+    name: Name = field(repr=False)
+    habit: str
+    fields: Vocabulary = field(repr=False)
+
+
+@lru_cache(maxsize=8)
+def clinicians(seed: int) -> dict[str, tuple[Clinician, ...]]:
+    """The clinicians of a demo corpus by clinic; `FAMILY` holds the family doctors."""
+    sizes = {FAMILY: FAMILY_DOCTORS} | dict.fromkeys(language().clinics, PER_CLINIC)
+    draw = uniforms(seed, 0)
+    return {clinic: tuple(_clinician(draw) for _ in range(size)) for clinic, size in sizes.items()}
+
+
+def _clinician(draw: Draw) -> Clinician:
+    name, where = person_name("M" if draw() < MALE else "F", draw), places.town(draw)
+    license_number = pick(("MD{}", "{}", "A-{}", "G{}"), draw).format(places.digits(6, draw))
+    address = f"{ascii_letters(name.given)[:1]}.{ascii_letters(name.family)}@{places.domain(draw)}"
+    fields: Vocabulary = {
+        "doc": Phi("NAME", name.full),
+        "doc_last": Phi("NAME", name.family),
+        "doc_phone": Phi("PHONE", places.telephone(where, draw)),
+        "doc_fax": Phi("FAX", places.telephone(where, draw)),
+        "doc_email": Phi("EMAIL", address),
+        "doc_license": Phi("LICENSE", license_number),
+        "hospital": Phi("HOSPITAL", places.named("hospital", where, draw)),
+        "practice": Phi("HOSPITAL", places.named("practice", where, draw)),
+        "clinic_street": Phi("ADDRESS", places.street_address(draw)),
+        "clinic_city": Phi("CITY", where.name),
+        "clinic_state": where.state,
+        "clinic_zip": Phi("ZIP", places.postal_code(where, draw)),
+    }
+    return Clinician(name, pick(HABITS, draw), fields)
+
+
+def life(sex: str, age: int, draw: Draw) -> Vocabulary:
+    """Words and relatives of someone of this sex and age."""
+    words: Vocabulary = dict(language().words["female" if sex == "F" else "male"])
+    words |= _work(age, draw) | _household(sex, draw)
+    known = {**language().rules, **words}
+    for rule in FROZEN:
+        text = phrase(rule, known, draw)
+        words[rule], words["^" + rule] = text, text[:1].upper() + text[1:]
+    words["sex"] = sex
+    return words
+
+
+def _work(age: int, draw: Draw) -> Vocabulary:
+    job = pick(language().rules["job"], draw).head
+    article = "an" if job[0] in "aeiou" else "a"
+    retired = age > RETIREMENT
+    return {
+        "job": f"retired {job}" if retired else job,
+        "a_job": f"{article} {job}",
+        "works": "worked" if retired else "works",
+    }
+
+
+def _household(sex: str, draw: Draw) -> Vocabulary:
+    rules, married = language().rules, draw() < MARRIED
+    other = "M" if sex == "F" else "F"
+    kin_sex = pick("FM", draw)
+    words: Vocabulary = {"home": rules["home_married" if married else "home_single"]}
+    if not married:
+        words["partner"] = pick(COMPANIONS, draw)
+    return words | {
+        "partner_name": Phi("NAME", given_name(other if married else sex, draw)),
+        "sibling_name": Phi("NAME", given_name(sex, draw)),
+        "kin": rules["kin_female" if kin_sex == "F" else "kin_male"],
+        "kin_full": Phi("NAME", person_name(kin_sex, draw).full),
+        "nurse": Phi("NAME", person_name("F", draw).full),
+    }
 
 
 @dataclass(frozen=True)
@@ -38,7 +134,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Person:
-    """An invented patient, with all that the notes say about him or her.
+    """An invented patient, with all that the notes say about them.
 
     Attributes:
         patient: what the known-patient feed says.

@@ -1,7 +1,8 @@
-"""Invented places, organisations and identifiers; numbers lie in ranges that nobody was ever given.
+"""Invented places, organisations and identifiers, and all that identifies one patient, as slots with PHI labels.
 
-Social security numbers begin with 9, telephone numbers have the exchange 555, web and internet addresses are those
-reserved for documentation (RFC 2606, RFC 5737).
+Numbers lie in ranges that nobody was ever given: social security numbers begin with
+9, telephone numbers have the exchange 555, web and internet addresses are those reserved for documentation (RFC 2606,
+RFC 5737).
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from clinveil.corpus.demo.grammar import Alternatives, Draw, Vocabulary, compile_rule, phrase, pick
+from clinveil.corpus.demo.grammar import Alternatives, Draw, Phi, Vocabulary, compile_rule, phrase, pick
 from clinveil.corpus.demo.language import language
-from clinveil.corpus.demo.names import family_name
+from clinveil.corpus.demo.names import Name, ascii_letters, family_name
 
 _RULES = {
     "street": "streets", "saint": "saints", "county": "counties", "hospital": "hospitals", "practice": "practices",
@@ -118,3 +119,70 @@ def record_number(index: int, draw: Draw) -> str:
     # 3 571 423 has no factor in common with 9 000 000, so the map is one to one.
     number = str(1_000_000 + (index * 3_571_423 + 1_234_567) % 9_000_000)
     return pick((number, number, f"{number[:3]}-{number[3:]}", f"M{number}", f"H-{number}"), draw)
+
+
+_BIOMETRICS = ("fingerprint FP-{}", "voiceprint VP-{}", "iris scan IR{}", "retinal scan R{}", "palm print PP-{}")
+_PHOTOS = ("full-face photograph IMG_{}.jpg", "facial photograph DSC0{}.JPG", "face photo IMG-{}.png",
+           "portrait photograph P{}.jpg")  # fmt: skip
+_PLANS = ("{}{}A", "XQ{}{}", "{}-{}", "W{}{}")
+_MAILBOXES = ("{0}.{1}", "{0}{1}", "{0[0]}{1}", "{1}.{0}", "{0}_{1}")
+
+
+def identifiers(name: Name, where: Town, index: int, draw: Draw) -> Vocabulary:
+    """The identifiers of the patient of an index; they are the same in all of the patient's notes."""
+    fields: Vocabulary = {}
+    for group in (_names(name), _whereabouts(where, draw), _reach(name, where, draw), _numbers(name, index, draw)):
+        fields |= {slot: Phi(label, text) for slot, (label, text) in group.items()}
+    for slot in ("plan_name", "vehicle_make", "maker", "study_name"):
+        fields[slot] = named(slot, where, draw)
+    fields["state"] = where.state
+    return fields
+
+
+def _names(name: Name) -> dict[str, tuple[str, str]]:
+    parts = {"first": name.given, "middle": name.middle, "last": name.family, "full": name.full, "native": name.native}
+    return {slot: ("NAME", text) for slot, text in parts.items()}
+
+
+def _whereabouts(where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
+    organisations = {slot: named(slot, where, draw) for slot in ("employer", "church", "nursing_home")}
+    return {
+        "street": ("ADDRESS", street_address(draw)),
+        "city": ("CITY", where.name),
+        "other_city": ("CITY", town(draw).name),
+        "zip": ("ZIP", postal_code(where, draw)),
+        "old_hospital": ("HOSPITAL", named("hospital", where, draw)),
+        **{slot: ("HOSPITAL", text) for slot, text in organisations.items()},
+    }
+
+
+def _reach(name: Name, where: Town, draw: Draw) -> dict[str, tuple[str, str]]:
+    first, last = ascii_letters(name.given) or "me", ascii_letters(name.family) or "home"
+    mailbox = pick(_MAILBOXES, draw).format(first, last) + pick(("", "", digits(2, draw)), draw)
+    return {
+        "phone": ("PHONE", telephone(where, draw)),
+        "kin_phone": ("PHONE", telephone(where, draw)),
+        "email": ("EMAIL", f"{mailbox}@{domain(draw)}"),
+        "url": ("URL", web_address(f"{last}{digits(3, draw)}", draw)),
+        "ip": ("IP", internet_address(draw)),
+    }
+
+
+def _numbers(name: Name, index: int, draw: Draw) -> dict[str, tuple[str, str]]:
+    def number(count: int) -> str:
+        return digits(count, draw)
+
+    initial = (ascii_letters(name.family) or "x")[0].upper()
+    return {
+        "mrn": ("MRN", record_number(index, draw)),
+        "ssn": ("SSN", f"9{number(2)}-{number(2)}-{number(4)}"),
+        "member": ("HEALTH_PLAN", pick(_PLANS, draw).format(number(3), number(6))),
+        "account": ("ACCOUNT", f"{number(4)}-{number(6)}"),
+        "driver_license": ("LICENSE", f"{initial}{number(3)}-{number(4)}"),
+        "plate": ("VEHICLE", plate(draw)),
+        "vin": ("VEHICLE", vehicle_number(draw)),
+        "serial": ("DEVICE", f"{pick('ABKLPZ', draw)}{pick('NRT', draw)}{number(7)}"),
+        "biometric": ("BIOMETRIC", pick(_BIOMETRICS, draw).format(number(5))),
+        "photo": ("PHOTO", pick(_PHOTOS, draw).format(number(4))),
+        "study_id": ("ID", f"{pick(('S', 'B', 'ST-', 'LAB'), draw)}{number(2)}-{number(4)}"),
+    }

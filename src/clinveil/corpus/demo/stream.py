@@ -1,20 +1,28 @@
-"""The demo corpus as streams: notes, patients and gold spans in chunks that any number of workers can make."""
+"""The demo corpus as streams, in chunks that any number of workers can make, and as files.
+
+notes.parquet, patients.parquet, codes.csv, spans.jsonl.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
+from clinveil.core.files import private_folder, whole
+from clinveil.core.outputs import Maker
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import Note, many_notes
-from clinveil.corpus.people import Patient
+from clinveil.corpus.people import PATIENTS_SCHEMA, Patient, patients_batch, write_codes
 from clinveil.scale import processes
 
 # The label columns after the roles: what was written, and the main diagnosis, fine and coarse.
@@ -24,6 +32,8 @@ COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID, KEPT, ("code", "diagnosis_group"), 
 CHUNK_PATIENTS = 400
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
+MAKER = Maker("generate")
+NOTES, PATIENTS, CODES, SPANS = "notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl"
 
 
 class Chunk(NamedTuple):
@@ -104,5 +114,59 @@ def demo_codes() -> dict[str, str]:
 
 
 def demo_corpus(patients: int, seed: int) -> MemoryCorpus:
-    """The notes as a corpus, made anew at each pass."""
+    """The notes as a corpus, made again at each pass."""
     return MemoryCorpus(partial(demo_notes, patients, seed), COLUMNS, ".parquet")
+
+
+@dataclass(frozen=True)
+class DemoFiles:
+    """Where the files of a demo corpus lie, and how much they hold."""
+
+    folder: Path
+    patients: int
+    notes: int
+    spans: int
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """notes.parquet, patients.parquet, codes.csv, spans.jsonl."""
+        return tuple(self.folder / name for name in (NOTES, PATIENTS, CODES, SPANS))
+
+
+def write_demo(
+    out: Path,
+    patients: int,
+    seed: int,
+    *,
+    workers: int = 1,
+    force: bool = False,
+    progress: Callable[[int], None] = lambda patients: None,
+) -> DemoFiles:
+    """Write a demo corpus as a folder, whole or not at all, in constant memory.
+
+    Args:
+        out: the folder; it and its files are for their owner only.
+        patients, seed, workers: as for `demo_chunks`.
+        force: replace a folder that this wrote before.
+        progress: called with the number of patients done.
+
+    Raises:
+        UsageError: the folder is there already, or holds files of somebody else.
+    """
+    done = notes = spans = 0
+    with whole(out, force=force, maker=MAKER) as part:
+        private_folder(part)
+        with (
+            pq.ParquetWriter(part / NOTES, NOTES_SCHEMA, compression="zstd") as note_file,
+            pq.ParquetWriter(part / PATIENTS, PATIENTS_SCHEMA, compression="zstd") as patient_file,
+            (part / SPANS).open("w", encoding="utf-8", newline="\n") as span_file,
+        ):
+            for chunk in demo_chunks(patients, seed, workers=workers):
+                note_file.write_batch(chunk.notes)
+                patient_file.write_batch(patients_batch(chunk.patients))
+                span_file.write(chunk.spans)
+                done, notes = done + len(chunk.patients), notes + chunk.notes.num_rows
+                spans += chunk.spans.count("\n")
+                progress(done)
+        write_codes(demo_codes(), part / CODES)
+    return DemoFiles(out, done, notes, spans)

@@ -11,8 +11,17 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.formats.quoting import Grammar
-from clinveil.corpus.formats.streams import CHUNK_BYTES, ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
+from clinveil.corpus.formats._quoting import Grammar
+from clinveil.corpus.streams import (
+    CHUNK_BYTES,
+    ROW_BYTES,
+    ByteReader,
+    create_bytes,
+    refuse_nul,
+    too_long,
+    wrong_encoding,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,7 @@ class DelimitedSource:
     encoding: str = "utf-8"
     row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False)
-    unsteady: frozenset[str] = field(init=False, default=frozenset())
+    optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         with _Pass(self) as reading:
@@ -173,8 +182,7 @@ class DelimitedSink:
             what = f"a column of bytes cannot be written as {suffix}"
             raise InputError(what, where=", ".join(raw), remedy="write .parquet, or drop it")
         self._suffix, self._rows = suffix, 0
-        delimiter = "\t" if suffix.startswith(".tsv") else ","
-        options = pa_csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+        options = pa_csv.WriteOptions(delimiter=_delimiter(suffix), quoting_style="needed")
         self._file = create_bytes(path, suffix)
         self._writer = pa_csv.CSVWriter(self._file, schema, write_options=options)
 
@@ -192,8 +200,13 @@ class DelimitedSink:
         self._file.close()
 
 
-def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:
-    """Raise InputError if a text holds U+0000, which text files cannot carry."""
-    found = pc.index(pc.match_substring(column, "\0"), True).as_py()
-    if found >= 0:
-        raise InputError("a NUL character", where=f"row {rows + found + 1} of the {suffix} to write", remedy="drop it")
+def _delimiter(suffix: str) -> str:
+    return "\t" if suffix.startswith(".tsv") else ","
+
+
+def _source(path: Path, how: Reading) -> DelimitedSource:
+    return DelimitedSource(path, _delimiter(how.suffix), how.encoding, how.row_bytes)
+
+
+_SUFFIXES = tuple(kind + packed for kind in (".csv", ".tsv") for packed in PACKED)
+formats.register("delimited")(FileFormat(_SUFFIXES, _source, DelimitedSink))

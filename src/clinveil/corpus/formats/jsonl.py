@@ -14,12 +14,10 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.batching import BATCH_BYTES
-from clinveil.corpus.corpus import BATCH_ROWS
-from clinveil.corpus.formats.streams import ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
+from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, JSON_MARK
+from clinveil.corpus.file_format import PACKED, FileFormat, Reading, formats
+from clinveil.corpus.streams import ROW_BYTES, ByteReader, create_bytes, too_long, wrong_encoding
 
-# A kept column whose values are not all of one plain type travels as JSON text, under this mark.
-JSON_MARK = {b"clinveil": b"json"}
 _SAMPLE = 1000
 _DEPTH = 100  # lists and objects in each other; what is nested deeper could not be written again
 _SHAPE = 'one {"id": …, "text": …} a line'
@@ -34,7 +32,7 @@ class JsonlSource:
 
     Attributes:
         names: the keys of the first 1,000 objects, in order of appearance.
-        unsteady: those of them that not each of these objects has; they may be data, such as a name.
+        optional_keys: those of them that not each of these objects has; they may be data, such as a name.
 
     Raises:
         InputError: empty, unreadable; while reading: a line that is no JSON object, is nested more than 100 deep or
@@ -45,14 +43,14 @@ class JsonlSource:
     encoding: str = "utf-8"
     row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False)
-    unsteady: frozenset[str] = field(init=False)
+    optional_keys: frozenset[str] = field(init=False)
     _types: dict[str, pa.Field] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         first = [tuple(record) for record, _ in islice(self._records(), _SAMPLE)]
         counts = Counter(chain.from_iterable(first))
         object.__setattr__(self, "names", tuple(counts))
-        object.__setattr__(self, "unsteady", frozenset(n for n, count in counts.items() if count < len(first)))
+        object.__setattr__(self, "optional_keys", frozenset(n for n, count in counts.items() if count < len(first)))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named: whole numbers among `ids` become text, `kept` have their own types."""
@@ -248,3 +246,11 @@ def _spell(value: Any) -> str:
     if isinstance(value, bytes):
         raise TypeError
     return str(value)
+
+
+def _source(path: Path, how: Reading) -> JsonlSource:
+    return JsonlSource(path, how.encoding, how.row_bytes)
+
+
+_SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".ndjson") for packed in PACKED)
+formats.register("jsonl")(FileFormat(_SUFFIXES, _source, JsonlSink))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.batching import BATCH_BYTES
-from clinveil.corpus.corpus import BATCH_ROWS
+from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
+from clinveil.corpus.file_format import FileFormat, formats
 
 _BUFFER = 1 << 20
 
@@ -29,7 +29,7 @@ class ParquetSource:
 
     path: Path
     names: tuple[str, ...] = field(init=False)
-    unsteady: frozenset[str] = field(init=False, default=frozenset())
+    optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         names = self._open().schema_arrow.names
@@ -83,3 +83,6 @@ class ParquetSink:
     def close(self) -> None:
         """Write the footer."""
         self._writer.close()
+
+
+formats.register("parquet")(FileFormat((".parquet",), lambda path, _: ParquetSource(path), ParquetSink))

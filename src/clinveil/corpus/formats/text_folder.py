@@ -11,10 +11,9 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.batching import BATCH_BYTES
-from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, TEXT
-from clinveil.corpus.formats.delimited import refuse_nul
-from clinveil.corpus.formats.streams import ROW_BYTES, ByteReader, too_long, wrong_encoding
+from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS, NOTE_ID, TEXT
+from clinveil.corpus.file_format import FileFormat, Reading, formats
+from clinveil.corpus.streams import ROW_BYTES, ByteReader, refuse_nul, too_long, wrong_encoding
 
 _BOM = "\ufeff"
 _TIME = 315_532_800  # 1980-01-01, the earliest that every archive format can hold
@@ -33,7 +32,7 @@ class TextFolderSource:
     encoding: str = "utf-8"
     row_bytes: int = ROW_BYTES
     names: tuple[str, ...] = field(init=False, default=(NOTE_ID, TEXT))
-    unsteady: frozenset[str] = field(init=False, default=frozenset())
+    optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         if next(_files(self.path, self.path), None) is None:
@@ -158,3 +157,10 @@ class TextFolderSink:
         """Give the folders the time of change that the files have."""
         for folder, _, _ in os.walk(self._path):
             os.utime(folder, (_TIME, _TIME))
+
+
+def _source(path: Path, how: Reading) -> TextFolderSource:
+    return TextFolderSource(path, how.encoding, how.row_bytes)
+
+
+formats.register("text-folder")(FileFormat(("",), _source, TextFolderSink))

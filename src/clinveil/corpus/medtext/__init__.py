@@ -1,9 +1,7 @@
 """MedText (paper C, section 3.1): notes as one sentence a line and one space between tokens, split by patient."""
 
-from clinveil.corpus.medtext.note import DEIDENTIFIED, EON, EOS, UNK, medtext
-from clinveil.corpus.medtext.rare import Dictionary, dictionary, with_unknown
-from clinveil.corpus.medtext.split import PARTS, SplitSizes, split_notes
-from clinveil.corpus.medtext.tokenizer import splitter
+from clinveil.corpus.medtext.form import DEIDENTIFIED, EON, EOS, UNK, medtext, splitter
+from clinveil.corpus.medtext.parts import PARTS, Dictionary, SplitSizes, dictionary, split_notes, with_unknown
 
 __all__ = [
     "DEIDENTIFIED",

@@ -1,25 +1,30 @@
-"""Writing MedText: parts as tables and in paper C's layout, the dictionary, the counts, a hash of every file."""
+"""Notes of a corpus in MedText's form, and what is written of them.
+
+Parts as tables and in paper C's layout, the dictionary, the counts, a hash of every file.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from clinveil.core.errors import InputError
 from clinveil.core.files import sha256
-from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
-from clinveil.corpus.medtext.note import EOS
-from clinveil.corpus.medtext.rare import Dictionary, dictionary, with_unknown
-from clinveil.corpus.medtext.read import MedTextNotes
-from clinveil.corpus.medtext.split import PARTS, SplitSizes, split_notes
-from clinveil.corpus.medtext.table import CorpusCounts, PartCounts, vocabulary_size
+from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Corpus, rows
+from clinveil.corpus.medtext.counts import CorpusCounts, PartCounts, vocabulary_size
+from clinveil.corpus.medtext.form import EOS, Splitter, Tags, medtext, sentences
+from clinveil.corpus.medtext.parts import PARTS, Dictionary, SplitSizes, dictionary, split_notes, with_unknown
+from clinveil.corpus.selection import UNWANTED, selected
 from clinveil.corpus.write import write_corpus
 
+NO_WORD = "no word in it"
 SCHEMA = "clinveil.medtext/1"
 SECRET = """SECRET: all of this folder. It must not leave.
 
@@ -28,6 +33,57 @@ dictionary is of the notes too. counts.json and hashes.json hold numbers only; w
 make the hashes again, and see that these notes were used.
 """
 _COLUMNS = Columns(text=TEXT, note_id=NOTE_ID, patient_id=PATIENT_ID)
+
+
+@dataclass(frozen=True)
+class MedTextNotes:
+    """Notes in MedText's form, in source order. `repr` shows none of it.
+
+    Attributes:
+        skipped: notes left out, by reason.
+    """
+
+    texts: tuple[str, ...] = field(repr=False)
+    note_ids: tuple[str, ...] = field(repr=False)
+    patients: tuple[str, ...] = field(repr=False)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Words of each note; ends of lines are not counted."""
+        return [len(text.split()) for text in self.texts]
+
+
+def read_medtext(
+    corpus: Corpus, *, only: Mapping[str, str] | None = None, tags: Tags = "all", split: Splitter = sentences
+) -> MedTextNotes:
+    """All notes of a corpus that are asked for, in memory.
+
+    Args:
+        only: column -> value; the corpus keeps these columns.
+
+    Raises:
+        InputError: no note is left.
+    """
+    skipped: Counter[str] = Counter()
+    read: list[tuple[str, str, str]] = []
+    for batch in corpus.batches():
+        wanted = batch.filter(pa.array(selected(batch, only or {}), pa.bool_()))
+        before = len(read)
+        for note, patient, raw in rows([wanted]):
+            if text := medtext(raw, tags=tags, split=split):
+                read.append((text, note, patient))
+        skipped[UNWANTED] += batch.num_rows - wanted.num_rows
+        skipped[NO_WORD] += wanted.num_rows - (len(read) - before)
+    skipped += corpus.skipped  # which also takes zeros away
+    if not read:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped.most_common())
+        raise InputError(f"no note is left ({reasons})", remedy="is it the right --text, and the right --only?")
+    texts, notes, patients = zip(*read, strict=True)
+    return MedTextNotes(texts, notes, patients, skipped)
 
 
 @dataclass(frozen=True)
@@ -56,7 +112,7 @@ def write_medtext(notes: MedTextNotes, plan: MedTextPlan, folder: Path) -> list[
     lengths = notes.lengths
     counts = []
     for name, sizes in plan.sizes.items():
-        rng = np.random.default_rng(plan.seed)  # anew, so that all corpora share validation and test notes
+        rng = np.random.default_rng(plan.seed)  # a fresh one each, so that all corpora share validation and test notes
         parts = split_notes(notes.patients, lengths, sizes, rng, by_note=plan.by_note)
         place = folder / name
         place.mkdir(mode=0o700, exist_ok=True)

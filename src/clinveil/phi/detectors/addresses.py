@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import Detector, Rule, RuleDetector, before, words
+from clinveil.phi.detector import Rule, RuleDetector, before, detectors, words
 from clinveil.phi.note import NoteView
 
 _CAP = r"[A-Z][\w'.]*(?:-[A-Z]\w*)?"
@@ -31,37 +30,31 @@ _LIVES = (
     r"|visit(?:s|ed|ing)?|works|worked|vacation(?:ing)?|trip|hometown|emigrated|immigrated)"
 )
 _I = re.IGNORECASE
-
-
-@cache
-def _places() -> frozenset[str]:
-    return word_list("cities")
-
-
-@cache
-def _wide() -> frozenset[str]:
-    """States, countries and other wide places that may stay, in lower case."""
-    return frozenset(state.lower() for state in word_list("states"))
+_CITIES = word_list("cities")
+# States, countries and other wide places that may stay, in lower case.
+_WIDE = frozenset(state.lower() for state in word_list("states"))
 
 
 def _a_city(match: re.Match[str], note: NoteView) -> bool:
     """Not a state, not an ordinary word; a list of cities overrules the latter."""
     place = " ".join(match["phi"].split())
-    if place.lower() in _wide():
+    if place.lower() in _WIDE:
         return False
-    return place in _places() or not any(reading(part) & (Reading.WORD | Reading.EPONYM) for part in place.split())
+    return place in _CITIES or not any(
+        lexical_classes(part) & (LexicalClass.WORD | LexicalClass.EPONYM) for part in place.split()
+    )
 
 
 def _city_of_state(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
-    if place in _places():
+    if place in _CITIES:
         return True
     return match["state"] not in _DOUBTFUL and _a_city(match, note)
 
 
 def _known_city(match: re.Match[str], note: NoteView) -> bool:
     place = " ".join(match["phi"].split())
-    if not any(" ".join(place.split()[:count]) in _places() for count in (1, 2, 3)):
+    if not any(" ".join(place.split()[:count]) in _CITIES for count in (1, 2, 3)):
         return False
     tail = re.match(r"'?s?\s+([a-z]+)", note.plain[match.end("phi") : match.end("phi") + 30])
     return not (tail and (tail[1] in word_list("eponym_nouns") or tail[1] in ("study", "diet", "heart", "health")))
@@ -97,54 +90,66 @@ _CUED_ZIP = re.compile(
 )
 
 RULES = (
-    Rule("ADDRESS", _STREET, check=_street),
-    Rule("ADDRESS", _BOX, score=0.95),
-    Rule("ADDRESS", _AFTER_ADDRESS, score=0.8),
-    Rule("ADDRESS", _FLAT_ALONE, score=0.7),
-    Rule("CITY", re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?\s+{_ZIP}(?!\d)"), score=0.95),
-    Rule("ZIP", re.compile(rf"\b{_STATE}\b\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), score=0.95),
-    Rule("ZIP", _CUED_ZIP),
-    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b")),
+    Rule("ADDRESS", _STREET, "He lives at {123 Oak Street, Apt 4B}, Boston.", check=_street),
+    Rule("ADDRESS", _BOX, "Mail to {P.O. Box 45}.", score=0.95),
+    Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
+    Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
+    Rule(
+        "CITY",
+        re.compile(rf"{_CITY_RUN},?\s+{_STATE}\b\.?,?\s+{_ZIP}(?!\d)"),
+        "sent to {Boston}, MA 02114.",
+        score=0.95,
+    ),
+    Rule("ZIP", re.compile(rf"\b{_STATE}\b\.?,?\s+(?P<phi>{_ZIP})(?!\d)"), "sent to Boston, MA {02114}.", score=0.95),
+    Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
+    Rule("ZIP", re.compile(r"\b(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z] \d[A-Z]\d)\b"), "In {M5B 1W8} since May."),
     Rule(
         "ZIP",
         re.compile(r"(?:[A-Z][a-z]+),\s+(?:[A-Z][a-z]+\s){1,2}(?P<phi>\d{5}(?:-\d{4})?)(?!\d)"),
+        "In Wichita, Kansas {67202}.",
         score=0.7,
         check=_zip,
     ),
     Rule(
         "CITY",
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?P<state>{_STATE})\b(?!\w)"),
+        "He came from {Boston}, MA, alone.",
         score=0.6,
         check=_city_of_state,
     ),
-    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M), score=0.8),
+    Rule("CITY", re.compile(rf"^{_CITY_RUN},\s?{_STATE}\b[ \t]*\r?$", re.M), "{Springfield}, IL", score=0.8),
     Rule(
         "CITY",
         re.compile(rf"(?<!\w){_CITY_RUN},\s?(?:{_STATE_NAMES})\b"),
+        "seen in {Wichita}, Kansas.",
         score=0.7,
         check=_a_city,
     ),
     Rule(
         "CITY",
         re.compile(rf"\b(?i:{_LIVES})\s+(?:\w+\s+){{0,5}}?(?:in|to|from|near|of|outside)\s+(?:the\s+)?{_CITY_RUN}"),
+        "She moved with her husband to {Wichita}.",
         score=0.7,
         check=_a_city,
     ),
     Rule(
         "CITY",
         re.compile(rf"\b(?:in|from|to|near|at|of|outside)\b,?\s+{_CITY_RUN}"),
+        "A flight from {Chicago}.",
         score=0.6,
         check=_known_city,
     ),
     Rule(
         "CITY",
         re.compile(rf"\b(?:our|the|a|in)\s+{_CITY_RUN}(?=\s+{_FACILITY}\b)"),
+        "Seen in our {Boston} office.",
         score=0.6,
         check=_known_city,
     ),
     Rule(
         "CITY",
         re.compile(rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|Hopkins|Langone|Sinai),?\s+(?:in\s+)?{_CITY_RUN}"),
+        "Mayo Clinic, {Rochester}",
         score=0.6,
         check=_known_city,
     ),
@@ -153,11 +158,9 @@ RULES = (
         re.compile(
             r"\b(?:in|from|at|to|Hospital,|Clinic,|Center,)\s+(?P<phi>NYC|LA|SF|DC)\b(?=[\s,.?)](?!\w*\s*enlargement))"
         ),
+        "He is from {NYC}.",
         score=0.5,
     ),
 )
 
-
-def detector() -> Detector:
-    """Finds ADDRESS, CITY and ZIP."""
-    return RuleDetector("addresses", RULES)
+detectors.register("addresses")(RuleDetector("addresses", RULES))

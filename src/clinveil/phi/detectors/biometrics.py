@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector
+from clinveil.phi.detector import Rule, RuleDetector, detectors
 
 _PRINT = re.compile(
     r"\b(?P<phi>(?:finger|thumb|palm|voice|foot)\s?prints?(?:\s+(?:id|no\.?|number|#))?[\s:]+[A-Z]{0,4}-?\d{3,}"
@@ -17,14 +17,8 @@ _PICTURE = re.compile(
     r"(?<![\w./-])[\w-]+\.(?:jpe?g|png|tiff?|heic|bmp|gif))\b",
     re.IGNORECASE,
 )
-
-
-def detector() -> Detector:
-    """Finds BIOMETRIC and PHOTO."""
-    return RuleDetector(
-        "biometrics",
-        (
-            Rule("BIOMETRIC", _PRINT),
-            Rule("PHOTO", _PICTURE),
-        ),
-    )
+RULES = (
+    Rule("BIOMETRIC", _PRINT, "Identity was confirmed by {fingerprint FP-88810}."),
+    Rule("PHOTO", _PICTURE, "A {facial photograph DSC09735.JPG} was taken."),
+)
+detectors.register("biometrics")(RuleDetector("biometrics", RULES))

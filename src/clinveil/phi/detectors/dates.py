@@ -7,25 +7,15 @@ only where a word of time stands before them. Relative dates (last week) and day
 from __future__ import annotations
 
 import re
-from typing import Any
+from functools import partial
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, after, before
+from clinveil.phi.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.note import NoteView
 
 MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-)
+)  # fmt: skip
 MONTH = (
     r"(?:(?:january|february|march|april|may|june|july|august|september|october|november|december)\b"
     r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
@@ -34,7 +24,6 @@ _DAY = r"(?:[12]\d|3[01]|0?[1-9])"
 _ORDINAL = r"(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20|21)\d{2}"
 _SHORT_YEAR = r"(?:'\s?\d{2}|\d{2}(?![\d/:.%]|\s*(?:mg|ml|%|y)))"
-_I = re.IGNORECASE
 _TIME_WORD = re.compile(
     r"(?:\b(?:on|since|by|until|till|from|dated?|seen|through|thru|before|after|between|visit|as of|d/c|dob|admitted"
     r"|discharged|surgery|due|effective|started|stopped|scheduled|circa)|\d/\d{1,2}\s?(?:-|to|and|&))[:\s]*\(?$"
@@ -83,56 +72,65 @@ def _festive(match: re.Match[str], note: NoteView) -> bool:
 _LAST = rf"(?:[\s,-]+{_YEAR}|,?[\s-]+{_SHORT_YEAR})?"
 
 
-def _rule(pattern: str, **options: Any) -> Rule:
-    return Rule("DATE", re.compile(pattern, _I), **options)
-
-
+_rule = partial(Rule.any_case, "DATE")
 RULES = (
     _rule(
         rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\s?([/-])\s?\d{{1,2}}\s?\2\s?(?:{_YEAR}|\d{{2}}))(?![\d/]|-\d|\.\d)",
+        "Seen on {3/4/2019}, again on {03 / 14 / 2021}.",
         check=_whole,
     ),
-    _rule(rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR})(?![\d/-]|\.\d)", check=_whole),
-    _rule(rf"(?<![\d/.-])(?P<phi>{_YEAR}([-/.])(?:1[0-2]|0?[1-9])\2{_DAY})(?!\d|[-/.]\d)"),
-    _rule(rf"(?<![\d/.-])(?P<phi>(?:1[0-2]|0?[1-9])/{_YEAR})(?![\d/-])"),
+    _rule(
+        rf"(?<![\d/.-])(?P<phi>\d{{1,2}}\.\d{{1,2}}\.{_YEAR})(?![\d/-]|\.\d)",
+        "Visit of {4.3.2019} noted.",
+        check=_whole,
+    ),
+    _rule(rf"(?<![\d/.-])(?P<phi>{_YEAR}([-/.])(?:1[0-2]|0?[1-9])\2{_DAY})(?!\d|[-/.]\d)", "Seen {2019-03-04}."),
+    _rule(rf"(?<![\d/.-])(?P<phi>(?:1[0-2]|0?[1-9])/{_YEAR})(?![\d/-])", "Since {10/2018} no attacks."),
     _rule(
         r"(?<![\d/.A-Za-z-])(?P<phi>(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T?\d{4,6}Z?\b|[^\w.-]"
         r"|[.](?!\d)|$)",
+        "Born {19700304}.",
     ),
     _rule(
         rf"(?<![\w./])(?P<phi>{_DAY}{_ORDINAL}(?:\s?(?:-|to|and)\s?{_DAY}{_ORDINAL})?(?:\s+day)?"
         rf"(?:\s+of)?[\s-]*{MONTH}{_LAST})(?!\w)",
+        "Admitted the {2nd of March}, sent home on {4 March 2019}.",
         check=_spelled,
     ),
     _rule(
         rf"\b(?P<phi>{MONTH}[\s-]*(?:the\s)?{_DAY}{_ORDINAL}(?:\s?(?:-|to|and|through)\s?{_DAY}{_ORDINAL})?"
         rf"(?:[\s,-]+{_YEAR}|,\s?'?\d{{2}}|\s'\d{{2}})?)(?![\w/:%]|\.\d)",
+        "On {March 4th, 2019}; onset {Jan 9th '23}.",
         check=_spelled,
     ),
-    _rule(rf"\b(?P<phi>{MONTH}(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}}))(?!\w)"),
+    _rule(
+        rf"\b(?P<phi>{MONTH}(?:\s+of)?[\s,/-]*(?:{_YEAR}|'\s?\d{{2}}))(?!\w)",
+        "Surgery in {Dec '19} and in {March 2019}.",
+    ),
     _rule(
         r"\b(?:in|since|last|this|next|early|late|mid|until|by|during|before|after)[\s-]+(?P<phi>(?-i:January"
         r"|February|March|"
         r"April|May|June|July|August|September|October|November|December))\b(?!\s+\d)",
+        "Follow-up in {June}.",
     ),
     _rule(
         r"(?<![\d/.-])(?P<phi>\d{1,2}/\d{1,2}(?:\s?(?:-|to)\s?\d{1,2}/\d{1,2})?)(?![\d/%-]|\.\d)",
+        "He was seen on {3/4} with a strength of 3/4.",
         score=0.6,
         check=_partial,
     ),
     _rule(
         rf"\b(?P<phi>(?:spring|summer|fall|autumn|winter)\s+(?:of\s+)?(?:{_YEAR}|'\d{{2}}))(?!\w)",
+        "It started in the {Fall '02}, not in the fall.",
     ),
     _rule(
         r"\b(?P<phi>(?-i:Christmas(?: Eve| Day)?|Thanksgiving(?: Day)?|Easter(?: Sunday)?|Halloween|New Year'?s?"
         r"(?: Eve| Day)"
         r"|Ramadan|Hanukkah|Passover|Diwali|(?:Labor|Memorial|Veterans|Independence|Valentine'?s|Mother'?s|Father'?s|"
         r"Columbus|Presidents'?) Day|(?:Fourth|4th) of July))\b",
+        "Symptoms began after {Thanksgiving}.",
         check=_festive,
     ),
 )
 
-
-def detector() -> Detector:
-    """Finds DATE."""
-    return RuleDetector("dates", RULES)
+detectors.register("dates")(RuleDetector("dates", RULES))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, before
+from clinveil.phi.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.note import NoteView
 
-_I = re.IGNORECASE
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp)\b|(?:co|nhs|ac)\.uk\b)"
@@ -19,42 +17,41 @@ def _an_address(match: re.Match[str], note: NoteView) -> bool:
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
 
 
-def _rule(label: str, pattern: str, **options: Any) -> Rule:
-    return Rule(label, re.compile(pattern, _I), **options)
-
-
 RULES = (
-    _rule(
+    Rule.any_case(
         "EMAIL",
         rf"(?P<phi>[\w.+'%-]*[\w+%-]\s?@(?:(?<!\s@){_HOST}|\s?[\w-]+(?:\.[\w-]+)+))",
+        "Write to {mary.o-brien_72@hosp.org} or {jsmith@stmarys.local}.",
         score=0.99,
     ),
-    _rule(
+    Rule.any_case(
         "EMAIL",
         r"\b(?P<phi>[\w.+-]+\s+(?:at|\(at\)|\[at\])\s+[\w-]+\s+(?:dot|\(dot\)|\[dot\])\s+\w{2,6})\b",
+        "It is {rsmith at gmail dot com}.",
     ),
-    _rule(
+    Rule.any_case(
         "URL",
         r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
+        "See {https://portal.example.org/u/42?x=1}, please.",
         score=0.99,
     ),
-    _rule("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", score=0.99),
-    _rule(
+    Rule.any_case("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", "See {www.example.com}.", score=0.99),
+    Rule.any_case(
         "URL",
         rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])?)(?!@)",
+        "See {portal.example.org/u/42}, or {example.co.uk}.",
     ),
-    _rule(
+    Rule.any_case(
         "IP",
         rf"(?<![\w.])(?P<phi>{_OCTET}(?:\.{_OCTET}){{3}})(?![\w]|\.\d)",
+        "Host {192.168.10.4} logged in.",
         check=_an_address,
     ),
-    _rule(
+    Rule.any_case(
         "IP",
         r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])",
+        "Host {2001:db8:0:0:1:2:3:4} logged in.",
     ),
 )
 
-
-def detector() -> Detector:
-    """Finds EMAIL, URL and IP."""
-    return RuleDetector("emails_urls", RULES)
+detectors.register("emails-urls")(RuleDetector("emails_urls", RULES))

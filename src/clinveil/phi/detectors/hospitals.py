@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, Reading, reading
-from clinveil.lexicons.census import surnames
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
+from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import is_word, word_list
-from clinveil.phi.detector import Detector, Rule, RuleDetector, words
+from clinveil.phi.detector import Rule, RuleDetector, detectors, words
 from clinveil.phi.note import NoteView
 
 _KIND = (
@@ -65,7 +65,7 @@ def _named(piece: str) -> bool:
         piece in _NAMES_ANYWAY
         or not is_word(piece)
         or piece in word_list("common")
-        or bool(reading(piece) & Reading.NAME)
+        or bool(lexical_classes(piece) & LexicalClass.NAME)
     )
 
 
@@ -74,16 +74,11 @@ def _no_eponym(match: re.Match[str], note: NoteView) -> bool:
     return not (tail and tail[1] in word_list("eponym_nouns"))
 
 
-@cache
-def _known() -> re.Pattern[str]:
-    names = sorted(word_list("hospitals"), key=len, reverse=True)
-    either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
-    return re.compile(
-        rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{either})(?:\s+(?:{_KIND}"
-        rf"|University))?)\b"
-    )
-
-
+_NAMES = "|".join(re.escape(n).replace(r"\ ", r"\s+") for n in sorted(word_list("hospitals"), key=len, reverse=True))
+_LISTED = re.compile(
+    rf"\b(?:at|to|from|in|by|of|with|the|seen|visited|and)\s+(?:the\s+)?(?P<phi>(?:{_NAMES})(?:\s+(?:{_KIND}"
+    rf"|University))?)\b"
+)
 _SAINT = r"\b(?:at|to|from|in|by)\s+(?P<phi>(?:St|Saint)\.?\s[A-Z][\w-]+(?:'s)?)"
 # Lower-case kinds and short forms count only after a word of place.
 _PLACED = (
@@ -101,20 +96,17 @@ _ORGANISATION = (
 )
 
 
-def detector() -> Detector:
-    """Finds HOSPITAL."""
-    return RuleDetector(
-        "hospitals",
-        (
-            Rule("HOSPITAL", re.compile(_NAMED), score=0.8, check=_called),
-            Rule("HOSPITAL", re.compile(_SAINT), score=0.7),
-            Rule("HOSPITAL", re.compile(_PLACED), score=0.7, check=_called_there),
-            Rule("HOSPITAL", re.compile(_ORGANISATION), score=0.6),
-            Rule(
-                "HOSPITAL",
-                _known(),
-                score=0.7,
-                check=_no_eponym,
-            ),
-        ),
-    )
+RULES = (
+    Rule(
+        "HOSPITAL",
+        re.compile(_NAMED),
+        "{Saranac Sanatorium}, then {Mercy Hospital}; not the pain clinic.",
+        score=0.8,
+        check=_called,
+    ),
+    Rule("HOSPITAL", re.compile(_SAINT), "Treated at {St. Vincent's}.", score=0.7),
+    Rule("HOSPITAL", re.compile(_PLACED), "Seen at {Elm clinic}.", score=0.7, check=_called_there),
+    Rule("HOSPITAL", re.compile(_ORGANISATION), "She works for {Maier Foods}.", score=0.6),
+    Rule("HOSPITAL", _LISTED, "Transferred from {BWH} to {MGH}.", score=0.7, check=_no_eponym),
+)
+detectors.register("hospitals")(RuleDetector("hospitals", RULES))

@@ -1,4 +1,4 @@
-"""The known-patient feed: what a hospital knows of a patient is found in his notes, however it is written.
+"""The known-patient feed: what a hospital knows of a patient is found in their notes, however it is written.
 
 Names in any case, with accents or without, misspelled by one edit; numbers with other separators; dates of birth in
 the usual formats. Codes are diagnoses and no identifiers. This is the strongest detector where the feed exists
@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import Reading
-from clinveil.lexicons.forms import name_form
-from clinveil.phi.detector import Detector
+from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons.names import name_form
+from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
 from clinveil.phi.note import NoteView, Word
 
@@ -32,6 +32,11 @@ class _Known:
 
     name = "known"
     labels = frozenset({"NAME", "MRN", "PHONE", "EMAIL", "ADDRESS", "DATE"})
+    # Of Mary Rose O'Brien, as the tests have her.
+    examples = (
+        "{NAME:O'BRIEN}, {NAME:mary}: {MRN:0012345}, {PHONE:617.555.0199}, {EMAIL:Mary@home.example}.",
+        "{NAME:O'Brian} of {ADDRESS:12 Elm Street}, born {DATE:3/4/1950}. A rose is no name.",
+    )
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Nothing where the note's patient is unknown."""
@@ -71,8 +76,8 @@ def _is_own(word: Word, forms: frozenset[str]) -> bool:
     if any(name_form(part) in forms for part in (word.text, *word.text.split("-"))):
         return True
     # An ordinary word or another usual name that lies one edit away is itself, not a misspelling.
-    other = Reading.WORD | Reading.USUAL_GIVEN | Reading.EPONYM
-    return not word.reading & other and own_form(word.text, forms) is not None
+    other = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
+    return not word.classes & other and own_form(word.text, forms) is not None
 
 
 def _counts(word: Word) -> bool:
@@ -137,6 +142,4 @@ def _birth_dates(day: date) -> list[str]:
     ]
 
 
-def detector() -> Detector:
-    """Finds what is known of the note's patient."""
-    return _Known()
+detectors.register("known")(_Known())

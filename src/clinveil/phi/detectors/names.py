@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import cache
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import Reading, reading
-from clinveil.lexicons.forms import name_form
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import word_list
-from clinveil.phi.detector import Detector, words
-from clinveil.phi.detectors.name_cues import PEOPLE, Trust, credentials, cues
+from clinveil.phi.detector import detectors, words
+from clinveil.phi.detectors._name_cues import PEOPLE, Trust, credentials, cues
 from clinveil.phi.note import NoteView, Word
 
 PARTICLES = words("de la van von der den di da del della dos du le bin ibn al el st mac ten ter af av zu y")
@@ -29,7 +29,7 @@ _SAYS = re.compile(
     r"|does|did|feels|lives)\b"
 )
 # In lower case only usual first names that are no words are worth a look.
-_MAYBE_LOWER = Reading.USUAL_GIVEN | Reading.WORD
+_MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
 _STOPS = ".!?:\n"
 
 
@@ -48,11 +48,11 @@ class _Reader:
             self._take(index, trust)
         for index in credentials(self.note):
             self._take_backwards(index)
-        for index, kind in enumerate(self.words.readings):
+        for index, kind in enumerate(self.words.classes):
             if (
-                kind & Reading.NAME
+                kind & LexicalClass.NAME
                 and index not in self.taken
-                and (kind & _MAYBE_LOWER == Reading.USUAL_GIVEN or self._has_capital(index))
+                and (kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or self._has_capital(index))
             ):
                 self._take_listed(index, self.words[index])
         self._propagate()
@@ -67,7 +67,7 @@ class _Reader:
         if trust is not Trust.TITLE and self._before_noun(end):
             return
         single = end == index + 1
-        if single and trust is Trust.HINT and self.words[index].reading & Reading.EPONYM:
+        if single and trust is Trust.HINT and self.words[index].classes & LexicalClass.EPONYM:
             return
         self._keep(index, end, 0.95 if trust is Trust.TITLE else 0.85)
 
@@ -81,7 +81,7 @@ class _Reader:
                 return any(w.capital and not w.ordinary for w in self.words[index + 1 : index + 3])
             if trust is Trust.TITLE:
                 return known and not ordinary
-            return bool(trust is not Trust.HINT and word.reading & Reading.USUAL_GIVEN) and not ordinary
+            return bool(trust is not Trust.HINT and word.classes & LexicalClass.USUAL_GIVEN) and not ordinary
         if len(word.text) == 1:
             return (trust is Trust.TITLE and word.text.isupper()) or (
                 trust is Trust.FIELD and self._initial_of_name(index)
@@ -96,12 +96,12 @@ class _Reader:
 
     def _word_as_name(self, index: int, word: Word) -> bool:
         """An ordinary word after a cue: a usual first name (Hope), or a first name before a surname (May Rose)."""
-        if word.shouted or not word.reading & Reading.GIVEN:
+        if word.shouted or not word.classes & LexicalClass.GIVEN:
             return False
         following = self._neighbour(index)
-        if following is not None and following.capital and following.reading & Reading.FAMILY:
+        if following is not None and following.capital and following.classes & LexicalClass.FAMILY:
             return True
-        return bool(word.reading & Reading.USUAL_GIVEN) and word.lower not in self.note.lower_case
+        return bool(word.classes & LexicalClass.USUAL_GIVEN) and word.lower not in self.note.lower_case
 
     def _initial_of_name(self, index: int) -> bool:
         following = self._neighbour(index)
@@ -132,13 +132,13 @@ class _Reader:
         gap = self.text[last.end : word.start]
         if len(last.text) == 1 and last.text.isupper() and _AFTER_INITIAL.fullmatch(gap):
             return word.capital and (
-                not word.ordinary or (len(word.text) > 3 and bool(word.reading & Reading.USUAL_FAMILY))
+                not word.ordinary or (len(word.text) > 3 and bool(word.classes & LexicalClass.USUAL_FAMILY))
             )
         if index == first + 1 and _COMMA.fullmatch(gap):
             return self._comma_order(last, word)
         if not _GAP.fullmatch(gap):
             return False
-        if word.ordinary and ("\n" in gap or (index > first + 1 and last.reading & Reading.USUAL_FAMILY)):
+        if word.ordinary and ("\n" in gap or (index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY)):
             return False
         return self._fits(last, word, index, trusted)
 
@@ -150,19 +150,23 @@ class _Reader:
             return lower and word.listed and not word.ordinary
         if len(word.text) == 1:
             dotted = self.text[word.end : word.end + 1] == "."
-            return (bool(last.reading & Reading.GIVEN) or trusted) and (
+            return (bool(last.classes & LexicalClass.GIVEN) or trusted) and (
                 dotted or not (last.ordinary or word.text in "AI")
             )
         if not word.ordinary:
-            return word.listed or (not word.shouted and (trusted or bool(last.reading & Reading.GIVEN)))
-        surname_like = word.reading & Reading.FAMILY and last.reading & Reading.GIVEN
-        return bool(surname_like) and (not word.shouted or (trusted and bool(last.reading & Reading.USUAL_GIVEN)))
+            return word.listed or (not word.shouted and (trusted or bool(last.classes & LexicalClass.GIVEN)))
+        surname_like = word.classes & LexicalClass.FAMILY and last.classes & LexicalClass.GIVEN
+        return bool(surname_like) and (not word.shouted or (trusted and bool(last.classes & LexicalClass.USUAL_GIVEN)))
 
     def _comma_order(self, last: Word, word: Word) -> bool:
         """SMITH, JOHN: a surname, then a first name that is no ordinary word."""
-        if not (last.reading & Reading.FAMILY or not last.ordinary) or not (last.capital and word.capital):
+        if not (last.classes & LexicalClass.FAMILY or not last.ordinary) or not (last.capital and word.capital):
             return False
-        return bool(word.reading & Reading.USUAL_GIVEN) and not word.ordinary and not last.reading & Reading.USUAL_GIVEN
+        return (
+            bool(word.classes & LexicalClass.USUAL_GIVEN)
+            and not word.ordinary
+            and not last.classes & LexicalClass.USUAL_GIVEN
+        )
 
     def _take_backwards(self, last: int) -> None:
         """John Q. Smith, MD: the capitalised words before a credential, as far as names go."""
@@ -201,7 +205,7 @@ class _Reader:
 
     def _take_lower(self, index: int, word: Word) -> None:
         """john smith, or a usual first name alone, in lower case."""
-        if word.reading & Reading.EPONYM:
+        if word.classes & LexicalClass.EPONYM:
             return
         end = self._run(index, trusted=False)
         if not self._before_noun(end) and (end - index > 1 or word.text in _very_usual()):
@@ -210,34 +214,34 @@ class _Reader:
     def _listed_run(self, index: int, end: int) -> bool:
         run = [word for word in self.words[index:end] if len(word.text) > 1]
         sure = [word for word in run if word.listed and not word.ordinary]
-        first = run[0].reading
+        first = run[0].classes
         if self.words[index].shouted:
-            return bool(first & (Reading.USUAL_GIVEN | Reading.FAMILY)) and len(sure) == len(run) >= 2
-        if first & Reading.WORD:
+            return bool(first & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY)) and len(sure) == len(run) >= 2
+        if first & LexicalClass.WORD:
             initial = end - index > len(run)
-            return bool(first & Reading.USUAL_GIVEN) and (
-                initial or any(w.reading & Reading.USUAL_FAMILY for w in sure)
+            return bool(first & LexicalClass.USUAL_GIVEN) and (
+                initial or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure)
             )
-        if all(word.reading & Reading.EPONYM for word in run):
-            return bool(first & Reading.USUAL_GIVEN) or self._initialled(index, run[0])
-        return len(run) > 1 or bool(first & Reading.GIVEN)
+        if all(word.classes & LexicalClass.EPONYM for word in run):
+            return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
+        return len(run) > 1 or bool(first & LexicalClass.GIVEN)
 
     def _lone(self, index: int, word: Word) -> bool:
         """One listed word with a capital: a usual name that is nothing else, here or elsewhere in the note."""
-        if word.shouted or len(word.text) < 3 or word.reading & (Reading.WORD | Reading.EPONYM):
+        if word.shouted or len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return self._initialled(index, word)
         if word.lower in self.note.lower_case or word.lower in self._eponymous() or not _shaped_like_name(word.text):
             return False
         if "-" in word.text and not all(
-            len(part) > 1 and reading(part) & Reading.NAME for part in word.text.split("-")
+            len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
         ):
             return False
-        foreign = word.reading & Reading.FOREIGN_ONLY and word.reading & Reading.GIVEN and len(word.text) > 4
-        return bool(foreign or word.reading & (Reading.USUAL_GIVEN | Reading.USUAL_FAMILY))
+        foreign = word.classes & LexicalClass.FOREIGN_ONLY and word.classes & LexicalClass.GIVEN and len(word.text) > 4
+        return bool(foreign or word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY))
 
     def _initialled(self, index: int, word: Word) -> bool:
         """J. Smith, or Smith J.: an initial beside a usual surname, eponym or not."""
-        if word.ordinary or word.shouted or not word.reading & Reading.USUAL_FAMILY:
+        if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:
             return False
         if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
             return True
@@ -254,7 +258,7 @@ class _Reader:
                 self._keep(index, index + 1, 0.7)
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if self._before_noun(index + 1) or (word.reading & Reading.EPONYM and self._possessive_of_disease(index)):
+        if self._before_noun(index + 1) or (word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)):
             return False
         if not word.ordinary:
             return word.capital or (word.listed and len(word.text) > 3)
@@ -320,7 +324,7 @@ def _shaped_like_name(word: str) -> bool:
 
 @cache
 def _very_usual() -> frozenset[str]:
-    from clinveil.lexicons.census import all_given_names
+    from clinveil.lexicons.names import all_given_names
 
     return frozenset(name for name, share in all_given_names().items() if share >= 0.1)
 
@@ -330,6 +334,11 @@ class _Names:
 
     name = "names"
     labels = frozenset({"NAME"})
+    examples = (
+        "Dr. {NAME:Foley} placed the Foley catheter; his wife {NAME:Chidinma} drove him here.",
+        "{NAME:SMITH,JOHN Q} was admitted. Signed: {NAME:Mary O'Brien}, RN",
+        "Mrs. {NAME:Hope Price} came. Today {NAME:Hope} feels better; there is hope.",
+    )
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """Runs of words, one span a run."""
@@ -338,6 +347,4 @@ class _Names:
             yield note.span(note.words[start].start, note.words[end - 1].end, "NAME", self.name, score)
 
 
-def detector() -> Detector:
-    """Finds NAME."""
-    return _Names()
+detectors.register("names")(_Names())

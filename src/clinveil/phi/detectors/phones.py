@@ -1,11 +1,10 @@
-"""Telephone, pager and fax numbers."""
+"""Telephone (pagers and extensions too) and fax numbers."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, after, before
+from clinveil.phi.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.note import NoteView
 
 _EXTENSION = r"(?:[\s,]*(?:x|ext\.?|extension)\s*\d{1,6})?"
@@ -17,7 +16,6 @@ _CUE = re.compile(
 )
 _FAX = re.compile(r"\bfax[^\n]{0,20}$|facsimile[^\n]{0,20}$")
 _UNITS = re.compile(r"\s*(?:mg|ml|mcg|cc|units?|kg|cal|kcal|g\b|%)")
-_I = re.IGNORECASE
 
 
 def _is_fax(match: re.Match[str], note: NoteView) -> bool:
@@ -33,45 +31,44 @@ def _local(match: re.Match[str], note: NoteView) -> bool:
     return bool(_CUE.search(before(match, note, 30))) and not _UNITS.match(after(match, note, 8))
 
 
-def _rule(label: str, pattern: str, **options: Any) -> Rule:
-    return Rule(label, re.compile(pattern, _I), **options)
-
-
 RULES = (
-    _rule("PHONE", _FULL, check=_is_phone),
-    _rule("FAX", _FULL, check=_is_fax),
-    _rule(
+    Rule.any_case("PHONE", _FULL, "Call {617-555-0199} or {(416) 555 0199}.", check=_is_phone),
+    Rule.any_case("FAX", _FULL, "Results were faxed to {812 555 7917}.", check=_is_fax),
+    Rule.any_case(
         "PHONE",
         r"(?<![\w.-])(?P<phi>\+\d{1,3}[\s.-]?(?:\(?\d{1,4}\)?[\s.-]?){2,5}\d{2,4})(?![\w-])",
+        "From abroad {+44 20 7946 0958}.",
     ),
-    _rule(
+    Rule.any_case(
         "PHONE",
         rf"(?<![\w.-])(?P<phi>\(?0\d{{2,4}}\)?[\s-]\d{{3,4}}[\s-]?\d{{3,4}}{_EXTENSION})(?![\w-])",
+        "From abroad {020 7946 0958}.",
     ),
-    _rule(
+    Rule.any_case(
         "PHONE",
         rf"(?<![\w.-])(?P<phi>\d{{3}}[.-]\d{{4}}{_EXTENSION})(?![\w-])",
+        "Reach her at {555-0199 ext 33}.",
         check=_local,
         score=0.7,
     ),
-    _rule(
+    Rule.any_case(
         "PHONE",
         r"\b(?:phone|tel|telephone|cell|mobile|call|ph)\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\+?\(?\d"
         r"(?:[\s().-]{0,2}\d){6,14})\b",
+        "Phone: {6175550199}",
     ),
-    _rule(
+    Rule.any_case(
         "FAX",
         r"\bfax\b\s*(?:number|no\.?|#)?\s*(?:is|at)?[:#\s]*(?P<phi>\d{3}[.-]?\d{4}|\d{10,11})\b",
+        "Fax {5550100}",
     ),
-    _rule(
+    Rule.any_case(
         "PHONE",
         r"\b(?:pager|beeper|page me at|paged? at|extension|ext\.?)\s*(?:number|no\.?|#|is|at)?[:#\s]*"
         r"(?P<phi>[px]?\d{3,7})\b",
+        "Pager {33456}",
     ),
-    _rule("PHONE", r"(?<![\w.-])(?P<phi>[px]\d{4,5})(?![\w-])", score=0.6),
+    Rule.any_case("PHONE", r"(?<![\w.-])(?P<phi>[px]\d{4,5})(?![\w-])", "Page {p12345} or {x4567}.", score=0.6),
 )
 
-
-def detector() -> Detector:
-    """Finds PHONE (pagers and extensions too) and FAX."""
-    return RuleDetector("phones", RULES)
+detectors.register("phones")(RuleDetector("phones", RULES))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from clinveil.phi.detector import Detector, Rule, RuleDetector, before
+from clinveil.phi.detector import Rule, RuleDetector, before, detectors
 from clinveil.phi.note import NoteView
 
 _I = re.IGNORECASE
@@ -58,9 +58,9 @@ def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
     return word is None or match.start() + word.end() <= match.start("phi")
 
 
-def _cued(label: str) -> Rule:
-    pattern = re.compile(rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}", _I)
-    return Rule(label, pattern, score=0.95, check=_cue_is_a_word)
+def _cued(label: str, example: str) -> Rule:
+    pattern = rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}"
+    return Rule.any_case(label, pattern, example, score=0.95, check=_cue_is_a_word)
 
 
 _INSURED = re.compile(
@@ -70,56 +70,73 @@ _INSURED = re.compile(
     _I,
 )
 RULES = (
-    *(_cued(label) for label in _CUES),
-    Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I)),
-    Rule("ACCOUNT", re.compile(r"\b(?:account|acct)\s+(?P<phi>\d[\d-]{5,18}\d)\b", _I)),
-    Rule("HEALTH_PLAN", _INSURED),
+    _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
+    _cued("SSN", "Social security number is {536 22 1234}."),
+    _cued("ACCOUNT", "Account number: {A-99812}."),
+    _cued("HEALTH_PLAN", "Member ID {XYZ123456}."),
+    _cued("LICENSE", "License no. {D1234567}; NPI: {1234567893}"),
+    _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
+    _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
+    _cued("ID", "Accession {S19-12345}; specimen # {77-123}."),
+    Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), "Chart: {923-4528}"),
+    Rule(
+        "ACCOUNT",
+        re.compile(r"\b(?:account|acct)\s+(?P<phi>\d[\d-]{5,18}\d)\b", _I),
+        "The bill goes to account {9318-197640}.",
+    ),
+    Rule("HEALTH_PLAN", _INSURED, "Health plan: Cigna {368-899777}; BlueCross {123-45678}"),
     Rule(
         "ID",
         re.compile(r"\bnumber\s+(?:is\s+|was\s+)?(?P<phi>[A-Z]{0,2}-?\d{6,12})\b", _I),
+        "Number {1234567} was called; ferritin 1234567.",
     ),
     Rule(
         "VEHICLE",
         re.compile(r"\b(?i:plates?)[\s:#]+(?P<phi>[A-Z]{2,4}[ -]?\d{2,4}|\d{1,4}[ -]?[A-Z]{2,4})\b"),
+        "Plate {XCM 6435}, seen twice.",
     ),
     Rule(
         "SSN",
         re.compile(r"(?<![\w-])(?P<phi>(?:\d{3}|[xX*]{3})[-.](?:\d{2}|[xX*]{2})[-.]\d{4})(?![\w-])"),
+        "With {536-22-1234} on file.",
         score=0.9,
     ),
     Rule(
         "ACCOUNT",
         re.compile(r"(?<![\w-])(?P<phi>\d{4}(?:([ -])\d{4}\2\d{4}\2\d{4}|([ -])\d{6}\3\d{5}|\d{9,15}))(?![\w-])"),
+        "Card {4111 1111 1111 1112}.",
     ),
     Rule(
         "ACCOUNT",
         re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}(?:[A-Z]{0,4}\d{6,}[A-Z0-9]*|(?: [A-Z0-9]{4}){3,7}))(?!\w)"),
+        "To {GB29NWBK60161331926819} by Monday.",
     ),
     Rule(
         "VEHICLE",
         re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{17})(?!\w)"),
+        "A Honda, {1HGCM82633A004352}.",
         score=0.8,
     ),
     Rule(
         "ID",
         re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{2}-\d{3,7})(?![\w-])"),
+        "Slides {S19-12345} were read.",
         score=0.8,
     ),
     Rule(
         "ID",
         re.compile(r"(?<![\w.,/-])(?P<phi>#?\d{9,12})(?![\w/-]|[.,]\d)"),
+        "Under {123456789} in the book.",
         score=0.7,
         check=_long_number,
     ),
     Rule(
         "ID",
         re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"),
+        "Under {AB-987654}, not LOINC 2345-7.",
         score=0.7,
         check=_no_code,
     ),
 )
 
-
-def detector() -> Detector:
-    """Finds MRN, SSN, ACCOUNT, HEALTH_PLAN, LICENSE, VEHICLE, DEVICE and ID."""
-    return RuleDetector("record_numbers", RULES)
+detectors.register("record-numbers")(RuleDetector("record_numbers", RULES))

@@ -17,9 +17,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from clinveil.core.keys import Key, Stream
-from clinveil.lexicons.census import all_given_names, gender_of, given_names, surnames
-from clinveil.lexicons.forms import name_form
-from clinveil.lexicons.world import world_given, world_surnames
+from clinveil.lexicons.names import (
+    all_given_names,
+    gender_of,
+    given_names,
+    name_form,
+    surnames,
+    world_given,
+    world_surnames,
+)
 from clinveil.phi.detectors.known import name_forms, own_form
 from clinveil.phi.detectors.names import PARTICLES
 

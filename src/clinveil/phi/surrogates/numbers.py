@@ -1,17 +1,22 @@
 """Numbers for numbers: each digit by a digit, each letter by a letter of its case, everything else as it was.
 
 Keyed by the letters and digits alone, so that 123-45-67 and 1234567 agree. Uniform on all strings of the same shape
-but the original.
+but the original. E-mail, web and internet addresses lie in name spaces that are kept free for examples (RFC 2606, 5737,
+3849).
 """
 
 from __future__ import annotations
 
+import re
 import string
 from math import prod
 
 from clinveil.core.keys import Key, Stream
 
 _ALPHABETS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+_DOMAINS = ("example.com", "example.net", "example.org")
+_NETS = ("192.0.2", "198.51.100", "203.0.113")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def other_number(key: Key, patient_id: str, original: str) -> str | None:
@@ -57,3 +62,30 @@ def _large(stream: Stream, bound: int) -> int:
     for _ in range(bound.bit_length() // 64 + 2):
         number = number << 64 | stream.uint64()
     return number % bound
+
+
+def email(key: Key, patient_id: str, original: str) -> str:
+    """Another local part of the same shape in another domain; the original domain is not kept."""
+    form = re.sub(r"\s", "", original).casefold()
+    local = re.split(r"@|\sat\s|\(at\)|\[at\]", original.strip(), maxsplit=1)[0].strip()
+    shape = re.sub(r"[^A-Za-z0-9._-]", "x", local)
+    stream = key.stream("surrogate-email", patient_id, form)
+    return f"{other_number(key, patient_id, shape) or 'mail'}@{stream.choice(_DOMAINS)}"
+
+
+def url(key: Key, patient_id: str, original: str) -> str:
+    """Another address with the same scheme and nothing else of the original."""
+    stream = key.stream("surrogate-url", patient_id, original.casefold())
+    scheme = re.match(r"(?:\w+://)?(?:www\.)?", original, re.IGNORECASE)
+    path = "".join(stream.choice(_LETTERS) for _ in range(8))
+    return f"{scheme[0] if scheme else ''}{stream.choice(_DOMAINS)}/{path}"
+
+
+def internet_address(key: Key, patient_id: str, original: str) -> str:
+    """An address of a net for documentation."""
+    stream = key.stream("surrogate-ip", patient_id, original.casefold())
+    if ":" in original:
+        return f"2001:db8::{stream.below(1 << 16):x}:{stream.below(1 << 16):x}"
+    made = f"{stream.choice(_NETS)}.{stream.below(256)}"
+    net, _, host = made.rpartition(".")
+    return f"{net}.{(int(host) + 1) % 256}" if made == original else made

@@ -20,8 +20,8 @@ from clinveil.core.files import private_text
 from clinveil.core.types import SmallInts
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.medtext import Dictionary, SplitSizes, dictionary, split_notes, with_unknown
-from clinveil.corpus.medtext.split import PARTS
-from clinveil.corpus.medtext.tokenizer import sentences
+from clinveil.corpus.medtext.form import sentences
+from clinveil.corpus.medtext.parts import PARTS
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.sampling import SamplingConfig, batch_size_for

@@ -10,7 +10,7 @@ from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import TEXT
 from clinveil.corpus.demo.stream import demo_chunks
 from clinveil.corpus.medtext import medtext
-from clinveil.corpus.medtext.split import PARTS
+from clinveil.corpus.medtext.parts import PARTS
 from clinveil.report.draw import Figure
 from clinveil.report.numerals import NONE, decimals
 from clinveil.study.chart import Axes, Point, lines

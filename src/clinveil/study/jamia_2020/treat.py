@@ -23,7 +23,7 @@ from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import Corpus, memory_corpus, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import found
@@ -219,5 +219,6 @@ def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> lis
 
 def _is_name(word: str) -> bool:
     """Whether a word can be read as a usual name and as nothing else: no list of patients is asked for here."""
-    kinds = reading(word)
-    return bool(kinds & (Reading.USUAL_GIVEN | Reading.USUAL_FAMILY)) and not kinds & (Reading.WORD | Reading.EPONYM)
+    kinds = lexical_classes(word)
+    usual, other = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY, LexicalClass.WORD | LexicalClass.EPONYM
+    return bool(kinds & usual) and not kinds & other

@@ -13,10 +13,10 @@ from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Ints
 from clinveil.core.vocabulary import WordIds
-from clinveil.corpus.corpus import PATIENT_ID, TEXT
-from clinveil.corpus.formats.registry import suffix_of
-from clinveil.corpus.formats.streams import ByteReader, wrong_encoding
+from clinveil.corpus.corpus import rows
+from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.streams import ByteReader, wrong_encoding
 
 TEST_SHARE, DEV_SHARE = 0.1, 0.05
 UNKNOWN, NEWLINE = 0, 1  # numbers of characters
@@ -94,11 +94,10 @@ def _text(path: Path, encoding: str) -> str:
 
 def _of_notes(path: Path, settings: NotesSettings) -> Lines:
     lines, owners = [], []
-    for batch in open_corpus(path, settings).batches():
-        for text, patient in zip(batch[TEXT].to_pylist(), batch[PATIENT_ID].to_pylist(), strict=True):
-            kept = _kept((text or "").splitlines())
-            lines += kept
-            owners += [patient] * len(kept)
+    for note in rows(open_corpus(path, settings)):
+        kept = _kept(note.text.splitlines())
+        lines += kept
+        owners += [note.patient_id] * len(kept)
     return Lines(path.name, lines, owners)
 
 

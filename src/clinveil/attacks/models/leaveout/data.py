@@ -125,7 +125,7 @@ def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator, 
 
 def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[str, str]]:
     """Full names of words that stand in no note, each word used once. Raises InputError where there are too few."""
-    from clinveil.lexicons.census import all_given_names, surnames
+    from clinveil.lexicons.names import all_given_names, surnames
 
     known = {word.lower() for text in texts for word in text.split()}
     pools = []

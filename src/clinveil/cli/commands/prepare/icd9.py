@@ -16,9 +16,8 @@ from clinveil.core.files import refuse_places, whole
 from clinveil.core.outputs import Maker
 from clinveil.core.settings import FORCE, KEEP, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.corpus import Columns
-from clinveil.corpus.diagnoses import Diagnoses, LabelledNotes, column
-from clinveil.corpus.formats.registry import open_source
-from clinveil.corpus.icd9 import LabelTable, first_level, leaves
+from clinveil.corpus.file_format import open_source
+from clinveil.corpus.icd9 import Diagnoses, LabelledNotes, LabelTable, column, first_level, leaves
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.selection import selection
 from clinveil.corpus.write import place_in, write_corpus

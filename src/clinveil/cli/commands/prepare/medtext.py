@@ -17,10 +17,9 @@ from clinveil.core.files import refuse_places, whole
 from clinveil.core.outputs import Maker
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.medtext import prepare, splitter
-from clinveil.corpus.medtext.prepare import MedTextPlan
-from clinveil.corpus.medtext.read import MedTextNotes, read_medtext
-from clinveil.corpus.medtext.split import SMALL, SplitSizes
-from clinveil.corpus.medtext.table import CorpusCounts, general_counts, table_rows
+from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows
+from clinveil.corpus.medtext.parts import SMALL, SplitSizes
+from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.selection import selection
 

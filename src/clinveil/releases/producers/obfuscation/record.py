@@ -14,7 +14,7 @@ from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
-from clinveil.phi.catalogue import covered as covered_labels
+from clinveil.phi.detector import covered as covered_labels
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producers.obfuscation.stages import Job
 from clinveil.releases.settings import ReleaseSettings

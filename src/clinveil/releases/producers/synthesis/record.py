@@ -10,7 +10,7 @@ from typing import Any
 
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
-from clinveil.corpus.formats.registry import OWN, suffix_of
+from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.lm.recipe import language_models
 from clinveil.releases.manifest import SYNTHETIC, TEST_SEED, Account, NotesFile
 from clinveil.releases.producers.synthesis.gates import NOT_TRIED

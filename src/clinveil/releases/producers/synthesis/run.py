@@ -18,7 +18,7 @@ from clinveil.core.keys import Key
 from clinveil.core.neural import device_named
 from clinveil.core.runfolder import FREE, Kind, run_folder, run_hash
 from clinveil.core.types import Say
-from clinveil.corpus.formats.registry import suffix_of
+from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.people import read_patients
 from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode

@@ -1,15 +1,19 @@
-"""Dates as clinicians write them, in order of time within a patient."""
+"""How clinicians write: dates in their styles, and slips of the pen."""
 
 from __future__ import annotations
 
+import re
 from datetime import date
 
 from clinveil.corpus.demo.grammar import Draw, Phi, pick
+from clinveil.corpus.demo.language import misspellings
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")  # fmt: skip
 STYLES = ("long", "long", "us", "us", "iso", "short", "european", "dashed", "terse")
 FULL = ("long", "us", "iso", "european")
+_WORD = re.compile(r"\b[a-z]{5,}\b")
+KNOWN = 0.5
 
 
 def written(ordinal: int, style: str) -> str:
@@ -69,3 +73,25 @@ class Calendar:
         """A year of the adult life before the visit (a year alone is no PHI)."""
         first, last = self.born // 365.2425 + 17, self.visit // 365.2425
         return str(int(last - self.draw() ** 1.5 * (last - first)))
+
+
+def misspell(text: str, draw: Draw) -> str:
+    """The text with one of its longer small-letter words misspelt; unchanged if it has none."""
+    places = [match.span() for match in _WORD.finditer(text)]
+    if not places:
+        return text
+    start, end = pick(places, draw)
+    return text[:start] + slip(text[start:end], draw) + text[end:]
+
+
+def slip(word: str, draw: Draw) -> str:
+    """A word with a slip: one that is often made with it, or a letter transposed, dropped or doubled."""
+    known = misspellings().get(word)
+    if known and draw() < KNOWN:
+        return pick(known, draw)
+    place, kind = 1 + int(draw() * (len(word) - 2)), draw()
+    if kind < 0.5:
+        return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+    if kind < 0.8:
+        return word[:place] + word[place + 1 :]
+    return word[:place] + word[place] + word[place:]

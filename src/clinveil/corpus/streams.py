@@ -1,4 +1,7 @@
-"""Bytes in and out: gzip and zstd by file name, other encodings turned into UTF-8 as they stream."""
+"""Bytes in and out: gzip and zstd by file name, other encodings turned into UTF-8 as they stream.
+
+Of Zstandard's frames (RFC 8878) as much is read as tells whether damage to them can be found out.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import codecs
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError, UsageError
 
@@ -17,6 +21,9 @@ CHUNK_BYTES = 8 << 20
 ROW_BYTES = 256 << 20
 LONGER = "a quote or line that never ends? else a larger --max-note-bytes"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+# Frames of zstd (RFC 8878), and a block of one byte over and over.
+_FRAME, _SKIPPABLE = 0xFD2FB528, 0x184D2A50
+_RLE = 1
 _BOM = "\ufeff".encode()
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -115,3 +122,49 @@ def create_bytes(path: Path, suffix: str) -> pa.NativeFile:
     kind = next((kind for end, kind in _COMPRESSION.items() if suffix.endswith(end)), None)
     file = pa.OSFile(str(path), "wb")
     return pa.CompressedOutputStream(file, kind) if kind else file
+
+
+def has_unchecked_frame(path: Path) -> bool:
+    """Whether a frame of the file carries no checksum of its content: then a flipped bit in it may pass unseen.
+
+    Reads headers only. A file that is cut off or malformed is left to the reader, which refuses it.
+    """
+    with path.open("rb") as file:
+        while start := file.read(4):
+            magic = int.from_bytes(start, "little")
+            if magic & 0xFFFFFFF0 == _SKIPPABLE:
+                file.seek(_number(file, 4), 1)
+            elif magic != _FRAME:
+                return False
+            elif not _skip_frame(file):
+                return True
+    return False
+
+
+def _skip_frame(file: BinaryIO) -> bool:
+    """Go to the end of a frame; whether it has a checksum (section 3.1.1)."""
+    descriptor = _number(file, 1)
+    single, checked = descriptor >> 5 & 1, bool(descriptor >> 2 & 1)
+    content_size = (single, 2, 4, 8)[descriptor >> 6]
+    file.seek((1 - single) + (0, 1, 2, 4)[descriptor & 3] + content_size, 1)
+    last = 0
+    while checked and not last:  # of one without, the rest does not matter
+        header = file.read(3)
+        if len(header) < 3:
+            return True
+        block = int.from_bytes(header, "little")
+        last, kind, size = block & 1, block >> 1 & 3, block >> 3
+        file.seek(1 if kind == _RLE else size, 1)
+    file.seek(4, 1)
+    return checked
+
+
+def _number(file: BinaryIO, size: int) -> int:
+    return int.from_bytes(file.read(size), "little")
+
+
+def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:
+    """Raise InputError if a text holds U+0000, which text files cannot carry."""
+    found = pc.index(pc.match_substring(column, "\0"), True).as_py()
+    if found >= 0:
+        raise InputError("a NUL character", where=f"row {rows + found + 1} of the {suffix} to write", remedy="drop it")

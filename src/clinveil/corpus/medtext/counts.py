@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError
-from clinveil.corpus.medtext.rare import Dictionary, dictionary
-from clinveil.corpus.medtext.split import PARTS
-from clinveil.corpus.medtext.tokenizer import Splitter, sentences
+from clinveil.corpus.medtext.form import Splitter, sentences
+from clinveil.corpus.medtext.parts import PARTS, Dictionary, dictionary
 
 _LONGEST = 1_000_000  # characters; a longer line is no sentence
 

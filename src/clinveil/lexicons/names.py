@@ -1,0 +1,102 @@
+"""First names and surnames with their frequencies, and the form under which a name is looked up.
+
+Names of the United States census of 1990, as the package `names` carries them: US Census Bureau, frequently occurring
+surnames and first names (public domain), 88,799 surnames, 4,275 female and 1,219 male first names; a frequency is a
+share of the population in percent. Names of many cultures are those of the locale lists of the package Faker (MIT),
+read as data: nothing is generated. Only names in Latin script are taken of these; a locale that Faker cannot import is
+a fault of the installation and raises.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Literal
+
+# Letters that Unicode does not take apart into a base and an accent.
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
+Gender = Literal["female", "male", ""]
+_PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+
+
+@lru_cache(maxsize=1 << 16)
+def name_form(word: str) -> str:
+    """`José` -> jose, `O'Brien` -> obrien, `NUÑEZ` -> nunez; letters only.
+
+    The same for every way to write a name, so that what is keyed by it stays coherent.
+    """
+    if word.isascii():
+        return word.lower() if word.isalpha() else "".join(filter(str.isalpha, word.lower()))
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", word).casefold()).translate(_LETTERS)
+    return "".join(c for c in folded if c.isalpha())
+
+
+@cache
+def surnames() -> Mapping[str, float]:
+    """Surname (lower case) -> percent of the population."""
+    return _read("dist.all.last")
+
+
+@cache
+def given_names(gender: Literal["female", "male"]) -> Mapping[str, float]:
+    """First name (lower case) -> percent of that gender."""
+    return _read(f"dist.{gender}.first")
+
+
+@cache
+def all_given_names() -> Mapping[str, float]:
+    """First name (lower case) -> mean of its two percentages."""
+    female, male = given_names("female"), given_names("male")
+    both = {name: (female.get(name, 0.0) + male.get(name, 0.0)) / 2 for name in (*female, *male)}
+    return MappingProxyType(both)
+
+
+def gender_of(form: str) -> Gender:
+    """The gender that at least nine in ten bearers of a first name have, or an empty string."""
+    female, male = given_names("female").get(form, 0.0), given_names("male").get(form, 0.0)
+    if female > 9 * male:
+        return "female"
+    return "male" if male > 9 * female else ""
+
+
+def _read(name: str) -> Mapping[str, float]:
+    rows = (line.split() for line in files("names").joinpath(name).read_text(encoding="ascii").splitlines())
+    return MappingProxyType({row[0].lower(): float(row[1]) for row in rows if row})
+
+
+@cache
+def world_given() -> frozenset[str]:
+    """First names of all locales, as name forms of at least three letters."""
+    return frozenset(_forms("first_name"))
+
+
+@cache
+def world_surnames() -> frozenset[str]:
+    """Surnames of all locales, as name forms of at least three letters."""
+    return frozenset(_forms("last_name"))
+
+
+def _forms(kind: str) -> Iterator[str]:
+    import faker.providers.person as person
+
+    for module in pkgutil.iter_modules(person.__path__):
+        provider = import_module(f"{person.__name__}.{module.name}").Provider
+        for attribute in dir(provider):
+            names = getattr(provider, attribute)
+            if kind in attribute and isinstance(names, list | tuple | dict | set | frozenset):
+                yield from _pieces(str(name) for name in names)
+
+
+def _pieces(names: Iterator[str]) -> Iterator[str]:
+    """Each word of each name: `José Luis` gives two."""
+    for name in names:
+        for piece in _PIECE.findall(name):
+            form = name_form(piece)
+            if len(form) >= 3 and form.isascii():
+                yield form
