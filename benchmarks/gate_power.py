@@ -34,10 +34,10 @@ from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.release.gates import patient_gates
-from clinveil.release.producers.synthesis.gates import Looked, look
-from clinveil.release.producers.synthesis.trained import Sides, split_sides
-from clinveil.release.producers.synthesis.write import Floor
+from clinveil.releases.gates import patient_gates
+from clinveil.releases.producers.synthesis.gates import Looked, look
+from clinveil.releases.producers.synthesis.trained import Sides, split_sides
+from clinveil.releases.producers.synthesis.write import Floor
 from clinveil.stats import clopper_pearson
 
 SPAN, FLOOR = 50, 5
@@ -136,7 +136,7 @@ def _texts(training: PlainNotes, settings: ModelSettings, seed: int) -> list[str
     """As many tokens as were trained on."""
     vocabulary = make_vocabulary(training, settings)
     encoded = encode(training.texts, vocabulary)
-    model, _ = train_model(training, encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
+    model, _ = train_model(encoded, vocabulary, settings, seed=seed, threads=1, say=lambda line: None)
     notes = written(model, encoded.ids.size, seed, SamplingConfig(64, 600))
     return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 

@@ -33,7 +33,6 @@ from clinveil.stats import (
 )
 from clinveil.stats.roc import RocScores, difference_of_areas
 from clinveil.utility.casing.score import metric_shares
-from clinveil.utility.correlation import pearson
 from clinveil.utility.scores import Scores
 
 DRAWS = 400  # of a bootstrap; the package draws 1,000
@@ -205,7 +204,7 @@ def correlation(pairs: int, truth: float, rng: Generator) -> tuple[float, Interv
     rows = np.stack([people, truth * people + np.sqrt(1 - truth**2) * rng.normal(size=pairs)], axis=1)
 
     def of(drawn: Table) -> float:
-        return float(pearson(drawn[:, 0], drawn[:, 1]))
+        return float(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1])
 
     return truth, bootstrap_clusters(rows, of, rng, draws=DRAWS)
 

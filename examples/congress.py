@@ -21,6 +21,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from clinveil.study.jmir_2020.run import run_study
+
 from clinveil.core.errors import ClinveilError
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
@@ -29,7 +31,6 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
 from clinveil.phi.emulated import EmulatedRemover
-from clinveil.study.jmir_2020.run import run_study
 from clinveil.study.jmir_2020.settings import StudySettings
 from clinveil.study.jmir_2020.tables import markdown, tables
 

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from clinveil.api import attack, evaluate
     from clinveil.api.frames import to_frame
     from clinveil.api.transformers import Deidentifier, Obfuscator
-    from clinveil.api.verbs import deidentify, embed, obfuscate
+    from clinveil.api.verbs import deidentify, embed, obfuscate, release, synthesize, verify
     from clinveil.channel.channel import Channel
+    from clinveil.core.errors import ClinveilError, GateError, InputError, UsageError
     from clinveil.core.finding import Finding, read_findings
     from clinveil.core.keys import Key
     from clinveil.core.spans import Span
@@ -23,14 +24,18 @@ if TYPE_CHECKING:
 # The shop window: each public name and the file it lives in; nothing heavy is imported before it is asked for.
 _WINDOW = {
     "Channel": "clinveil.channel.channel",
+    "ClinveilError": "clinveil.core.errors",
     "Columns": "clinveil.corpus.corpus",
     "Corpus": "clinveil.corpus.corpus",
     "Deidentifier": "clinveil.api.transformers",
     "Finding": "clinveil.core.finding",
+    "GateError": "clinveil.core.errors",
+    "InputError": "clinveil.core.errors",
     "Key": "clinveil.core.keys",
     "Neighbours": "clinveil.vectors.table",
     "Obfuscator": "clinveil.api.transformers",
     "Span": "clinveil.core.spans",
+    "UsageError": "clinveil.core.errors",
     "Vectors": "clinveil.vectors.table",
     "deidentify": "clinveil.api.verbs",
     "demo_corpus": "clinveil.corpus.demo",
@@ -39,19 +44,26 @@ _WINDOW = {
     "obfuscate": "clinveil.api.verbs",
     "open_corpus": "clinveil.corpus.open",
     "read_findings": "clinveil.core.finding",
+    "release": "clinveil.api.verbs",
     "save_vectors": "clinveil.vectors.files",
+    "synthesize": "clinveil.api.verbs",
     "to_frame": "clinveil.api.frames",
+    "verify": "clinveil.api.verbs",
 }
 __all__ = [
     "Channel",
+    "ClinveilError",
     "Columns",
     "Corpus",
     "Deidentifier",
     "Finding",
+    "GateError",
+    "InputError",
     "Key",
     "Neighbours",
     "Obfuscator",
     "Span",
+    "UsageError",
     "Vectors",
     "attack",
     "deidentify",
@@ -62,8 +74,11 @@ __all__ = [
     "obfuscate",
     "open_corpus",
     "read_findings",
+    "release",
     "save_vectors",
+    "synthesize",
     "to_frame",
+    "verify",
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
@@ -79,3 +81,9 @@ def test_the_window_shows_what_it_sells():
     assert set(clinveil.__all__) <= set(dir(clinveil))
     for name in clinveil.__all__:
         assert getattr(clinveil, name).__doc__
+
+
+def test_no_room_hides_a_verb():
+    """A package of a verb's name would take its place as soon as it is imported."""
+    package = Path(clinveil.__file__).parent
+    assert not {path.stem for path in package.iterdir()} & set(clinveil.__all__)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clinveil.attacks import attack as room
-from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.attack import Attack, Context, attacks, of_release
 from clinveil.core.errors import UsageError
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.report.measures import find
@@ -33,6 +33,7 @@ def test_the_example_of_the_docstring_is_an_attack(first_words):
     assert first_words(length=4)(context, np.random.default_rng(0))[0].value == 0
     assert first_words.help() == "How many released notes begin as their source does."
     assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
+    assert of_release()[-1] is first_words
     assert find("attack.first_words")[1].title == "Notes that begin as they were"
 
 
@@ -45,9 +46,7 @@ def test_a_context_knows_what_is_at_hand():
         context.has(frozenset({"weather"}))
 
 
-@pytest.mark.parametrize(
-    "name", ["association", "chain", "inversion", "name-outputs", "names", "repetition", "scenario"]
-)
+@pytest.mark.parametrize("name", sorted(attacks.ours()))
 def test_every_attack_has_help_needs_and_words(name):
     attack = attacks.get(name)
     assert issubclass(attack, Attack) and attack.help().endswith((".", ")."))
@@ -65,3 +64,9 @@ def test_an_unknown_attack_is_a_users_mistake():
 def test_an_attack_without_a_body_is_none():
     with pytest.raises(TypeError, match="abstract"):
         type("Half", (Attack,), {})()
+
+
+def test_a_release_is_measured_in_the_order_of_the_report():
+    ours = [name for name, attack in attacks if attack in of_release()]
+    in_order = sorted(ours, key=lambda name: attacks.get(name).order)
+    assert in_order == ["inversion", "repetition", "identifiers", "name-outputs", "overlap", "uniqueness"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,16 +35,25 @@ def rng():
     return np.random.default_rng(0)
 
 
+def lay(folder, **how):
+    """Prepare an audit of settings: its store, audit and data."""
+    settings = settings_of(**how)
+    data = data_of(notes_of(), settings, np.random.default_rng(SEED))
+    return Store(folder), audit_of(data.save(folder), settings, seed=SEED), data
+
+
 @pytest.fixture
 def laid(tmp_path):
-    """Prepare an audit of settings: its store, audit and data."""
+    """An audit of settings that nothing was trained for."""
+    return partial(lay, tmp_path)
 
-    def lay(notes=None, **how):
-        settings = settings_of(**how)
-        data = data_of(notes or notes_of(), settings, np.random.default_rng(SEED))
-        return Store(tmp_path), audit_of(data.save(tmp_path), settings, seed=SEED), data
 
-    return lay
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """An audit of an LSTM, all its models trained; do not change it."""
+    store, audit, data = lay(tmp_path_factory.mktemp("trained"))
+    run(store, audit)
+    return store, audit, data
 
 
 def run(store, audit):
@@ -170,7 +180,7 @@ def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
     states = sorted((store.folder(audit.full) / "forks").glob("*.safetensors"))
     assert len(states) >= 2
     perform(store, audit.reseeded[0])
-    for model in (*audit.left_out, audit.other_seeds[0][-1]):
+    for model in (audit.left_out[-1], audit.other_seeds[0][-1]):
         perform(store, model)
         shared = load_logs(store, model, data)
         own = store.folder(model).rename(store.root / f"kept-{model.seed}-{model.left_out}")
@@ -198,9 +208,10 @@ def test_a_shared_beginning_is_used(laid, monkeypatch):
 
 def test_only_models_of_all_units_that_others_go_on_from_leave_states_behind(laid):
     store, audit, _ = laid(lanes=1)
-    for model in audit.models:
+    models = (audit.full, audit.again, *audit.reseeded, audit.left_out[0], audit.other_seeds[0][0])
+    for model in models:
         perform(store, model)
-    left = [model for model in audit.models if (store.folder(model) / "forks").exists()]
+    left = [model for model in models if (store.folder(model) / "forks").exists()]
     assert left == [audit.full, audit.reseeded[0]]
 
 
@@ -306,14 +317,14 @@ def test_a_killed_run_goes_on_and_repeats_nothing(laid, monkeypatch):
     assert len(trained) == len(audit.models) + 1
 
 
-def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid):
+def test_what_would_take_too_long_is_refused_before_anything_is_trained(laid, trained):
     store, audit, _ = laid()
     said = []
     with pytest.raises(UsageError, match=r"about (a|\d+) seconds?, more than --max-hours 1e-09 \(fewer --units"):
         train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)
     assert said[0].startswith("9 models of ")  # 1, once more, a reseed, 3 without a unit under each of two seeds
     assert not any(store.done(model) for model in audit.models)
-    run(store, audit)
+    store, audit, _ = trained
     train_audits(store, [audit], serial, said.append, workers=1, most_hours=1e-9)  # all is done already
     assert len(said) == 1
 
@@ -402,9 +413,8 @@ def test_compat_scores_from_the_second_token_on(laid):
         assert int(row["place"]) == difference.argmax()
 
 
-def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(laid):
-    store, audit, data = laid()
-    run(store, audit)
+def test_the_effect_is_measured_on_the_seed_that_did_not_choose_the_word(trained):
+    store, audit, data = trained
     measured = compare(store, audit, rng(), [f"unit {i}" for i in range(3)])
     seeds = [[load_logs(store, model, data) for model in models] for models in (audit.left_out, *audit.other_seeds)]
     own = []

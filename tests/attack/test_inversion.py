@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.attacks.channel._inputs import Inputs
-from clinveil.attacks.channel.inversion import entropy, inversion
+from clinveil.attacks.channel.inversion import inversion
 from clinveil.attacks.channel.repetition import repeated
 from clinveil.channel.channel import Channel
+from clinveil.channel.posterior import entropy
 from clinveil.core.errors import InputError
 
 
@@ -170,10 +171,10 @@ def test_the_exact_share_is_what_the_guesser_wins_when_it_is_played_out():
     seen = np.array([rng.choice(channel.row(x)[0]) for x in hidden])
     rare = counts[hidden] < 20
     for part, some in ((inputs.all, counts[hidden] > 0), (inputs.below(20), rare)):
-        right = inputs.guesses(part)[0][seen] == hidden
-        assert inputs.recovered(part) == pytest.approx(right[some].mean(), abs=0.02)
-        shuffled = inputs.guesses(part)[0][rng.permutation(seen[some])] == hidden[some]
-        assert inputs.shuffled(part) == pytest.approx(shuffled.mean(), abs=0.02)
+        right = part.posterior.best[0][seen] == hidden
+        assert part.recovered == pytest.approx(right[some].mean(), abs=0.02)
+        shuffled = part.posterior.best[0][rng.permutation(seen[some])] == hidden[some]
+        assert part.shuffled == pytest.approx(shuffled.mean(), abs=0.02)
 
 
 @given(channels(), st.lists(st.integers(1, 40), max_size=4), st.integers(2, 41))
@@ -214,6 +215,6 @@ def test_measuring_does_not_change_the_channel():
         np.array([p for _, p in entries]),
         np.ones(3, dtype=bool),
     )
-    repeated(channel, np.array([3, 2, 1]), memo="note", rng=np.random.default_rng(1))
+    repeated(channel.under(memo="note"), np.array([3, 2, 1]), rng=np.random.default_rng(1))
     inversion(channel, np.array([3, 2, 1]))
     assert channel.indices.tolist() == [2, 1, 0, 0, 2, 1] == indices.tolist()

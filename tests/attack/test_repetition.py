@@ -15,7 +15,7 @@ from clinveil.corpus.corpus import memory_corpus
 
 
 def by_repeats(channel, counts, memo="occurrence", stratum="all", **named):
-    found = repeated(channel, np.asarray(counts), memo=memo, rng=np.random.default_rng(1), **named)
+    found = repeated(channel.under(memo=memo), np.asarray(counts), rng=np.random.default_rng(1), **named)
     return {f.detail["repeats"]: f for f in found if f.detail["stratum"] == stratum}
 
 
@@ -83,7 +83,7 @@ def test_unknown_words_share_a_row_and_repeats_do_not_tell_them_apart():
 
 
 def test_no_rare_word_is_a_null_with_why():
-    found = repeated(identity(2), np.array([50, 60]), memo="note", rng=np.random.default_rng(1))
+    found = repeated(identity(2).under(memo="note"), np.array([50, 60]), rng=np.random.default_rng(1))
     assert found[-1].value is None and found[-1].detail["why"]
 
 
@@ -130,10 +130,8 @@ def test_no_guesser_does_better_with_several_draws_of_a_stratum(m, rare):
     rows = [{1: 0.5, 2: 0.3, 3: 0.2}, {0: 0.6, 2: 0.4}, {3: 0.5, 0: 0.5}, {2: 0.7, 1: 0.3}, {0: 0.1, 1: 0.6, 2: 0.3}]
     counts, unknown = [9, 5, 3, 2], [6, 3, 1]
     types = [*enumerate(counts), *((4, n) for n in unknown)]
-    found = repeated(
-        channel_of(rows), np.array(counts), np.array(unknown), memo="note", rng=np.random.default_rng(1), repeats=(m,),
-        rare=rare,
-    )  # fmt: skip
+    channel, rng = channel_of(rows).under(memo="note"), np.random.default_rng(1)
+    found = repeated(channel, np.array(counts), np.array(unknown), rng=rng, repeats=(m,), rare=rare)
     for finding, limit in zip(found, (99, rare), strict=True):
         part = [(row, n) for row, n in types if n < limit]
         best = sum(

@@ -18,7 +18,7 @@ from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.core.settings import load_settings
 from clinveil.core.tokens import words
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.vectors.table import Vectors
 
 

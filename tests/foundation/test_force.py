@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-import typer
 
-from clinveil.cli.attack import ATTACKS
-from clinveil.cli.evaluate import EVALUATIONS
-from clinveil.cli.main import COMMANDS, main
-from clinveil.cli.prepare import PREPARATIONS
-from clinveil.cli.study import STUDIES
+from clinveil.cli.groups import COMMANDS, Group
+from clinveil.cli.main import main
 from clinveil.scale.tasks import study_folder
 
 SMALL = ["--dim", "8", "--epochs", "1", "--workers", "1"]
-GROUPS = {"attack": ATTACKS, "evaluate": EVALUATIONS, "prepare": PREPARATIONS, "study": STUDIES}
 # What stands between the command's name and `--force`; OUT is the folder in question.
 NEW_FOLDER = {
     "generate": "-o OUT --patients 3",
@@ -94,12 +88,11 @@ def runs(arguments):
 
 def with_force():
     """Every command that has `--force`."""
-    for name in COMMANDS:
-        for below in GROUPS.get(name, [None]):
-            module = import_module(f"clinveil.cli.{name}" + (f".{below.replace('-', '_')}" if below else ""))
-            command = typer.main.get_command(module.app)
-            if any("--force" in getattr(option, "opts", ()) for option in command.params):
-                yield name if below is None else f"{name} {below}"
+    for name, command in COMMANDS:
+        members = {f"{name} {below}": one for below, one in command.members} if isinstance(command, Group) else {}
+        for full, one in (members or {name: command}).items():
+            if any("--force" in getattr(option, "opts", ()) for option in one.parser().params):
+                yield full
 
 
 def test_every_command_with_the_flag_is_tried():

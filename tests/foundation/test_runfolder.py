@@ -10,7 +10,7 @@ import pytest
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import private_folder
 from clinveil.core.runfolder import Kind, code_version, fingerprint, run_folder, run_hash
-from clinveil.release.settings import ReleaseSettings as Settings
+from clinveil.releases.settings import ReleaseSettings as Settings
 
 ONE = Kind("run of ours", own=frozenset({"made"}), notes={"README.txt": "SECRET"}, scratch=("scratch",))
 GROWS = Kind("vault of ours", notes={"README.txt": "SECRET"}, known=lambda root: (root / "README.txt").is_file())

@@ -10,7 +10,7 @@ from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, load_settings, own_settings
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 
 
 def test_defaults_are_the_documented_ones():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from lm_cases import LSTM, encoded_of, model_of
+from lm_cases import LSTM, VOCABULARY, encoded_of, model_of
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import read_notes
-from clinveil.lm.recipe import ModelSettings, Recipe, language_models, neural_kind
+from clinveil.lm.recipe import ModelSettings, NeuralKind, Recipe, language_models, neural_kind
+from clinveil.lm.train import train_model
 
 pytest.importorskip("torch", reason="a network's sizes stand in its file")
 SIZES = [(model, size) for model in ("lstm", "gpt") for size in neural_kind(model).sizes]
@@ -65,6 +66,28 @@ def test_counting_models_have_no_recipe():
 def test_the_four_kinds_come_in_this_order_and_a_card_can_speak_of_each():
     assert language_models.names() == ("unigram", "ngram", "lstm", "gpt")
     assert all(kind.about for _, kind in language_models)
+
+
+def test_a_new_language_model_is_one_registration(tmp_path):
+    """Its sizes are settings, its recipe can be kept, and its model is trained, saved and read like any other."""
+    from clinveil.lm.checkpoint import load_model, save_model
+    from clinveil.lm.models.lstm import Lstm
+
+    sizes = {"tiny": {**neural_kind("lstm").sizes["tiny"], "width": 8, "epochs": 1}}
+    language_models.register("twin")(NeuralKind("a twin of the LSTM", Lstm, sizes, layer_weights=8))
+    try:
+        settings = ModelSettings(model="twin", size="tiny", vocabulary="words")
+        assert "twin" in language_models.names() and settings.neural
+        model, went = train_model(encoded_of(), VOCABULARY, settings, seed=1)
+        assert (model.kind, len(went["losses"])) == ("twin", 1)
+        save_model(model, tmp_path / "m", {})
+        assert load_model(tmp_path / "m")[0].kind == "twin"
+    finally:
+        language_models.forget("twin")
+    with pytest.raises(ValueError, match="one of unigram, ngram, lstm, gpt"):
+        ModelSettings(model="twin")
+    with pytest.raises(InputError, match="unknown kind"):
+        load_model(tmp_path / "m")
 
 
 @pytest.mark.parametrize("data", [{}, {**LSTM.as_dict(), "more": 1}])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lm_cases import GPT, LSTM, VOCABULARY, encoded_of, model_of
 from scipy.stats import chi2
 
-from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import encode
@@ -183,7 +182,7 @@ def test_top_p_by_hand():
     ],
 )
 def test_drawings_that_make_no_sense_are_refused(how):
-    with pytest.raises(InputError, match="drawing needs"):
+    with pytest.raises(ValueError, match="drawing needs"):
         SamplingConfig(**how)
 
 

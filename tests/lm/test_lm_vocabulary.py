@@ -121,7 +121,7 @@ def test_byte_pairs_are_of_the_size_asked_for_where_the_text_has_pairs():
     assert train_byte_pairs(TEXTS, SMALLEST).size == SMALLEST
     assert train_byte_pairs(TEXTS, 265).size == 265
     assert SMALLEST < train_byte_pairs(TEXTS, 100_000).size < 400
-    with pytest.raises(InputError, match="at least 257"):
+    with pytest.raises(ValueError, match="at least 257"):
         train_byte_pairs(TEXTS, SMALLEST - 1)
 
 

@@ -14,8 +14,8 @@ from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Accounting
-from clinveil.release.check import OutputCheck
-from clinveil.release.gates import PLANNED, accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.releases.check import OutputCheck
+from clinveil.releases.gates import PLANNED, accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.report.record import score
 
 CLEAN = OutputCheck(

@@ -8,8 +8,8 @@ import pytest
 
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.release.check import check_output, source_words
-from clinveil.release.crosswalk import CROSSWALK
+from clinveil.releases.check import check_output, source_words
+from clinveil.releases.crosswalk import CROSSWALK
 
 WORDS = ("pain", "ache", "fever", "okafor")
 

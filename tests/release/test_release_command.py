@@ -204,7 +204,7 @@ def test_dry_run_makes_nothing(desk, capsys):
 
 
 def test_an_interrupted_run_goes_on_with_the_vectors_it_has(desk, monkeypatch, capsys):
-    from clinveil.release import pipeline as run
+    from clinveil.releases import pipeline as run
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -221,7 +221,7 @@ def test_an_interrupted_run_goes_on_with_the_vectors_it_has(desk, monkeypatch, c
 
 
 def test_a_full_disk_is_said_and_can_be_resumed(desk, monkeypatch, capsys):
-    from clinveil.release import pipeline as run
+    from clinveil.releases import pipeline as run
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -239,7 +239,7 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
 
     import numpy as np
 
-    from clinveil.release import pipeline as run
+    from clinveil.releases import pipeline as run
 
     def lying(job, vectors, counts):
         channel, table = run_channel(job, vectors, counts)

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS
-from clinveil.release.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
 
 
 def batches(ids, size):

@@ -10,8 +10,8 @@ import pytest
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.runfolder import fingerprint, run_hash
 from clinveil.core.runfolder import run_folder as open_folder
-from clinveil.release.publish import KIND, Places
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.publish import KIND, Places
+from clinveil.releases.settings import ReleaseSettings
 
 PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
 

@@ -28,11 +28,11 @@ from clinveil.cli.main import main
 from clinveil.core.errors import GateError, MissingExtra
 from clinveil.core.finding import Finding
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.release.manifest import TEST_SEED, released_files, sealed, write_companions, write_sums
-from clinveil.release.producers.synthesis.record import SHOWN, seed_mark
-from clinveil.release.producers.synthesis.run import Synthesis
-from clinveil.release.producers.synthesis.settings import SynthesisSettings
-from clinveil.release.verify import verify
+from clinveil.releases.manifest import TEST_SEED, released_files, sealed, write_companions, write_sums
+from clinveil.releases.producers.synthesis.record import SHOWN, seed_mark
+from clinveil.releases.producers.synthesis.run import Synthesis
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.verify import verify
 from clinveil.report.edition import outward_finding
 
 FILES = ["README.md", "SHA256SUMS", "manifest.json", "notes.parquet"]
@@ -180,7 +180,7 @@ def test_a_gate_that_fails_lets_no_companion_out(tmp_path):
 
 
 def test_companions_come_with_the_notes_or_not_at_all(tmp_path, monkeypatch):
-    from clinveil.release.producers.synthesis import run as room
+    from clinveil.releases.producers.synthesis import run as room
 
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -11,10 +11,10 @@ from synthesis_cases import Always, Copying, notes_of, rows_of, synthesis, texts
 from clinveil.core.errors import GateError, InputError
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.notes import PlainNotes
-from clinveil.release.producers.synthesis.gates import _accounted, look
-from clinveil.release.producers.synthesis.run import refuse_failed
-from clinveil.release.producers.synthesis.trained import FEWEST, Sides, split_sides
-from clinveil.release.producers.synthesis.write import Floor
+from clinveil.releases.producers.synthesis.gates import _accounted, look
+from clinveil.releases.producers.synthesis.run import refuse_failed
+from clinveil.releases.producers.synthesis.trained import FEWEST, Sides, split_sides
+from clinveil.releases.producers.synthesis.write import Floor
 
 NOTES = notes_of(rows_of())
 SIDES = split_sides(NOTES, 0.2, 1)

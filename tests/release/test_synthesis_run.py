@@ -15,7 +15,7 @@ from synthesis_cases import FAST, bytes_of, notes_of, open_to_others, rows_of, s
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.checkpoint import load_model
-from clinveil.release.manifest import TEST_SEED
+from clinveil.releases.manifest import TEST_SEED
 
 pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")

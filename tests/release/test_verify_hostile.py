@@ -7,8 +7,8 @@ import json
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.release.manifest import SCHEMA, sealed, write_sums
-from clinveil.release.verify import verify
+from clinveil.releases.manifest import SCHEMA, sealed, write_sums
+from clinveil.releases.verify import verify
 
 NOTES = {"file": "notes.csv", "rows": 1, "text": "text", "id": "note_id", "patient": None, "keep": []}
 GOOD = {

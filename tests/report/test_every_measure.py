@@ -23,6 +23,7 @@ from clinveil.report.render import render
 ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
+MAKES = re.compile(r"\b(Finding|proportion|unmeasured|mean_over)\(")  # a finding, or a builder of one
 NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary"}  # files, and beginnings of names
 
 LENGTHS = {"_name_scores.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
@@ -82,7 +83,7 @@ def measures() -> dict[str, str]:
     """All names of measures in the source, and a file that holds each."""
     found: dict[str, str] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        if path.is_relative_to(ROOT / "report") or "Finding(" not in path.read_text(encoding="utf-8"):
+        if path.is_relative_to(ROOT / "report") or not MAKES.search(path.read_text(encoding="utf-8")):
             continue
         module = ast.parse(path.read_text(encoding="utf-8"))
         found |= {name: path.name for name in _constants(module) if NAME.fullmatch(name)}

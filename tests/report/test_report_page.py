@@ -15,9 +15,8 @@ from invented_release import CANARIES, note, record
 from clinveil.core.finding import Finding
 from clinveil.report.edition import external_edition
 from clinveil.report.numerals import text
-from clinveil.report.record import AlignedNote, AlignedToken, Column, Fact, Gate, PhiCount, TokenRow
+from clinveil.report.record import AlignedNote, AlignedToken, Column, Fact, Gate, PhiCount, TokenRow, from_json, to_json
 from clinveil.report.render import LONGEST, md, render, write_report
-from clinveil.report.stored import from_json, to_json
 from clinveil.report.summarise import accounting
 from clinveil.report.tiles import tiles
 
@@ -268,7 +267,7 @@ def test_hostile_words_stay_words():
 def test_a_release_of_nothing_still_makes_a_page():
     held = record()
     bare = replace(
-        held, findings=(), gates=(), notes=(), stages=(), settings=(), context=(), provenance=(), warnings=(),
+        held, findings=(), gates=(), notes=(), stages=(), settings=(), provenance=(), warnings=(),
         not_tried=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0, skipped={}, patients=None),
     )  # fmt: skip
     said = Page(render(bare)).said

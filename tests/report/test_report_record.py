@@ -11,8 +11,19 @@ from invented_release import CANARIES, gates, note, record
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.report.edition import SMALL, external_edition, hidden
-from clinveil.report.record import AlignedNote, AlignedToken, CorpusFacts, Fact, Gate, ReleaseRecord, StageRow, TokenRow
-from clinveil.report.stored import SCHEMA, from_json, to_json
+from clinveil.report.record import (
+    SCHEMA,
+    AlignedNote,
+    AlignedToken,
+    CorpusFacts,
+    Fact,
+    Gate,
+    ReleaseRecord,
+    StageRow,
+    TokenRow,
+    from_json,
+    to_json,
+)
 
 COUNTS = st.integers(min_value=0, max_value=10**12)
 
@@ -134,8 +145,8 @@ def test_the_external_edition_leaves_out_what_must_not_leave():
 @pytest.mark.parametrize("value", ["/home/anna/n.csv", "C:\\notes", "~/n.csv", "anna@ward7", "data/n.csv"])
 def test_values_that_look_like_places_are_only_said_to_be_given(value):
     facts = (Fact("a", value), Fact("b", "plain"), Fact("c", 3))
-    outward: ReleaseRecord = external_edition(replace(record(), settings=facts, context=facts, provenance=facts), [])
-    for shown in (outward.settings, outward.context, outward.provenance):
+    outward: ReleaseRecord = external_edition(replace(record(), settings=facts, provenance=facts), [])
+    for shown in (outward.settings, outward.provenance):
         assert [fact.value for fact in shown] == ["(given)", "plain", 3]
 
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from clinveil.core.finding import Finding
 from clinveil.core.words import MeasureText
-from clinveil.report.meaning import direction, sentences
+from clinveil.report.cells import direction
 from clinveil.report.measures import UNKNOWN, catalogue, find
 from clinveil.report.numerals import interval, number, share, small, text
+from clinveil.report.summarise import sentences
 
 S = "\u202f"
 SHARES = st.floats(min_value=0, max_value=1)

@@ -8,7 +8,6 @@ import json
 import re
 import stat
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,16 +17,19 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.corpus.demo import write_demo
 from clinveil.stats import t_interval
-from clinveil.study.clinicalnlp_2019 import claims, paper
-from clinveil.study.clinicalnlp_2019.results import SAME, _fall
-from clinveil.study.clinicalnlp_2019.run import run_study
-from clinveil.study.clinicalnlp_2019.settings import StudySettings
+from clinveil.study.clinicalnlp_2019 import claims, study
+from clinveil.study.clinicalnlp_2019.privacy import audits_of, fall, rarities
+from clinveil.study.clinicalnlp_2019.settings import SAME, StudySettings
+from clinveil.study.clinicalnlp_2019.study import ClinicalNlp2019, run_study
 from clinveil.study.clinicalnlp_2019.tables import tables
-from clinveil.study.plain import markdown
+from clinveil.study.clinicalnlp_2019.tasks import by_unit, lines_of
+from clinveil.study.inputs import Source
+from clinveil.study.tables import read_paper, terminal
 
 pytest.importorskip("torch")
 TINY = {"size": "tiny", "words": 8_000, "valid": 10, "test": 40, "units": 2, "reseeds": 1, "epochs": 1, "workers": 1}
 PATIENTS = 50
+PAPER = read_paper(study.__file__)
 
 
 def settings(**more):
@@ -90,19 +92,21 @@ def test_every_privacy_score_has_its_floors(finished):
     assert all(f.control is not None for f in scores)
     for dropout in ("0.0", "0.5"):
         for by in ("the model", "released notes"):
-            floor = results.of("attack.pdtp_reseed_floor", f"lstm, dropout {dropout}", mode="exact", **{"from": by})
+            floor = results.of(
+                "attack.pdtp_reseed_floor", corpus=f"lstm, dropout {dropout}", mode="exact", **{"from": by}
+            )
             assert floor is not None and floor.value > 0
 
 
 def test_the_unigram_is_held_against_the_lstm_on_the_same_patients(finished):
     _, results, _ = finished
-    same = results.of("attack.pdtp", SAME)
-    everybody = results.of("attack.pdtp", "unigram")
+    same = results.of("attack.pdtp", corpus=SAME)
+    everybody = results.of("attack.pdtp", corpus="unigram")
     assert same.n == 2 < everybody.n
-    fall = results.of("attack.pdtp_fall", SAME, against="lstm, dropout 0.0", of="score")
-    lstm = results.of("attack.pdtp", "lstm, dropout 0.0", mode="exact", **{"from": "the model"})
+    fall = results.of("attack.pdtp_fall", corpus=SAME, against="lstm, dropout 0.0", of="score")
+    lstm = results.of("attack.pdtp", corpus="lstm, dropout 0.0", mode="exact", **{"from": "the model"})
     assert fall.value == pytest.approx(lstm.value - same.value) and fall.n == 2
-    rows = {row[0]: row for row in claims.claims_table(results).rows}
+    rows = {row[0]: row for row in claims.claims_table(results, PAPER.tables["claims"]).rows}
     assert "the same patients" in rows["the unigram is the safest"][2]
     assert rows["the unigram is the safest"][3] == claims.OPEN  # two patients
 
@@ -111,18 +115,20 @@ def test_the_effect_is_measured_across_seeds_and_its_fall_told(finished):
     _, results, _ = finished
     for label in ("lstm, dropout 0.0", "lstm, dropout 0.5"):
         for by in ("the model", "released notes"):
-            effect = results.of("attack.pdtp_effect", label, mode="exact", **{"from": by})
+            effect = results.of("attack.pdtp_effect", corpus=label, mode="exact", **{"from": by})
             assert effect.detail["seeds"] == 2 and effect.n == 2
-        assert results.of("attack.pdtp_effect", label, mode="compat") is None  # one seed: nothing to measure on
-    fall = results.of("attack.pdtp_fall", "lstm, dropout 0.5", mode="exact", of="effect")
-    values = [results.of("attack.pdtp_effect", label, mode="exact").value for label in results.labels[1:3]]
+        assert results.of("attack.pdtp_effect", corpus=label, mode="compat") is None  # one seed: nothing to measure on
+    fall = results.of("attack.pdtp_fall", corpus="lstm, dropout 0.5", mode="exact", of="effect")
+    values = [
+        results.of("attack.pdtp_effect", corpus=label, mode="exact").value for label in results.facts["labels"][1:3]
+    ]
     assert fall.value == pytest.approx(values[0] - values[1])
-    assert results.of("attack.pdtp_excess", "lstm, dropout 0.5") is None
+    assert results.of("attack.pdtp_excess", corpus="lstm, dropout 0.5") is None
 
 
 def test_verdicts_say_that_they_are_many(finished):
     _, results, _ = finished
-    table = claims.claims_table(results)
+    table = claims.claims_table(results, PAPER.tables["claims"])
     assert f"{len(table.rows)} verdicts at 95 % each, without a correction" in table.remarks[1]
 
 
@@ -134,36 +140,30 @@ def test_the_same_training_twice_scores_nothing(finished):
 
 def test_the_tables_hold_no_word_of_a_note(finished):
     out, results, _ = finished
-    text = markdown(tables(results))
+    text = terminal(results.tables)
     notes = json.loads(next((out / "tasks").glob("*/train.json")).read_text(encoding="utf-8"))[0]
-    ours = set(re.findall(r"[A-Za-z]{6,}", markdown(tables(results)).lower()))
-    allowed = set(re.findall(r"[A-Za-z]{6,}", " ".join(Path(m.__file__).read_text() for m in _sources()).lower()))
+    ours = set(re.findall(r"[A-Za-z]{6,}", terminal(results.tables).lower()))
+    told = [Path(study.__file__).with_name(name).read_text() for name in ("paper.toml", "tables.py", "claims.py")]
+    allowed = set(re.findall(r"[A-Za-z]{6,}", " ".join([*told, *results.facts["labels"]]).lower()))
     seen = {word.lower() for note in notes for word in note.split()} & ours - allowed
     assert not seen, f"{len(seen)} words"
     assert "Figure 1" not in text and "Figure 1" in (out / "tables.md").read_text(encoding="utf-8")
 
 
-def _sources():
-    from clinveil.study.clinicalnlp_2019 import differences, plan
-    from clinveil.study.clinicalnlp_2019 import tables as of
-
-    return claims, differences, paper, of, plan
-
-
 def test_real_notes_are_the_positive_control_of_every_attack(finished):
     _, results, _ = finished
-    copied = results.of("attack.copies", "real notes", span=20)
+    copied = results.of("attack.copies", corpus="real notes", span=20)
     assert copied.value > 0.95 > copied.detail["held_out"]
-    auc = results.of("attack.membership", "real notes", attacker="loss threshold", **{"from": "released notes"})
+    auc = results.of("attack.membership", corpus="real notes", attacker="loss threshold", **{"from": "released notes"})
     assert auc.value > 0.95
-    synthetic = results.of("attack.copies", "unigram", span=20)
+    synthetic = results.of("attack.copies", corpus="unigram", span=20)
     assert synthetic.value == 0.0
 
 
 def test_word_pairs_come_for_every_corpus(finished):
     _, results, _ = finished
-    assert all(results.of("utility.similarity", label) is not None for label in results.labels)
-    assert results.labels == ("real notes", "lstm, dropout 0.0", "lstm, dropout 0.5", "unigram")
+    assert all(results.of("utility.similarity", corpus=label) is not None for label in results.facts["labels"])
+    assert results.facts["labels"] == ("real notes", "lstm, dropout 0.0", "lstm, dropout 0.5", "unigram")
 
 
 def test_the_row_of_a_unit_holds_numbers_only(finished):
@@ -196,12 +196,10 @@ def test_too_few_patients_are_refused_before_any_training(demo):
 
 def test_split_by_note_counts_every_note_as_a_patient(demo):
     from clinveil.lm.notes import PlainNotes
-    from clinveil.study.clinicalnlp_2019.audits import _by_unit
 
     notes = PlainNotes(("one", "two"), ("n1", "n2"), ("p", "p"))
-    parts = SimpleNamespace(by_note=True)
-    assert _by_unit(notes, parts).patients == ("n1", "n2")
-    assert _by_unit(notes, SimpleNamespace(by_note=False)) is notes
+    assert by_unit(notes, True).patients == ("n1", "n2")
+    assert by_unit(notes, False) is notes
 
 
 def test_too_many_hours_are_refused_before_any_training(demo):
@@ -234,46 +232,40 @@ def test_compat_is_annealed_at_every_size_and_fills_table_2_at_the_papers():
 
 
 def planned(demo, out, how):
-    """The study's audits and corpora, nothing trained."""
+    """The study with its audits, nothing trained."""
     from clinveil.scale.tasks import perform, study_folder
-    from clinveil.study.clinicalnlp_2019.parts import Source
-    from clinveil.study.clinicalnlp_2019.plan import Study, parts_of
 
-    source = Source.of(demo / "demo" / "notes.parquet", how)
+    study = ClinicalNlp2019(how, Source.of(demo / "demo" / "notes.parquet", how.notes))
     with study_folder(out, force=False) as store:
-        study = Study(how, store, lambda *rest: iter(()), lambda line: None, parts_of(how, source))
         perform(store, study.parts)
-        study._plan_audits()
-        study._plan_corpora()
-    return study
+        return study, store, audits_of(store, study.parts, how)
 
 
 def test_the_papers_recipe_writes_the_notes_where_it_is_the_main_one(demo, monkeypatch):
-    own = planned(demo, demo / "planned", settings())
-    assert [c.member.mode for c in own.corpora if c.member] == ["exact", "exact"]
-    assert [a.full.write for a in own.compat.values()] == [0, 0]
+    own, _, audits = planned(demo, demo / "planned", settings())
+    assert [c.model.mode for c in own.corpora(audits) if c.model] == ["exact", "exact"]
+    assert [a.full.write for (mode, _), a in audits.models.items() if mode == "compat"] == [0, 0]
     monkeypatch.setattr(StudySettings, "main", "compat")
-    study = planned(demo, demo / "planned-paper", settings())
-    for corpus in study.corpora[1:3]:
-        assert (corpus.member.mode, corpus.member.keep) == ("compat", True) and corpus.member.write > 0
-    assert all(one.write == 0 for a in study.compat.values() for one in a.left_out)
+    own, _, audits = planned(demo, demo / "planned-paper", settings())
+    for corpus in own.corpora(audits)[1:3]:
+        assert (corpus.model.mode, corpus.model.keep) == ("compat", True) and corpus.model.write > 0
+    compat = [audit for (mode, _), audit in audits.models.items() if mode == "compat"]
+    assert all(one.write == 0 for audit in compat for one in audit.left_out)
 
 
 def test_annealing_looks_at_the_studys_own_validation_notes(demo):
     from clinveil.attacks.models.leaveout.data import load_data
-    from clinveil.study.clinicalnlp_2019.parts import part_of
 
-    study = planned(demo, demo / "planned-valid", settings())
-    valid, train = (part_of(study.store, study.parts, name) for name in ("valid", "train"))
-    data = load_data(study.compat[0.0].data)
+    study, store, audits = planned(demo, demo / "planned-valid", settings())
+    valid, train = (study.parts.load(store, name) for name in ("valid", "train"))
+    data = load_data(audits.models["compat", 0.0].data)
     assert (len(data.validation), len(data.encoded)) == (len(valid), len(train))
     assert data.vocabulary.decode(data.validation.note(0).tolist()) == valid.texts[0]
-    assert load_data(study.audits[0.0].data).validation is None
+    assert load_data(audits.models["exact", 0.0].data).validation is None
 
 
 def test_letter_case_is_of_whole_notes_and_every_line_has_its_owner(finished, demo):
     from clinveil.lm.notes import PlainNotes
-    from clinveil.study.clinicalnlp_2019.utility import lines_of
 
     notes = PlainNotes(("One\ntwo", "Three"), ("n1", "n2"), ("p", "p"))
     assert lines_of(notes, "test notes").owners == ["p", "p", "p"]
@@ -281,7 +273,7 @@ def test_letter_case_is_of_whole_notes_and_every_line_has_its_owner(finished, de
     assert (by_note.lines, by_note.owners) == (["One", "two", "Three"], ["n1", "n1", "n2"])
     out, results, _ = finished
     texts = json.loads(next((out / "tasks").glob("*/test.json")).read_text(encoding="utf-8"))[0]
-    cased = results.of("utility.casing", "real notes", series="model")
+    cased = results.of("utility.casing", corpus="real notes", series="model")
     assert (cased.detail["notes"], cased.detail["lines"]) == (len(texts), sum(text.count("\n") + 1 for text in texts))
 
 
@@ -309,7 +301,7 @@ def test_inference_says_whether_real_notes_beat_the_majority(finished, low, says
 
     _, results, _ = finished
     with_nli = replace(results, findings=(*results.findings, nli_of(0.62, low, 0.7, 0.563)))
-    text = markdown(tables(with_nli))
+    text = terminal(tables(with_nli, PAPER))
     assert f"Inference {says}" in text and "0.563" in text.split("| by chance |")[1].split("\n")[0]
     verdict = next(line for line in text.split("\n") if line.startswith("| inference rises"))
     assert ("no power here: real notes do not beat the majority guess (0.563)" in verdict) == (low < 0.563)
@@ -325,32 +317,35 @@ def test_the_page_says_what_differs_from_the_papers_code(finished):
 
 
 def test_the_fall_of_a_score_is_paired():
-    found = _fall(np.array([1.0, 1.2, 0.8, 1.1, 0.9, 1.0, 1.3, 0.7]), {"corpus": "x"}, 1)
+    found = fall(np.array([1.0, 1.2, 0.8, 1.1, 0.9, 1.0, 1.3, 0.7]), {"corpus": "x"}, 1)
     assert abs(found.value - 1.0) < 1e-12 and found.low > 0.8 and found.p == 1 / 2**8
     assert (found.low, found.high) == t_interval([1.0, 1.2, 0.8, 1.1, 0.9, 1.0, 1.3, 0.7])
     assert found.method == "Student's t over patients, 95 %, paired"
-    none = _fall(np.array([1.0, -1.0, 0.5, -0.5]), {"corpus": "x"}, 1)
+    none = fall(np.array([1.0, -1.0, 0.5, -0.5]), {"corpus": "x"}, 1)
     assert none.low < 0 < none.high and none.p > 0.3
 
 
 def test_a_verdict_needs_intervals_that_do_not_meet(finished):
     _, results, _ = finished
-    low, high = results.of("attack.copies", "unigram", span=20), results.of("attack.copies", "real notes", span=20)
-    assert claims._below(low, high) == claims.HOLDS and claims._below(high, low) == claims.NOT
-    assert claims._below(low, low) == claims.OPEN and claims._below(low, None) == "not measured"
+    low, high = (
+        results.of("attack.copies", corpus="unigram", span=20),
+        results.of("attack.copies", corpus="real notes", span=20),
+    )
+    assert claims.below(low, high) == claims.HOLDS and claims.below(high, low) == claims.NOT
+    assert claims.below(low, low) == claims.OPEN and claims.below(low, None) == "not measured"
 
 
 def test_the_papers_table_is_whole():
-    assert paper.TABLE_2_SMALL["lstm, dropout 0.5"] == ("12.5", "9.6", ".259", ".160", ".692", ".895")
-    assert len(paper.TABLE_2_SMALL) == 7 and len(paper.TABLE_2_LARGE) == 5
-    assert all(len(row) == 6 for row in (*paper.TABLE_2_SMALL.values(), *paper.TABLE_2_LARGE.values()))
+    small, large = (PAPER.tables[f"table-2-{size}"].paper for size in ("small", "large"))
+    assert PAPER.tables["table-2-small"].paper["lstm, dropout 0.5"] == ["12.5", "9.6", ".259", ".160", ".692", ".895"]
+    assert len(small) == 7 and len(large) == 5
+    assert all(len(row) == 6 for row in (*small.values(), *large.values()))
 
 
 def test_rarities_by_hand():
     from clinveil.attacks.models.leaveout.data import AuditData
     from clinveil.lm.notes import encode
     from clinveil.lm.vocabulary import WordVocabulary
-    from clinveil.study.clinicalnlp_2019.results import rarities
 
     words = WordVocabulary(["a", "b", "c", "d"])
     data = AuditData(encode(["a b c", "a b", "a d"], words), words, (np.array([0]), np.array([1])))

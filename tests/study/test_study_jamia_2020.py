@@ -14,18 +14,16 @@ from clinveil.core.errors import UsageError
 from clinveil.core.settings import NotesSettings, load_settings
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
+from clinveil.report.numerals import between, decimals
 from clinveil.scale.tasks import Store
-from clinveil.study.chart import Point, lines
-from clinveil.study.jamia_2020 import paper
-from clinveil.study.jamia_2020.plan import plan
-from clinveil.study.jamia_2020.prepare import Prepare, Source, cut
-from clinveil.study.jamia_2020.results import Mean
-from clinveil.study.jamia_2020.run import run_study
+from clinveil.study.chart import Axes, Point, lines
+from clinveil.study.inputs import File, Source
+from clinveil.study.jamia_2020.measures import Classify, Lists
 from clinveil.study.jamia_2020.settings import StudySettings
-from clinveil.study.jamia_2020.similar import Lists
-from clinveil.study.jamia_2020.tables import points, tables
-from clinveil.study.jamia_2020.treat import Setting
-from clinveil.study.plain import Table, interval, markdown, number
+from clinveil.study.jamia_2020.study import Jamia2020, run_study, seeds
+from clinveil.study.jamia_2020.tables import points
+from clinveil.study.jamia_2020.treat import Prepare, Setting, Treat, cut
+from clinveil.study.tables import Table, markdown
 
 TINY = {"size": "tiny", "label": ("diagnosis_group",), "workers": 1, "seed": 3}
 
@@ -68,7 +66,7 @@ def test_every_output_is_there_and_its_owners_only(done):
 
 def test_tables_have_the_papers_numbers_beside_ours(done):
     results, out, _ = done
-    made = {table.ident: table for table in tables(results)}
+    made = {table.ident: table for table in results.tables}
     assert list(made) == ["table-1", "table-2", "table-3", "table-4", "tokens", "tenths"]
     assert made["table-2"].rows[0][:2] == ("patients", "542,651")
     assert ("Pedersen, paper", "all", "0.61", "0.54 (0.51 to 0.56)") in made["table-3"].rows
@@ -79,14 +77,14 @@ def test_tables_have_the_papers_numbers_beside_ours(done):
 
 def test_the_original_loses_exactly_nothing(done):
     results, *_ = done
-    own = [f for f in results.classification if f.detail["treated_kind"] == "original" and f.measure.endswith("_loss")]
+    own = [f for f in results.all("utility.classification_loss") if f.detail["treated_kind"] == "original"]
     assert own
     assert all((f.value, f.low, f.high) == (0, 0, 0) for f in own)
 
 
 def test_controls_and_chance_stand_beside(done):
     results, *_ = done
-    first = next(f for f in results.classification if f.measure == "utility.classification")
+    first = results.of("utility.classification")
     assert first.chance is not None
     assert first.control is not None
     assert first.value > first.control
@@ -94,7 +92,7 @@ def test_controls_and_chance_stand_beside(done):
 
 def test_the_example_note_changes_as_its_setting_says(done):
     results, *_ = done
-    examples = results.examples
+    examples = results.facts["examples"]
     assert "Whitfield" in examples["original"]
     assert "Whitfield" not in examples["PHI removed"]
     assert "diabetes" in examples["PHI replaced"]
@@ -106,9 +104,8 @@ def test_the_example_note_changes_as_its_setting_says(done):
 
 def test_repetitions_are_means_with_intervals(done):
     results, *_ = done
-    mean = next(m for (_, _, _, n), m in results.similarity.items() if n == "3")
-    assert isinstance(mean, Mean)
-    assert mean.repetitions == 2
+    mean = results.of("study.similarity", n="3")
+    assert mean.n == mean.detail["repetitions"] == 2
     assert mean.low < mean.value < mean.high
 
 
@@ -137,7 +134,7 @@ def test_a_second_run_does_nothing_and_says_so(done, notes, pairs):
     said = []
     again = run_study(notes, out, load_settings(StudySettings, TINY), pairs=(pairs,), say=said.append)
     assert {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("done")} == before
-    assert again.everything == results.everything
+    assert again.findings == results.findings
     assert any("nothing to do" in line for line in said)
 
 
@@ -147,50 +144,56 @@ def test_a_task_that_was_cut_off_is_done_again(done, notes, pairs):
     (cut_off / "done").unlink()
     again = run_study(notes, out, load_settings(StudySettings, TINY), pairs=(pairs,))
     assert (cut_off / "done").exists()
-    assert again.everything == results.everything
+    assert again.findings == results.findings
 
 
 def planned(notes, lists=None, **told):
     settings = load_settings(StudySettings, {"label": ("diagnosis_group",), **told})
-    return plan(settings, Source(notes, NotesSettings(), "digest"), lists, {})
+    return Jamia2020(settings, Source("digest", notes, NotesSettings()), lists)
+
+
+def tasks_of(study, kind):
+    return [task for tasks in study.plan.stages.values() for task in tasks if isinstance(task, kind)]
 
 
 def test_the_grid_is_the_papers(notes):
-    tasks = planned(notes)
-    grid = {t.setting.label for t in tasks.treats if t.setting.kind == "neighbours"}
+    study = planned(notes)
+    assert list(study.plan.stages) == ["prepare", "neighbours", "treat", "train", "classify", "compare"]
+    treats, classifies = tasks_of(study, Treat), tasks_of(study, Classify)
+    grid = {t.setting.label for t in treats if t.setting.kind == "neighbours"}
     assert grid == {f"N = {n}, {a}" for n in ("3", "5", "7", "9", "3-14") for a in ("cbow", "skipgram")}
-    kinds = {t.setting.kind for t in tasks.treats}
+    kinds = {t.setting.kind for t in treats}
     assert kinds == {"original", "neighbours", "phi-remove", "phi-replace", "product", "laplace", "gaussian"}
-    assert len(set(tasks.classifies)) == len(tasks.classifies)
-    assert {c.model for c in tasks.classifies} == {"lr", "svm", "cnn", "lstm"}
-    transfers = {c.transfer for c in tasks.compares if c.transfer}
+    assert len(set(classifies)) == len(classifies)
+    assert {c.model for c in classifies} == {"lr", "svm", "cnn", "lstm"}
+    transfers = {c.transfer for c in study.compares if c.transfer}
     assert len(transfers) == 4
 
 
 def test_one_split_for_every_setting(notes):
-    tasks = planned(notes)
-    assert {c.prepare for c in tasks.classifies} == {tasks.prepare}
+    study = planned(notes)
+    assert {c.prepare for c in tasks_of(study, Classify)} == {study.prepare}
 
 
 def test_networks_on_the_original_take_vectors_of_the_same_algorithm(notes):
     for compare in planned(notes).compares:
         if compare.treated[0].train and not compare.transfer:
-            assert compare.original[0].train.training == compare.treated[0].train.training
+            assert compare.original[0].train.settings == compare.treated[0].train.settings
 
 
 def test_word_pairs_are_repeated_for_every_n(notes, pairs):
-    tasks = planned(notes, Lists.of((pairs,), False), repetitions=4)
+    study = planned(notes, Lists((File.of(pairs),), False), repetitions=4)
     counted = {}
-    for similar in tasks.similars:
-        n = similar.train.treat.setting.n or "0"
+    for similar in study.similars:
+        n = similar.treat.setting.n or "0"
         counted[n] = counted.get(n, 0) + 1
     assert counted == dict.fromkeys(("0", "3", "5", "7", "9", "3-14"), 4)
-    assert all(train.subwords for train in {s.train for s in tasks.similars})
+    assert all(s.fast.settings.algorithm == "fasttext" and s.fast.seed == s.train.seed for s in study.similars)
 
 
 def test_the_plan_says_hours_and_long_plans_need_a_yes(notes, tmp_path):
-    tasks = planned(notes, size="paper")
-    assert tasks.hours(Store(tmp_path), 2) > 2
+    study = planned(notes, size="paper")
+    assert study.plan.hours(Store(tmp_path), 2) > 2
     settings = load_settings(StudySettings, {**TINY, "size": "paper", "max_documents": 10**6})
     with pytest.raises(UsageError, match="--yes"):
         run_study(notes, tmp_path / "out", settings)
@@ -246,22 +249,21 @@ def test_points():
     assert points(None) is None
 
 
-def test_the_papers_rows_are_found_by_list():
-    assert paper.column_of("pedersen30")["5"] == "0.64 (0.62 to 0.65)"
-    assert paper.column_of("wordsim353") == {}
+def test_numbers():
+    assert decimals(None) == "–"
+    assert between(0.5, 0.4, 0.6, 1) == "0.5 (0.4 to 0.6)"
+    assert between(0.5, None, 0.6, 1) == "0.5"
 
 
-def test_markdown_and_numbers():
+def test_markdown():
     table = Table("t", "Table", "Why?", ("a", "b"), (("x|y", "1"),), ("said",))
     assert markdown([table]) == "## Table\n\nWhy?\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\n- said\n"
-    assert number(None) == "–"
-    assert interval(0.5, 0.4, 0.6, 1) == "0.5 (0.4 to 0.6)"
-    assert interval(0.5, None, 0.6, 1) == "0.5"
 
 
 def test_figures_need_points():
-    assert lines("f", "c", [], ["0"], "y") is None
-    figure = lines("f", "c", [Point("s", "0", 1.0, 0.5, 1.5), Point("s", "3", 2.0, dashed=True)], ["0", "3"], "y")
+    axes = Axes("N", "y", ("0", "3"))
+    assert lines("f", "c", [], axes) is None
+    figure = lines("f", "c", [Point("s", "0", 1.0, 0.5, 1.5), Point("s", "3", 2.0, kind="reference")], axes)
     assert "s, 0: 1" in figure.says
     assert figure.svg.startswith("<svg")
 
@@ -280,8 +282,6 @@ def test_command(notes, tmp_path, capsys):
 
 
 def test_seeds_of_runs_differ():
-    from clinveil.study.jamia_2020.treat import seeds
-
     assert len(set(seeds(1, 5))) == 5
     assert seeds(1, 5)[:2] == seeds(1, 2)
     assert not np.array_equal(seeds(1, 2), seeds(2, 2))

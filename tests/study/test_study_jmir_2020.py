@@ -20,9 +20,9 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.demo import write_demo
 from clinveil.corpus.people import Patient, read_patients, write_codes, write_patients
 from clinveil.corpus.write import write_corpus
-from clinveil.study.jmir_2020.run import run_study
 from clinveil.study.jmir_2020.settings import StudySettings
-from clinveil.study.jmir_2020.tables import markdown, tables
+from clinveil.study.jmir_2020.study import run_study
+from clinveil.study.tables import Cell, markdown, terminal
 
 PATIENTS = 60
 TINY = {"size": "tiny", "miss_rate": 0.5, "epochs": 1, "dim": (8,), "permutations": 99, "patient_draws": 99}
@@ -94,25 +94,33 @@ def test_the_folder_is_secret_and_holds_what_was_promised(finished):
     }
     for path in [out, *out.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
-    assert read_findings(out / "findings.json") == results.everything
+    assert read_findings(out / "findings.json") == list(results.findings)
     assert json.loads((out / "findings.json").read_text())["schema"] == "clinveil.findings/1"
+
+
+def cells_of(results, ident):
+    """The cells of a table by window and heading."""
+    table = next(table for table in results.tables if table.ident == ident)
+    return {(row[0], head): cell for row in table.rows for head, cell in zip(table.columns, row, strict=True)}
 
 
 def test_tables_hold_the_papers_numbers_beside_ours(finished):
     out, results, _ = finished
-    made = {table.ident: table for table in tables(results)}
-    assert list(made) == ["table-1", "table-2", "table-3", "table-3b", "table-3c", "table-4"]
-    assert made["table-1"].cells[3, "skip-gram"].paper == "369 (61.5)"
-    assert made["table-2"].cells[3, "CBOW"].paper == "28.53"
-    assert made["table-3"].cells[3, "CBOW"].paper == "149 (23.4)"
-    assert made["table-4"].cells[3, "skip-gram, A@5"].paper == "53.1"
-    assert not made["table-3b"].has_paper
-    found = results.by_key["attack.names", "CBOW, window 3, 8 d, count 1+", "cosine", "", ""]
-    assert made["table-1"].cells[3, "CBOW"].ours == f"{found.detail['hits']} ({100 * found.value:.1f})"
+    printed = ["table-1", "table-2", "table-3", "table-3b", "table-3c", "table-4"]
+    assert [table.ident for table in results.tables] == [*printed, "chain", "models"]
+    assert cells_of(results, "table-1")["3", "skip-gram, paper"] == "369 (61.5)"
+    assert cells_of(results, "table-2")["3", "CBOW, paper"] == "28.53"
+    assert cells_of(results, "table-3")["3", "CBOW, paper"] == "149 (23.4)"
+    assert cells_of(results, "table-4")["3", "skip-gram, A@5, paper"] == "53.1"
+    assert ("3", "CBOW, paper") not in cells_of(results, "table-3b")
+    ours = cells_of(results, "table-1")["3", "CBOW, here"]
+    found = results.of("attack.names", model="CBOW, window 3, 8 d, count 1+", metric="cosine")
+    assert isinstance(ours, Cell) and ours.text == f"{found.detail['hits']} ({100 * found.value:.1f})"
     text = (out / "tables.md").read_text()
-    assert text == markdown(tables(results))
+    assert text == markdown(results.tables)
     assert "369 (61.5)" in text and "picking it is a selection" in text
-    assert f"**{made['table-1'].cells[3, 'CBOW'].ours}**" in text
+    assert f"**{ours.text}**" in text
+    assert "All models" in text and "All models" not in terminal(results.tables)
 
 
 def test_the_page_runs_no_script_fetches_nothing_and_quotes_no_name(finished, demo):
@@ -143,7 +151,7 @@ def test_a_second_run_does_nothing_again(finished, demo):
     again = run_study(*files(demo), out, settings(), said.append)
     assert len(said) == 4 and all("nothing to do" in line for line in said[:3])
     assert {path: path.stat().st_mtime_ns for path in out.glob("tasks/*/done")} == times
-    assert again.everything == read_findings(out / "findings.json")
+    assert list(again.findings) == read_findings(out / "findings.json")
 
 
 def test_only_what_a_changed_setting_touches_is_done_anew(finished, demo):
@@ -216,22 +224,22 @@ def planted_run(folder, out, **more):
 
 
 def test_a_planted_truth_is_found_by_every_attack(planted):
-    found = planted_run(planted, planted / "true").by_key
-    label = "skip-gram, window 2, 16 d, count 1+"
-    names = found["attack.names", label, "cosine", "", ""]
+    results = planted_run(planted, planted / "true")
+    one = {"model": "skip-gram, window 2, 16 d, count 1+", "metric": "cosine"}
+    names = results.of("attack.names", **one)
     assert names.value > 0.9 and names.chance < 0.02 and names.control < 0.2
     assert names.detail["p_over_models"] <= 0.02
-    apart = found["attack.association_difference", label, "cosine", "", ""]
+    apart = results.of("attack.association_difference", **one)
     assert apart.value < -0.1 and apart.p <= 0.01
     assert abs(apart.detail["names_permuted"]) < abs(apart.value) / 4
-    near = found["attack.scenario", label, "cosine", "nearest", "A@1"]
+    near = results.of("attack.scenario", **one, series="nearest", label="A@1")
     assert near.value > 0.9 and near.chance < 0.3
     assert near.detail["names_permuted"] < 0.4
 
 
 def test_names_dealt_out_anew_in_every_note_leave_attack_1_nothing(planted):
-    found = planted_run(planted, planted / "redrawn", redrawn=True, metric=("cosine",)).by_key
-    names = found["attack.names", "skip-gram, window 2, 16 d, count 1+", "cosine", "", ""]
+    results = planted_run(planted, planted / "redrawn", redrawn=True, metric=("cosine",))
+    names = results.of("attack.names", model="skip-gram, window 2, 16 d, count 1+", metric="cosine")
     assert names.value < 0.1 and names.p > 0.01
 
 
@@ -245,9 +253,9 @@ def test_surrogates_stand_among_the_names_in_mode_replace(demo, tmp_path):
 def test_a_model_that_cannot_be_trained_does_not_end_the_study(demo, tmp_path):
     chosen = {"algorithm": ("cbow",), "metric": ("cosine",), "min_count": (1, 10_000_000)}
     results = run_study(*files(demo), tmp_path / "out", settings(**chosen))
-    assert "vectors need two" in results.missing["CBOW, window 3, 8 d, count 10000000+"]
+    assert "vectors need two" in results.facts["missing"]["CBOW, window 3, 8 d, count 10000000+"]
     assert results.findings
-    assert any("count 10000000+" in remark for remark in tables(results)[0].remarks)
+    assert any("count 10000000+" in remark for remark in results.tables[0].remarks)
 
 
 def test_no_model_at_all_is_refused_with_its_reason(demo, tmp_path):

@@ -7,48 +7,51 @@ import re
 import pytest
 
 from clinveil.core.finding import Finding
-from clinveil.study.jmir_2020 import paper
-from clinveil.study.jmir_2020.best import best_of
-from clinveil.study.jmir_2020.cells import NONE, cell, p_value, shown
-from clinveil.study.jmir_2020.grid import NAMES
-from clinveil.study.jmir_2020.results import Results
-from clinveil.study.jmir_2020.settings import StudySettings
+from clinveil.report.numerals import NONE, p_value
+from clinveil.study.engine import Results
+from clinveil.study.jmir_2020 import study
+from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, StudySettings
+from clinveil.study.jmir_2020.tables import best_of, by_window, draws_floor, percent
+from clinveil.study.tables import cell, figure, read_paper
 
+PAPER = read_paper(study.__file__)
 ALGORITHMS = ("skipgram", "cbow", "glove")
-TABLES = [paper.TABLE_1, paper.TABLE_2, paper.TABLE_3, *paper.TABLE_4.values()]
+PRINTED = [PAPER.tables[f"table-{n}"].paper for n in (1, 2, 3)]
+TABLES = [*PRINTED, *PAPER.tables["table-4"].paper.values()]
+SAYS = PAPER.printed["says"]
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_table_has_a_number_for_each_algorithm_and_window(table):
     assert set(table) == set(ALGORITHMS) == set(NAMES)
-    assert all(tuple(column) == (1, 3, 5, 7, 9) for column in table.values())
+    assert all(tuple(by_window(column)) == (1, 3, 5, 7, 9) for column in table.values())
 
 
 def test_counts_and_shares_of_table_1_agree():
-    for column in paper.TABLE_1.values():
-        for said in column.values():
+    for column in PRINTED[0].values():
+        for said in column:
             count, percent = map(float, re.match(r"(\d+) \(([\d.]+)\)", said).groups())
             # The paper rounds 393 of 600 (65.5) to 65.6.
             assert percent == pytest.approx(100 * count / 600, abs=0.11)
 
 
 def test_counts_and_shares_of_table_3_agree_with_638_patients():
-    for column in paper.TABLE_3.values():
-        for said in column.values():
+    for column in PRINTED[2].values():
+        for said in column:
             count, percent = map(float, re.match(r"(\d+) \(([\d.]+)\)", said).groups())
-            assert percent == pytest.approx(100 * count / paper.PATIENTS, abs=0.06)
+            assert percent == pytest.approx(100 * count / PAPER.printed["patients"], abs=0.06)
 
 
 def test_the_figure_of_a_printed_cell():
-    assert paper.number("411 (68.5)") == 68.5
-    assert paper.number("8 (1.3), n.s.") == 1.3
-    assert paper.number("47.10") == 47.1
-    assert paper.number(paper.TABLE_4["A@5"]["glove"][9]) == 56.7
+    assert percent("411 (68.5)") == 68.5
+    assert percent("8 (1.3), n.s.") == 1.3
+    assert percent("47.10") == 47.1
+    assert percent(by_window(TABLES[4]["glove"])[9]) == 56.7
 
 
 def test_the_order_of_the_algorithms_in_the_paper():
-    for window in paper.WINDOWS:
-        found = [paper.number(paper.TABLE_1[name][window]) for name in ALGORITHMS]
+    for window in PAPER_WINDOWS:
+        found = [percent(by_window(PRINTED[0][name])[window]) for name in ALGORITHMS]
         assert found == sorted(found, reverse=True)
 
 
@@ -58,14 +61,14 @@ def test_the_order_of_the_algorithms_in_the_paper():
         (0.685, "count", "68.5"),
         (0.0, "share", "0.0"),
         (0.00012, "count", "0.012"),
-        (1.5, "difference", "1.50"),
-        (-0.034567, "difference", "-0.035"),
-        (0.0, "difference", "0.00"),
+        (1.5, "number", "1.50"),
+        (-0.034567, "number", "-0.035"),
+        (0.0, "number", "0.00"),
         (None, "share", NONE),
     ],
 )
 def test_numbers_as_they_are_shown(value, kind, text):
-    assert shown(value, kind) == text
+    assert figure(value, kind) == text
 
 
 def test_a_p_value_is_never_nought():
@@ -73,28 +76,27 @@ def test_a_p_value_is_never_nought():
     assert p_value(0.0123) == "0.012"
 
 
-def test_a_cell_has_the_papers_number_ours_and_what_stands_beside():
+def test_a_cell_has_our_number_and_what_stands_beside():
     detail = {"hits": 30, "p_over_models": 0.004}
-    made = cell(Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail), "51 (8.5)", "count")
-    assert (made.paper, made.ours) == ("51 (8.5)", "30 (5.0)")
+    made = cell(Finding("attack.names", 0.05, 600, "lower", 0.03, 0.07, 0.01, 0.02, detail=detail), "count")
+    assert made.text == "30 (5.0)"
     assert dict(made.beside) == {"95 %": "3.0 to 7.0", "chance": "1.0", "control": "2.0", "P": "0.004"}
-    assert made.line == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
+    assert str(made) == "**30 (5.0)**; 95 % 3.0 to 7.0; chance 1.0; control 2.0; P 0.004"
 
 
 def test_the_control_is_that_of_permuted_names_where_it_was_measured():
     detail = {"names_permuted": 0.5}
-    made = cell(Finding("attack.x", 1.0, 9, None, 0.0, 2.0, 0.1, 0.2, detail=detail), NONE, "difference")
+    made = cell(Finding("attack.x", 1.0, 9, None, 0.0, 2.0, 0.1, 0.2, detail=detail), "number")
     assert dict(made.beside)["control"] == "0.50"
 
 
-def test_a_number_that_could_not_be_had_is_a_dash_and_says_why():
-    made = cell(Finding("attack.x", None, 0, detail={"why": "too few"}), "1", "share")
-    assert (made.ours, made.why, made.beside) == (NONE, "too few", ())
-    assert cell(None, "1", "share").ours == NONE
+def test_a_number_that_could_not_be_had_is_a_dash():
+    for finding in (None, Finding("attack.x", None, 0, detail={"why": "too few"})):
+        assert (cell(finding, "share").text, cell(finding, "share").beside) == (NONE, ())
 
 
 def _results(*findings):
-    return Results(StudySettings(), {}, 600, list(findings), [], {})
+    return Results(StudySettings(), findings, {"k": 600, "missing": {}})
 
 
 def _model(label, value, p, models=2):
@@ -103,23 +105,23 @@ def _model(label, value, p, models=2):
 
 
 def test_the_most_significant_model_is_named_with_its_adjusted_p():
-    line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), "attack.x", "difference")
+    line, *none = best_of(_results(_model("a", 1.0, 0.2), _model("b", 0.5, 0.03)), SAYS, "attack.x", "number")
     assert not none
     assert "of 2 (picking it is a selection): b, cosine: 0.50" in line
     assert "P 0.03 after Holm over 2; 1 of 2 are significant so" in line
-    assert list(best_of(_results(), "attack.x", "difference")) == []
+    assert list(best_of(_results(), SAYS, "attack.x", "number")) == []
 
 
 def test_the_family_of_a_p_value_is_said_and_not_the_number_of_rows():
-    line = next(best_of(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), "attack.x", "difference"))
+    line = next(
+        best_of(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), SAYS, "attack.x", "number")
+    )
     assert "Most significant of 72" in line
     assert "after Holm over 36" in line
 
 
 def test_a_family_that_cannot_reject_says_so():
-    from clinveil.study.jmir_2020.best import draws_floor
-
-    said = list(draws_floor(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), "attack.x"))
+    said = list(draws_floor(_results(*(_model(str(i), 0.5, 0.9, models=36) for i in range(72))), SAYS, "attack.x"))
     assert len(said) == 1
     assert "no P is below 1/40, so Holm over 36 numbers cannot reject" in said[0]
-    assert not list(draws_floor(_results(_model("a", 0.5, 0.9, models=1)), "attack.x"))
+    assert not list(draws_floor(_results(_model("a", 0.5, 0.9, models=1)), SAYS, "attack.x"))

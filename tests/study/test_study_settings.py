@@ -6,8 +6,7 @@ import pytest
 
 from clinveil.core.errors import UsageError
 from clinveil.core.settings import load_settings
-from clinveil.study.jmir_2020.grid import FIGURE_3, Model, main_models, models
-from clinveil.study.jmir_2020.settings import StudySettings
+from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, main_models, models
 
 
 def test_the_default_grid_is_the_papers():

@@ -26,7 +26,6 @@ from clinveil.utility.casing.network import (  # noqa: E402
     _pieces,
     dev_loss,
     restore,
-    train_characters,
 )
 
 TINY = CasingSettings(size="tiny", hidden=32, batch=16, sequence=20, epochs=4, learning_rate=0.01)
@@ -235,18 +234,18 @@ def trained(settings_, seed=0, n=300, on_look=None):
     with seeded(seed):
         model = CharacterLstm(len(characters), *settings_.shape, settings_.dropout)
         text, dev = stream(characters, sentences(n)), stream(characters, sentences(40, 1))
-        return train_characters(model, text, dev, settings_, CPU, on_look)
+        return CharacterTraining(model, text, dev, settings_, CPU, on_look).fit()
 
 
 def test_training_keeps_the_weights_of_the_lowest_dev_loss():
     looks = []
     done = trained(TINY.model_copy(update={"evaluate_every": 10}), on_look=lambda *look: looks.append(look))
     losses = [loss for _, _, loss in looks]
-    assert done.dev_loss == min(losses) < losses[0] / 2
+    assert done.history["dev_loss"] == min(losses) < losses[0] / 2
     characters = alphabet_of(sentences(300))
-    assert dev_loss(done.model, _columns(stream(characters, sentences(40, 1)), 16), 20) == pytest.approx(done.dev_loss)
-    assert done.epochs == 4
-    assert done.stopped == "all epochs"
+    assert dev_loss(done.finish(), _columns(stream(characters, sentences(40, 1)), 16), 20) == pytest.approx(min(losses))
+    assert done.history["epochs"] == 4
+    assert done.history["stopped"] == "all epochs"
     assert looks[0][0] == 10
 
 
@@ -257,15 +256,16 @@ def test_the_learning_rate_falls_after_its_pass(monkeypatch):
         torch.optim.RMSprop, "step", lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1]
     )
     done = trained(TINY.model_copy(update={"decay": 0.5, "decay_after": 2, "epochs": 4}), n=60)
-    per_epoch = done.steps // 4
+    per_epoch = done.progress.step // 4
     assert rates[::per_epoch] == pytest.approx([0.01, 0.01, 0.005, 0.0025])
 
 
 def test_gradients_are_clamped_one_by_one():
     characters = alphabet_of(["ab"])
     model = model_of(characters)
-    columns = _columns(encoded(characters, "abababab"), 2)
-    run = CharacterTraining(model, columns, columns, TINY, CPU)
+    text = encoded(characters, "abababab")
+    columns = _columns(text, 2)
+    run = CharacterTraining(model, text, text, TINY, CPU)
     before = [p.detach().clone() for p in model.parameters()]
     run._update(1e9 * model(columns[:-1], model.start(2))[0].square().mean())
     gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
@@ -277,14 +277,14 @@ def test_a_time_limit_stops_cleanly(monkeypatch):
     clock = itertools.count(0, 10)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     done = trained(TINY.model_copy(update={"max_minutes": 2.0}))
-    assert done.stopped == "time limit"
-    assert 1 <= done.steps < 14
-    assert np.isfinite(done.dev_loss)
+    assert done.history["stopped"] == "time limit"
+    assert 1 <= done.progress.step < 14
+    assert np.isfinite(done.progress.best)
 
 
 def test_a_loss_that_explodes_is_said():
     with pytest.raises(InputError, match="learning-rate"):
-        trained(TINY.model_copy(update={"learning_rate": 1e6}))
+        trained(TINY.model_copy(update={"learning_rate": 1e6})).finish()
 
 
 def test_a_planted_rule_is_learnt():

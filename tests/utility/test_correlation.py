@@ -10,9 +10,19 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.utility.correlation import Correlated, in_blocks, pearson, prepared, products, ranks, spearman
+from clinveil.utility.correlation import Correlated, in_blocks, prepared, products, ranks
 
 SCIPYS = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
+
+
+def pearson(one, other, statistic="pearson"):
+    return float(products(prepared(one[None], statistic), prepared(other[None], statistic))[0])
+
+
+def spearman(one, other):
+    return pearson(one, other, "spearman")
+
+
 numbers = st.lists(st.integers(-4, 4), min_size=3, max_size=15)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.utility.duplicates import groups, near_duplicates
+from clinveil.utility.split import groups, near_duplicates
 
 
 def found(*texts):

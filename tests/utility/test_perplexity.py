@@ -36,7 +36,7 @@ def test_unknown_words_by_hand():
     unknown = unknown_words(("a xyz\nb <unk>", "a a", "<eos> <unk> xy"), AB)
     assert unknown.words.tolist() == [4, 2, 3]
     assert unknown.unknown.tolist() == [2, 0, 3]
-    assert unknown.standing.tolist() == [1, 0, 1]
+    assert unknown.unk_in_source.tolist() == [1, 0, 1]
     assert unknown.letters.tolist() == [4, 0, 6 + 3]  # xyz and its end; <eos>, which a note only spells, and xy
     assert unknown.symbols == len(set("axyzb<eos>")) + 1
     assert unknown.share == pytest.approx(5 / 9)

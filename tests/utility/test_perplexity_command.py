@@ -10,10 +10,9 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.lm.checkpoint import save_model
 from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import encode
-from clinveil.lm.seen import Form, Seen
+from clinveil.lm.notes import Form, Seen, encode
 from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.release.producers.synthesis.trained import split_sides
+from clinveil.releases.producers.synthesis.trained import split_sides
 
 WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
 SECRET = "zyqquavex"

@@ -11,7 +11,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, MissingExtra, UsageError
-from clinveil.release.settings import ReleaseSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility import classification as room
 from clinveil.utility.classifiers import (
     Classifier,

@@ -11,7 +11,7 @@ import scipy.stats
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.utility.pairs import PairList
-from clinveil.utility.similarity import frequent_pairs, pair_similarities, similarity
+from clinveil.utility.similarity import SimilarityTask, frequent_pairs, pair_similarities, similarity
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.subwords import Subwords, hashed, n_grams
 from clinveil.vectors.table import Vectors
@@ -80,13 +80,18 @@ def test_every_number_is_reported():
     fast = with_subwords("ab", "zz")
     rows = (("zz", "b", 3), ("a", "c", 2), ("a", "b", 1), ("a b", "c", 2.5), ("a", "---", 1), ("d", "a", 0))
     found = one(
-        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), subwords=fast), series="all pairs"
+        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(subwords=fast)),
+        series="all pairs",
     )
     names = ("pairs", "asked", "single", "covered", "by_subwords", "partial", "scored", "left_out", "random", "zero")
     assert [found.detail[name] for name in names] == [6, 6, 4, 5, 1, 0, 5, 1, 0, 0]
-    zero = one(similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), missing="zero"))
+    zero = one(
+        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(missing="zero"))
+    )
     assert [zero.detail[name] for name in names] == [6, 6, 4, 4, 0, 0, 6, 0, 0, 2]
-    random = one(similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), missing="random"))
+    random = one(
+        similarity(vectors_of("abcd"), pairs_of(*rows), np.random.default_rng(0), SimilarityTask(missing="random"))
+    )
     assert [random.detail[name] for name in ("scored", "left_out", "random")] == [6, 0, 2]
 
 
@@ -115,11 +120,11 @@ def test_the_control_deals_vectors_out_in_both_spaces_and_keeps_the_coverage():
     matrix = vectors.matrix[[owner[b] for b in buckets.tolist()]]
     few = Vectors(vectors.words[:40], vectors.matrix[:40])
     fast = Vectors(["qqq"], np.ones((1, 20), dtype=np.float32), subwords=Subwords(buckets, matrix, 99991))
-    found = one(similarity(few, pairs, np.random.default_rng(0), subwords=fast), series="all pairs")
+    found = one(similarity(few, pairs, np.random.default_rng(0), SimilarityTask(subwords=fast)), series="all pairs")
     assert found.n == 40
     assert found.detail["by_subwords"] == 20
     assert abs(found.control) < 0.1 < found.low
-    zero = one(similarity(few, pairs, np.random.default_rng(0), missing="zero"))
+    zero = one(similarity(few, pairs, np.random.default_rng(0), SimilarityTask(missing="zero")))
     assert abs(zero.control) < 0.15
 
 
@@ -133,14 +138,14 @@ def test_a_vector_that_is_the_same_for_all_has_no_correlation_and_says_so():
 def test_the_same_seed_says_the_same():
     vectors, pairs = planted()
     fewer = Vectors(vectors.words[:40], vectors.matrix[:40])
-    said = [similarity(fewer, pairs, np.random.default_rng(7), missing="random") for _ in range(2)]
+    said = [similarity(fewer, pairs, np.random.default_rng(7), SimilarityTask(missing="random")) for _ in range(2)]
     assert said[0] == said[1]
 
 
 def test_subwords_are_counted_and_the_figure_without_them_stands_beside():
     fast = with_subwords("ab", "zz")
     pairs = pairs_of(("zz", "b", 3), ("a", "c", 2), ("a", "b", 1), ("c", "b", 2.5))
-    found = similarity(vectors_of("abc"), pairs, np.random.default_rng(0), subwords=fast)
+    found = similarity(vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(subwords=fast))
     assert one(found, series="all pairs").detail["by_subwords"] == 1
     assert one(found, series="all pairs").n == 4
     assert one(found, series="pairs that need no subwords").n == 3
@@ -167,7 +172,7 @@ def test_scores_that_have_nothing_to_do_with_the_vectors_are_at_chance():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         random = PairList("r", pairs.terms, rng.normal(size=len(pairs)))
-        found = one(similarity(vectors, random, rng, draws=300))
+        found = one(similarity(vectors, random, rng, SimilarityTask(draws=300)))
         covered += found.low <= 0 <= found.high
     assert covered >= 16
 
@@ -176,7 +181,7 @@ def test_missing_pairs_excluded_random_or_zero():
     vectors, pairs = planted()
     fewer = Vectors(vectors.words[:40], vectors.matrix[:40])  # 20 of 40 pairs
     rng = np.random.default_rng(0)
-    found = {m: one(similarity(fewer, pairs, rng, missing=m)) for m in ("exclude", "random", "zero")}
+    found = {m: one(similarity(fewer, pairs, rng, SimilarityTask(missing=m))) for m in ("exclude", "random", "zero")}
     assert [found[m].n for m in found] == [20, 40, 40]
     assert [found[m].detail["covered"] for m in found] == [20] * 3
     assert found["exclude"].value > found["zero"].value > 0
@@ -190,7 +195,11 @@ def test_paper_cs_random_similarities_are_averaged():
     fewer = Vectors(vectors.words[:40], vectors.matrix[:40])
     counts = dict.fromkeys(vectors.words, 20)
     values = [
-        one(similarity(fewer, pairs, np.random.default_rng(s), protocol="clinicalnlp", frequencies=counts)).value
+        one(
+            similarity(
+                fewer, pairs, np.random.default_rng(s), SimilarityTask(protocol="clinicalnlp", frequencies=counts)
+            )
+        ).value
         for s in range(5)
     ]
     assert np.std(values) < 0.03  # of one draw alone it is about 0.15
@@ -200,16 +209,16 @@ def test_pairs_are_chosen_by_counts_in_the_real_text():
     pairs = pairs_of(("a", "b", 1), ("a", "c", 1), ("a b", "a", 1), ("B", "a", 1))
     assert frequent_pairs(pairs, {"a": 20, "b": 20, "c": 19}, 20).tolist() == [True, False, False, True]
     with pytest.raises(InputError, match="--notes"):
-        similarity(vectors_of("abc"), pairs, np.random.default_rng(0), protocol="clinicalnlp")
+        similarity(vectors_of("abc"), pairs, np.random.default_rng(0), SimilarityTask(protocol="clinicalnlp"))
 
 
 def test_only_the_asked_pairs_are_scored():
     vectors, pairs = planted()
     only = np.arange(40) < 10
-    found = one(similarity(vectors, pairs, np.random.default_rng(0), only=only))
+    found = one(similarity(vectors, pairs, np.random.default_rng(0), SimilarityTask(only=only)))
     assert found.n == 10
-    with pytest.raises(InputError, match="mask"):
-        similarity(vectors, pairs, np.random.default_rng(0), only=only[:5])
+    with pytest.raises(ValueError, match="mask"):
+        similarity(vectors, pairs, np.random.default_rng(0), SimilarityTask(only=only[:5]))
 
 
 @pytest.mark.parametrize(

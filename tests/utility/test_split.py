@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.core.errors import InputError
-from clinveil.utility.split import split
+from clinveil.utility.split import splits
+
+
+def first_split(*given, **how):
+    return splits(*given, **how)[0]
 
 
 def texts_of(n, seed=0):
@@ -24,7 +28,7 @@ def test_no_patient_and_no_text_is_on_both_sides(n, seed):
     texts = texts_of(n + 8, seed)
     texts[1], texts[3] = texts[0].upper(), texts[2]
     labels = [str(x) for x in rng.integers(0, 2, n + 8)]
-    parts = split(patients, texts, labels, rng)
+    parts = first_split(patients, texts, labels, rng)
     train, test = parts.train.tolist(), parts.test.tolist()
     assert sorted(train + test) == list(range(n + 8)) and test
     assert not {patients[i] for i in train} & {patients[i] for i in test}
@@ -36,24 +40,26 @@ def test_links_are_transitive():
     # Patient a has text 0 and 1, text 1 equals text 2 of patient b, who also has text 3.
     texts = texts_of(12)
     texts[2] = texts[1]
-    parts = split(["a", "a", "b", "b", *(f"p{i}" for i in range(8))], texts, ["x", "y"] * 6, np.random.default_rng(1))
+    parts = first_split(
+        ["a", "a", "b", "b", *(f"p{i}" for i in range(8))], texts, ["x", "y"] * 6, np.random.default_rng(1)
+    )
     assert len(set(parts.group[:4].tolist())) == 1 and len(set(parts.group.tolist())) == 9
 
 
 def test_labels_keep_their_proportions():
     labels = ["rare"] * 20 + ["common"] * 180
-    parts = split([f"p{i}" for i in range(200)], texts_of(200), labels, np.random.default_rng(1))
+    parts = first_split([f"p{i}" for i in range(200)], texts_of(200), labels, np.random.default_rng(1))
     assert sum(labels[i] == "rare" for i in parts.test) == 5 and len(parts.test) == 50
 
 
 def test_the_rng_decides():
     patients, labels = [f"p{i // 2}" for i in range(80)], ["x", "y"] * 40
-    first, again, other = (split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2))
+    first, again, other = (first_split(patients, texts_of(80), labels, np.random.default_rng(s)) for s in (1, 1, 2))
     assert first.test.tolist() == again.test.tolist() != other.test.tolist()
 
 
 def test_too_few_to_split():
     with pytest.raises(InputError):
-        split(["p"] * 9, texts_of(9), ["x", "y", "x"] * 3, np.random.default_rng(1))
+        first_split(["p"] * 9, texts_of(9), ["x", "y", "x"] * 3, np.random.default_rng(1))
     with pytest.raises(InputError):
-        split([], [], [], np.random.default_rng(1))
+        first_split([], [], [], np.random.default_rng(1))

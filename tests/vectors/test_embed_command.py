@@ -102,10 +102,9 @@ def test_what_lies_beside_stays_and_all_is_private(notes, tmp_path):
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-import typer
-from clinveil.cli.embed import app
+from clinveil.cli.groups import COMMANDS
 try:
-    typer.main.get_command(app).main(sys.argv[1:], standalone_mode=False)
+    COMMANDS.get("embed").parser().main(sys.argv[1:], standalone_mode=False)
 except OSError as error:
     print(error.errno)
 """

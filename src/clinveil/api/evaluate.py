@@ -33,13 +33,15 @@ def similarity(
     Args:
         pairs: a list of (term, term, score), or the path of a table with these columns (UMNSRS, MayoSRS, …).
         protocol: `jamia` (Pearson) or `clinicalnlp` (Spearman; needs `frequencies`).
-        options: `subwords`, `frequencies`, `min_count`, `missing`, `only`, `draws`: as of `utility.similarity`.
+        options: `subwords`, `frequencies`, `min_count`, `missing`, `only`, `draws`: of a `SimilarityTask`.
 
     Raises InputError for pairs that cannot be scored.
     """
+    from clinveil.utility.similarity import SimilarityTask
     from clinveil.utility.similarity import similarity as measure
 
-    return measure(_vectors(vectors), _pairs(pairs), default_rng(seed), protocol=protocol, **options)
+    task = SimilarityTask(protocol=protocol, **options)
+    return measure(_vectors(vectors), _pairs(pairs), default_rng(seed), task)
 
 
 def classification(

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 from clinveil.api.frames import Notes, given
 from clinveil.api.transformers import Deidentifier, Obfuscator, scratch
-from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.files import workplace
+from clinveil.core.settings import NotesSettings, Settings, load_settings
+from clinveil.core.types import Say
+from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
+    from clinveil.releases.pipeline import Synthesised
+    from clinveil.releases.publish import Outcome
+    from clinveil.releases.verify import Check
     from clinveil.vectors.table import Vectors
 
+S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
@@ -83,7 +91,91 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(given(notes, **columns).corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
+def release(notes: Notes, out: str | Path, *, say: Say | None = None, **options: Any) -> Outcome:
+    """The main job: notes in; a release behind gates, a vault and a report out, in the folder `out`.
+
+    Args:
+        notes: a path, a frame, or a list of strings (each of a patient of its own).
+        out: the folder; `out/release` may leave, `out/vault` never.
+        say: takes the lines that the command prints on stderr, for example `print`.
+        options: all that `clinveil release --help` lists, with underscores: `patients`, `label`, `n`, `workers`, ….
+
+    Returns:
+        `refused` and `gates`, `findings`, and where things are: `folder.release`, `folder.vault`.
+
+    Raises InputError for notes that do not fit, UsageError where OUT is taken or an option is unknown.
+    """
+    from clinveil.releases.pipeline import release as run
+    from clinveil.releases.settings import ReleaseSettings
+
+    _told(ReleaseSettings, options, {})  # a wrong one is told before anything is written
+    with _on_disk(notes, Path(out), options) as (path, more):
+        return run(path, Path(out), _told(ReleaseSettings, options, more), say=say or _silent)
+
+
+def synthesize(
+    notes: Notes, out: str | Path, *, source: str | Path | None = None, say: Say | None = None, **options: Any
+) -> Synthesised:
+    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
+
+    Args:
+        notes: a path, a frame, or a list of strings. out: a file with a known suffix, else a folder.
+        source: the model of an earlier run (`OUT.vault/model`), to write with it again.
+        say: takes the lines that the command prints on stderr.
+        options: all that `clinveil synthesize --help` lists, with underscores: `model`, `size`, `notes`, ….
+
+    Raises GateError where a gate refused the notes; InputError, UsageError and MissingExtra as the command does.
+    """
+    from clinveil.releases.pipeline import synthesize as run
+    from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+
+    _told(SynthesisSettings, options, {})  # a wrong one is told before anything is written
+    with _on_disk(notes, Path(out), options) as (path, more):
+        settings = _told(SynthesisSettings, options, more)
+        return run(path, Path(out), settings, source=Path(source) if source else None, say=say or _silent)
+
+
+def verify(folder: str | Path) -> list[Check]:
+    """Check a release's hashes, schema and manifest; needs no secret. Raises InputError where there is none.
+
+    Returns:
+        One `Check` each: what, passed, said.
+    """
+    from clinveil.releases.verify import verify as check
+
+    return check(Path(folder))
+
+
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options that say which columns are what, and all others."""
     columns = {name: value for name, value in options.items() if name in _OF_NOTES}
     return columns, {name: value for name, value in options.items() if name not in columns}
+
+
+@contextmanager
+def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Notes as a file, for runs that read them several times; what is not one lies in a private folder beside OUT.
+
+    Yields its path, and the settings that say which columns of that file are what.
+    """
+    if isinstance(notes, str | Path):
+        yield Path(notes), {}
+        return
+    corpus = given(notes, **_parted(options)[0]).corpus
+    columns = corpus.columns
+    with workplace(out) as folder:
+        write_corpus(corpus.batches(), folder / "notes.parquet", columns, ".parquet")
+        roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id}
+        yield folder / "notes.parquet", {name: column for name, column in roles.items() if column is not None}
+
+
+def _told(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) -> S:
+    """Settings from keyword arguments; what may be given several times may be given once, without a list."""
+    flags = kind.flags()
+    several = {name for name in options if name in flags and get_origin(flags[name].annotation) is tuple}
+    given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
+    return load_settings(kind, {**given_, **more})
+
+
+def _silent(line: str) -> None:
+    pass

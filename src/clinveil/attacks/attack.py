@@ -75,7 +75,7 @@ class Context:
     """What was released, and what is secret of it, as far as it is at hand; what is not is None.
 
     Attributes:
-        channel: the mechanism of the release. counts: word frequencies of the source. memo: scope of repeated draws.
+        channel: the mechanism of the release. counts: word frequencies of the source.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: models of word vectors that are to be released. names: full names, first name first.
@@ -87,7 +87,6 @@ class Context:
 
     channel: Channel | None = None
     counts: WordCounts | None = None
-    memo: str | None = None
     original: Corpus | None = None
     released: Corpus | None = None
     entered: Corpus | None = None

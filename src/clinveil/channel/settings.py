@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.core.settings import Settings, flag
+from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.vectors.settings import VectorSettings
 
 
 class NeighbourRange(BaseModel):
@@ -87,3 +88,17 @@ class ChannelSettings(Settings):
         if value.low < 2:
             raise ValueError("one neighbour would make the replacement a fixed code; use 2 or more")
         return value
+
+
+class ObfuscateSettings(Settings):
+    """Everything that `clinveil obfuscate` can be told."""
+
+    channel: ChannelSettings = group(ChannelSettings)
+    vectors: VectorSettings = group(VectorSettings)
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+    workers: int = WORKERS
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    force: bool = FORCE

@@ -1,4 +1,4 @@
-"""`clinveil`: the list of commands, and how a failure becomes one line and an exit code."""
+"""`clinveil`: the command line, and how a failure becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -13,32 +13,12 @@ from typing import NoReturn, TextIO
 
 import typer
 
-from clinveil.cli.lazy import lazy_group
+from clinveil.cli.groups import COMMANDS, group_class
 from clinveil.core.errors import ClinveilError, InputWarning
 from clinveil.core.stopping import heed, listen
 
-# name (and file of cli/): what it does. The help page needs no more than this.
-COMMANDS = {
-    "demo": "Make a demo corpus, release it, and print where the report lies.",
-    "generate": "Write an invented corpus of consultation notes with its truth.",
-    "inspect": "Say what a set of notes holds and what a release of it would cost; writes nothing.",
-    "prepare": "Make the data sets of the papers from notes that you have.",
-    "deidentify": "Find PHI in notes and remove, replace or tag it.",
-    "embed": "Train word vectors on notes.",
-    "mitigate": "Take words out of vectors, or add noise, before they are attacked again.",
-    "obfuscate": "Replace every token of notes by a random near neighbour.",
-    "synthesize": "Train a language model on notes and write synthetic ones; looks for copies before they leave.",
-    "attack": "Attack what is to be released: word vectors, language models, synthetic notes.",
-    "evaluate": "Measure what protected notes, or vectors trained on them, are still good for.",
-    "study": "Repeat a paper's study on your own notes, with its numbers beside yours.",
-    "release": "The main job: notes in; protected notes, checks and a report out.",
-    "verify": "Check a release's hashes, schema and manifest; needs no secret.",
-    "report": "Write the report of a finished run again.",
-}
-
-
 app = typer.Typer(
-    cls=lazy_group(COMMANDS, "clinveil.cli.{}".format),
+    cls=group_class(COMMANDS),
     no_args_is_help=True,
     invoke_without_command=True,
     add_completion=False,
@@ -57,11 +37,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def run() -> NoReturn:
-    """The console script: run the command, and exit with the code that the design names.
-
-    Files that are being written are for their owner only.
-    """
-    os.umask(0o077)
+    """The console script: run the command, and exit with the code that the design names."""
     listen()
     for stream in (sys.stdout, sys.stderr):  # what a terminal cannot show is spelt out
         if isinstance(stream, TextIOWrapper):
@@ -70,7 +46,11 @@ def run() -> NoReturn:
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; every failure becomes one line on stderr."""
+    """Run one command line and return its exit code; every failure becomes one line on stderr.
+
+    Files that are being written are for their owner only.
+    """
+    os.umask(0o077)
     warnings.showwarning = _warn
     warnings.simplefilter("once", InputWarning)
     try:

@@ -10,7 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import permutations
 from pathlib import Path
@@ -143,6 +143,31 @@ def refuse_nested(**places: Path | None) -> None:
         if any(_same(parent, outer) for parent in path.parents):
             remedy = "name a place outside it"
             raise UsageError(f"{role} lies inside {outer_role}", where=path.name, remedy=remedy)
+
+
+def refuse_places(
+    out: Path,
+    maker: Maker,
+    *,
+    force: bool,
+    vault: Path | None = None,
+    vault_maker: Maker | None = None,
+    read: Mapping[str, Path | None],
+) -> None:
+    """Refuse places where a run would destroy what it reads, or anything but what an earlier run of its kind wrote.
+
+    Args:
+        vault: the folder of secrets; `vault_maker` where it may not be there already, but for `force`.
+        read: what the run reads, by the name that the message gives it.
+
+    Raises:
+        UsageError: as `refuse_nested` and `refuse_existing`.
+    """
+    for name, path in read.items():
+        refuse_nested(OUT=out, the_vault=vault, **{name: path})
+    refuse_existing(out, force=force, maker=maker)
+    if vault is not None and vault_maker is not None:
+        refuse_existing(vault, force=force, maker=vault_maker)
 
 
 def _same(one: Path, other: Path) -> bool:

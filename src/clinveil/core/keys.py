@@ -19,6 +19,7 @@ from clinveil.core.errors import InputError
 
 T = TypeVar("T")
 KEY_BYTES = 32
+TEST_SEED = "TEST SEED: not for release"  # said, and written, where a key is made of a public seed
 
 
 class Key:

@@ -53,6 +53,10 @@ class Registry(Generic[T]):
         """Names of our own files."""
         return frozenset(self._files())
 
+    def module(self, name: str) -> str | None:
+        """The module of one of our own files, or None; it is not imported."""
+        return self._files().get(name)
+
     def get(self, name: str) -> T:
         """What stands for a name. Raises UsageError, with all names, where there is none."""
         if name not in self._made and name in self._files():

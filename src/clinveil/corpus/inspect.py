@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clinveil.core.finding import Finding
 from clinveil.core.tokens import Kind, words
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows_with
 from clinveil.corpus.estimate import Estimate, estimate
@@ -53,6 +54,31 @@ class Inspection:
     guessed: tuple[str, ...]
     preset: str | None
     estimate: Estimate
+
+    def findings(self) -> list[Finding]:
+        """The counts as findings of the room `corpus`; column names and stages stand in their details."""
+        columns = self.columns
+        roles = {"text": columns.text, "id": columns.note_id, "patient": columns.patient_id, "preset": self.preset}
+        lists = {"guessed": self.guessed, "kept": columns.keep, "dropped": columns.dropped}
+        n_tokens = sum(self.tokens.values())
+        cost = self.estimate
+
+        def count(name: str, value: float, n: int, unit: str = "notes", **detail: str | int | float | None) -> Finding:
+            return Finding(f"corpus.{name}", value, n, source="docs: inspect", detail=detail, unit=unit)
+
+        return [
+            count("rows", self.rows, self.rows, "notes", **roles, **{k: ", ".join(v) for k, v in lists.items()}),
+            *(count("skipped", n, self.rows + n, reason=reason) for reason, n in self.skipped.items()),
+            count("patients", self.patients, self.rows),
+            *(count(k, getattr(self, k), self.rows) for k in ("null", "empty", "wordless")),
+            *(count("tokens", n, n_tokens, kind=kind, unit="tokens") for kind, n in self.tokens.items()),
+            count("types", self.types, self.tokens["WORD"], unit="tokens"),
+            count("rare_types", self.rare_types, self.types, unit="types", fewer_patients_than=RARE_BELOW),
+            *(count(k, getattr(self, k), self.rows) for k in ("exact_duplicates", "same_words")),
+            *(count("two_labels", n, self.rows, label=label) for label, n in self.conflicts.items()),
+            count("release_seconds", cost.seconds, n_tokens, "tokens", workers=cost.workers, **cost.stages),
+            count("release_bytes", cost.memory, self.types, unit="types"),
+        ]
 
 
 class _Types:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from clinveil.corpus.batching import Rebatcher
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns
-from clinveil.corpus.formats.registry import Sink, open_sink
+from clinveil.corpus.formats.registry import Sink, open_sink, suffix_of
 
 
 @dataclass
@@ -90,6 +90,17 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
 def _no_rows(columns: Columns) -> pa.RecordBatch:
     kept = [pa.field(name, pa.string()) for name in columns.keep]
     return pa.RecordBatch.from_pylist([], schema=pa.schema([*ROLE_FIELDS, *kept]))
+
+
+def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
+    """Where notes go in what is to become OUT, and their format: one file, where OUT has a known suffix.
+
+    Else OUT is a folder, of .txt where the notes' `own` suffix is "", or with one file of that suffix.
+    """
+    if suffix_of(out) or not own:
+        return part, suffix_of(out)
+    part.mkdir(mode=0o700)
+    return part / f"notes{own}", own
 
 
 def write_corpus(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -35,24 +34,6 @@ class Batch:
     weights: Floats = field(repr=False)
     reset: Mask = field(repr=False)
     normaliser: float
-
-
-class Plan(Protocol):
-    """All batches of a training, in order."""
-
-    @property
-    def steps(self) -> int:
-        """How many there are, over all epochs."""
-        ...
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """How many make an epoch."""
-        ...
-
-    def batch(self, step: int) -> Batch:
-        """One of them, from 0."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -163,3 +144,6 @@ def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
     if length < 2:
         raise InputError(f"{ids.size} tokens do not fill {lanes} lanes", remedy="fewer --lanes")
     return Columns(np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs)
+
+
+Plan = Rows | Columns

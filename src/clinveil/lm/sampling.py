@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.types import Doubles, Ints
 from clinveil.lm.model import LanguageModel, Stream
@@ -37,7 +36,7 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.max_new_tokens < 1 or not self.temperature > 0 or not 0 < self.top_p <= 1:
-            raise InputError("drawing needs lanes, a length, a positive temperature, and a share between 0 and 1")
+            raise ValueError("drawing needs lanes, a length, a positive temperature, and a share between 0 and 1")
 
 
 @dataclass(frozen=True)

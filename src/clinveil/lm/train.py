@@ -173,7 +173,6 @@ def _line(losses: list[float], perplexities: list[float], epochs: int) -> str:
 
 
 def train_model(
-    notes: PlainNotes,
     encoded: EncodedNotes,
     vocabulary: Vocabulary,
     settings: ModelSettings,

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,32 +20,6 @@ END = 0  # the number of `<eon>`, the end of a note, in every vocabulary
 LINE_END, UNKNOWN = 1, 2  # of words: `<eos>` and `<unk>`
 _SPECIAL = (EON, EOS, UNK)
 SMALLEST = 257  # of byte pairs: all bytes and `<eon>`
-
-
-class Vocabulary(Protocol):
-    """Encodes and decodes; what `decode` gives of an encoded note is the note, rare words apart."""
-
-    @property
-    def size(self) -> int:
-        """How many different numbers there are."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """`words` or `bytes`."""
-        ...
-
-    def encode(self, text: str) -> Ids:
-        """The numbers of a note, `END` last."""
-        ...
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The note of these numbers; an `END` in it ends it."""
-        ...
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        ...
 
 
 class WordVocabulary:
@@ -144,13 +118,13 @@ def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
         size: pieces at most; fewer where the text has no pair left that stands there twice.
 
     Raises:
-        InputError: a size below 257. MissingExtra: `tokenizers` is not installed.
+        ValueError: a size below 257. MissingExtra: `tokenizers` is not installed.
     """
     need_byte_pairs()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if size < SMALLEST:
-        raise InputError(f"a byte pair vocabulary has at least {SMALLEST} pieces")
+        raise ValueError(f"a byte pair vocabulary has at least {SMALLEST} pieces")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -166,6 +140,10 @@ def need_byte_pairs() -> None:
     """Raise MissingExtra where `tokenizers` is not installed."""
     if find_spec("tokenizers") is None:
         raise MissingExtra("tokenizers", "neural")
+
+
+Vocabulary = WordVocabulary | BytePairs
+"""Encodes and decodes; what `decode` gives of an encoded note is the note, rare words apart."""
 
 
 def _before_end(ids: Sequence[int]) -> list[int]:

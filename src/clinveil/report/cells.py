@@ -9,7 +9,6 @@ from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
 from clinveil.report.details import REMARKS, beside, more, variants
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
-from clinveil.report.meaning import direction
 from clinveil.report.measures import find
 from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.record import Edition
@@ -96,3 +95,12 @@ def control_words(finding: Finding, otherwise: str) -> str:
     if finding.control_kind == "positive":
         return f"{words} (positive: here the attack must find something)"
     return words
+
+
+def direction(finding: Finding) -> str:
+    """Which way is good, in words."""
+    if finding.better is None:
+        return "a description: no direction is good"
+    if finding.measure.startswith("utility"):
+        return f"{finding.better} is more useful" if finding.better == "higher" else "lower is more useful"
+    return f"{finding.better} is safer"

@@ -23,7 +23,6 @@ def external_edition(record: ReleaseRecord, demo: Sequence[AlignedNote]) -> Rele
         edition="external",
         notes=tuple(demo),
         settings=_outward(record.settings),
-        context=_outward(record.context),
         provenance=_outward(record.provenance),
         corpus=replace(record.corpus, more=_outward(record.corpus.more)),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -10,6 +12,7 @@ from types import MappingProxyType
 
 from clinveil.attacks.attack import attacks
 from clinveil.core.words import MeasureText, read_words
+from clinveil.report.record import ReleaseRecord
 
 UNKNOWN = MeasureText(
     title="A measure without a text of its own",
@@ -41,3 +44,30 @@ def find(measure: str) -> tuple[str, MeasureText]:
     fits = [name for name in catalogue() if measure == name or measure.startswith((name + ".", name + "_"))]
     name = max(fits, key=len, default=measure)
     return name, catalogue().get(name, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the map; `measured` is False where none of the findings that it rests on were made in this run."""
+
+    rule: str
+    asks: str
+    evidence: str
+    human: str
+    measured: bool
+
+
+def rules(record: ReleaseRecord) -> list[Rule]:
+    """The map for this record."""
+    text = files("clinveil.report").joinpath("regulation.toml").read_text(encoding="utf-8")
+    return [
+        Rule(entry["rule"], entry["asks"], entry["evidence"], entry["human"], _measured(entry["needs"], record))
+        for entry in tomllib.loads(text)["rule"]
+    ]
+
+
+def _measured(needs: list[str], record: ReleaseRecord) -> bool:
+    names = [f"{finding.measure}." for finding in record.findings if finding.value is not None] + ["phi.counts"] * (
+        record.phi is not None
+    )
+    return all(any(name.startswith((need + ".", need + "_")) for name in names) for need in needs)

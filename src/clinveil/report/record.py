@@ -1,19 +1,23 @@
 """`ReleaseRecord`, everything that a report shows, as typed values: the one contract of this room's input.
 
-The record is stored in the vault (`stored.py`), so that a report can be made again without the run. It may hold source
+The record is stored in the vault, so that a report can be made again without the run. It may hold source
 text (`notes`), so it is secret; what may leave is made from `external_edition(record, demo)` (`edition.py`).
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 
+SCHEMA = "clinveil.report/1"
 Edition = Literal["internal", "external"]
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
 Plain = float | int | str | bool | None
@@ -100,7 +104,7 @@ def tally(outcomes: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
-    """One step of the run: seconds of wall time, rows in and out where it has rows.
+    """One step of the run, and its seconds of wall time.
 
     `determinism` is "bitwise", "statistical", "keyed" or what else is true of it; `stays` says where its product lies.
     """
@@ -109,8 +113,6 @@ class StageRow:
     what: str
     determinism: str = ""
     seconds: float | None = None
-    rows_in: int | None = None
-    rows_out: int | None = None
     stays: Literal["vault", "release"] = "vault"
 
     def __post_init__(self) -> None:
@@ -224,7 +226,6 @@ class ReleaseRecord:
 
     Attributes:
         title, run, created, version: name of the release, run id, ISO 8601 time, clinveil's version.
-        context: verdict inputs for the head of the page (recipient, profile, who set the thresholds, data hash).
         phi: None where no PHI step ran.
         provenance: hashes, key commitment, determinism, versions of the tool and of Python.
         warnings, not_tried: one sentence each. test_seed: whether the key was made from a public seed.
@@ -246,7 +247,6 @@ class ReleaseRecord:
     notes: tuple[AlignedNote, ...] = ()
     stages: tuple[StageRow, ...] = ()
     settings: tuple[Fact, ...] = ()
-    context: tuple[Fact, ...] = ()
     provenance: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
@@ -260,3 +260,31 @@ class ReleaseRecord:
     def refused(self) -> bool:
         """Whether a gate failed, so that nothing may leave."""
         return not all(gate.passed for gate in self.gates)
+
+
+@cache
+def _adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(ReleaseRecord)
+
+
+def to_json(record: ReleaseRecord) -> str:
+    """The record as JSON. Secret where the record is: the internal edition holds source text."""
+    data = _adapter().dump_python(record, mode="json", exclude={"findings"})
+    data["findings"] = [finding.as_dict() for finding in record.findings]
+    return json.dumps({"schema": SCHEMA, **data}, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> ReleaseRecord:
+    """The record of `to_json`. Raises InputError, without a word of the content, if it is not one."""
+    try:
+        data = json.loads(text)
+        known = data.pop("schema") == SCHEMA
+        data["findings"] = [Finding.from_dict(finding) for finding in data["findings"]]
+        record: ReleaseRecord = _adapter().validate_python(data)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError("not a stored report record", remedy="make the release again") from None
+    if not known:
+        raise InputError(f"the report record is not {SCHEMA}", remedy="make the release again")
+    return record

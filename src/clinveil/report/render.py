@@ -17,9 +17,9 @@ from clinveil.core.files import private_text
 from clinveil.core.words import Kind
 from clinveil.report import draw, summarise
 from clinveil.report.edition import hidden, hidden_gate
+from clinveil.report.measures import rules
 from clinveil.report.numerals import Number, number, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
-from clinveil.report.regulation import rules
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
 
 NOTE_BYTES = 2_000_000  # of all notes together; keeps the page under 3 MB

@@ -195,7 +195,8 @@ def _drawn_with_retries(first: int, ends: Doubles, state: np.uint64, drawn: Ints
         fresh = True
         for i in range(len(drawn)):
             state += _GOLDEN
-            drawn[i] = first + min(int(np.searchsorted(ends, _fraction(state), side="right")), len(ends) - 1)
+            place = int(np.searchsorted(ends, _fraction(state), side="right"))
+            drawn[i] = first + min(place, len(ends) - 1)
             for j in range(i):
                 fresh &= drawn[j] != drawn[i]
             if not fresh:

@@ -11,7 +11,7 @@ the spread of the folds, which holds training too, stands beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,19 +40,7 @@ from clinveil.vectors.table import Vectors
 RELEASE_CLASS = 20  # notes of a class of its own in a release's report: four to test on in each of five folds
 # Protected text on both sides; networks that start from protected vectors on plain text; from plain ones on protected.
 Setting = Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"]
-
-
 FOLDS, NEURAL_FOLDS = 5, 2  # of as many parts; networks are trained on the first two only
-Guesses = list[NDArray[Any]]  # of each fold
-SideName = Literal["original", "released"]
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """What a model guessed for the test notes of each fold, and for the first with training labels shuffled."""
-
-    guesses: Guesses
-    shuffled: NDArray[Any]
 
 
 class Folded:
@@ -60,73 +48,45 @@ class Folded:
 
     def __init__(self, labelled: Labelled, released: Sequence[str], rng: Generator) -> None:
         """Raises InputError where the notes are too few to be split."""
-        self._labelled = labelled
-        self._texts: dict[SideName, Sequence[str]] = {"original": labelled.texts, "released": released}
+        self._labelled, self._texts = labelled, {"original": labelled.texts, "released": released}
         self._folds = folds_of(labelled, rng, FOLDS)
 
     def findings(self, model: str, settings: ClassifierSettings, rng: Generator) -> list[Finding]:
         """Both sides and the paired loss, of each metric."""
         folds = self._folds[: NEURAL_FOLDS if classifier(model).neural else FOLDS]
-        seed = int(rng.integers(2**31))
-        ours, theirs = (self._runs(model, side, folds, seed, settings) for side in self._texts)
-        pooled = _Pooled(self._labelled, folds, {"model": model})
-        return [f for metric in pooled.scores.metrics for f in pooled.findings(metric, ours, theirs, rng)]
+        seed, labelled = int(rng.integers(2**31)), self._labelled
 
-    def _runs(
-        self, model: str, side: SideName, folds: Sequence[Parts], seed: int, settings: ClassifierSettings
-    ) -> _Runs:
-        texts = Side(self._texts[side], self._texts[side])
+        def run(texts: Sequence[str], parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
+            return predict(model, labelled, parts, seed, Side(texts, texts), settings=settings, shuffled=shuffled).test
 
-        def run(parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
-            return predict(model, self._labelled, parts, seed, texts, settings=settings, shuffled=shuffled).test
+        tested = {side: [run(texts, parts) for parts in folds] for side, texts in self._texts.items()}
+        shuffled = {side: run(texts, folds[0], shuffled=True) for side, texts in self._texts.items()}
+        scores, truths = self._scores(model, folds), [labelled.targets[parts.test] for parts in folds]
+        found = []
+        for metric in scores.metrics:
+            score = METRICS[metric]
+            by_fold = {side: np.array(list(map(score, truths, runs))) for side, runs in tested.items()}
+            pooled = {side: [np.concatenate(runs)] for side, runs in tested.items()}
+            apart = _spread(by_fold["original"] - by_fold["released"])
+            loss = scores.loss(metric, pooled["original"], pooled["released"], rng, apart)
+            for side in tested:
+                made = scores.side(metric, side, pooled[side], [], rng, _spread(by_fold[side]))
+                control = score(truths[0], shuffled[side])
+                found.append(replace(made, control=control, control_is=FIRST_FOLD, control_kind="negative"))
+            found.append(loss)
+        return found
 
-        return _Runs([run(parts) for parts in folds], run(folds[0], shuffled=True))
-
-
-@dataclass(frozen=True)
-class _Pooled:
-    """The test notes of all folds together."""
-
-    labelled: Labelled
-    folds: Sequence[Parts]
-    detail: dict[str, Any]
-    scores: Scores = field(init=False)
-
-    def __post_init__(self) -> None:
-        targets, rows = self.labelled.targets, np.concatenate([parts.test for parts in self.folds])
+    def _scores(self, model: str, folds: Sequence[Parts]) -> Scores:
+        """Of the test notes of all folds together."""
+        labelled, rows = self._labelled, np.concatenate([parts.test for parts in folds])
         # One class for all folds: where several are as frequent, one a fold would be no constant guess.
-        majority = majority_of(targets, len(rows))
-        sizes = {"train": len(self.folds[0].learn), "test": len(rows), "near_duplicates": self.folds[0].duplicates}
-        patients = [self.labelled.patients[i] for i in rows]
-        detail = {**self.labelled.detail, **sizes, **self.detail, "folds": len(self.folds)}
-        object.__setattr__(self, "scores", Scores(targets[rows], patients, majority, detail))
+        majority = majority_of(labelled.targets, len(rows))
+        sizes = {"train": len(folds[0].learn), "test": len(rows), "near_duplicates": folds[0].duplicates}
+        detail = {**labelled.detail, **sizes, "model": model, "folds": len(folds)}
+        return Scores(labelled.targets[rows], [labelled.patients[row] for row in rows], majority, detail)
 
-    def findings(self, metric: str, original: _Runs, released: _Runs, rng: Generator) -> list[Finding]:
-        """Of both sides, and of what was lost."""
-        ours, theirs = (self._by_fold(metric, runs.guesses) for runs in (original, released))
-        pooled = [[np.concatenate(runs.guesses)] for runs in (original, released)]
-        loss = self.scores.loss(metric, pooled[0], pooled[1], rng, _spread(ours - theirs))
-        return [
-            self._side(metric, "original", original, ours, rng),
-            self._side(metric, "released", released, theirs, rng),
-            loss,
-        ]
 
-    def _side(self, metric: str, side: SideName, runs: _Runs, by_fold: Doubles, rng: Generator) -> Finding:
-        guesses = [np.concatenate(runs.guesses)]
-        found = self.scores.side(metric, side, guesses, [], rng, _spread(by_fold))
-        return replace(
-            found,
-            control=METRICS[metric](self._truth(0), runs.shuffled),
-            control_is="training labels shuffled, in the first fold",
-            control_kind="negative",
-        )
-
-    def _by_fold(self, metric: str, guesses: Guesses) -> Doubles:
-        return np.array([METRICS[metric](self._truth(i), guess) for i, guess in enumerate(guesses)])
-
-    def _truth(self, fold: int) -> NDArray[Any]:
-        return np.asarray(self.labelled.targets[self.folds[fold].test])
+FIRST_FOLD = "training labels shuffled, in the first fold"
 
 
 def _spread(by_fold: Doubles) -> dict[str, float]:

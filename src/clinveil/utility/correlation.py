@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
+from clinveil.core.types import Doubles, Ints
+
 Statistic = Literal["pearson", "spearman"]
 REPETITIONS = 100  # of the random similarities of missing pairs (paper C's code)
 PERMUTATIONS = 999
@@ -18,41 +18,31 @@ _FILLS = 10  # of each draw of the bootstrap, where similarities are random
 _CELLS = 1 << 21  # numbers held at a time by `in_blocks`
 
 
-def pearson(one: Values, other: Values) -> float:
-    """Pearson's correlation of two (n,) arrays; NaN where one side does not vary."""
-    return float(products(standardised(one[None]), standardised(other[None]))[0])
-
-
-def spearman(one: Values, other: Values) -> float:
-    """Spearman's: Pearson's of the ranks, ties at their mean."""
-    return pearson(ranks(one[None])[0], ranks(other[None])[0])
-
-
-def prepared(rows: Values, statistic: Statistic) -> Values:
+def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
     """(n_rows, n) standardised values, or ranks: the correlation of two such rows is their product."""
     return standardised(rows if statistic == "pearson" else ranks(rows))
 
 
-def standardised(rows: Values) -> Values:
+def standardised(rows: Doubles) -> Doubles:
     """(n_rows, n) with mean 0 and length 1; NaN in rows that do not vary (however a float's mean is rounded)."""
     spread = np.ptp(rows, axis=1, keepdims=True)
     centred = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.nan)
     return np.asarray(centred / np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None], dtype=np.float64)
 
 
-def products(one: Values, other: Values) -> Values:
+def products(one: Doubles, other: Doubles) -> Doubles:
     """(n_rows,) the correlation of each row with its fellow, both prepared."""
     return np.asarray(np.clip(np.einsum("ij,ij->i", one, other), -1, 1), dtype=np.float64)
 
 
-def ranks(rows: Values) -> Values:
+def ranks(rows: Doubles) -> Doubles:
     """(n_rows, n) ranks within each row, ties at their mean."""
     from scipy.stats import rankdata  # heavy: half a second at import
 
     return np.asarray(rankdata(rows, axis=1), dtype=np.float64)
 
 
-def in_blocks(count: int, width: int, values: Callable[[int], Values]) -> Values:
+def in_blocks(count: int, width: int, values: Callable[[int], Doubles]) -> Doubles:
     """(count,) what `values(rows)` gives for blocks of rows: memory does not grow with `count` times `width`."""
     return np.concatenate([values(rows) for rows in _blocks(count, max(1, _CELLS // max(1, width)))])
 
@@ -71,8 +61,8 @@ class Correlated:
         random: whether what is missing is drawn anew each time, uniformly from [-1, 1); otherwise it is 0.
     """
 
-    cosines: Values
-    scores: Values
+    cosines: Doubles
+    scores: Doubles
     statistic: Statistic
     random: bool = False
 
@@ -80,27 +70,27 @@ class Correlated:
         """The correlation, where similarities are random the mean of 100; NaN where one side does not vary."""
         return float(products(self._mean(rng), self._people())[0])
 
-    def of(self, cosines: Values, rng: Generator) -> Values:
+    def of(self, cosines: Doubles, rng: Generator) -> Doubles:
         """(n_rows,) the correlation of other similarities (n_rows, n_pairs) with the scores, filled once."""
         return products(prepared(self._filled(cosines, rng), self.statistic), self._people())
 
-    def permuted(self, rng: Generator) -> Values:
+    def permuted(self, rng: Generator) -> Doubles:
         """(999,) the correlation with the scores in another order; one set of fillings serves all."""
         mean, people = self._mean(rng)[0], self._people()[0]
 
-        def shuffled(n: int) -> Values:
+        def shuffled(n: int) -> Doubles:
             return np.asarray(rng.permuted(np.tile(people, (n, 1)), axis=1) @ mean, dtype=np.float64)
 
         return in_blocks(PERMUTATIONS, people.size, shuffled)
 
-    def resampled(self, rng: Generator, draws: int) -> Values:
+    def resampled(self, rng: Generator, draws: int) -> Doubles:
         """(at most draws,) the correlation over pairs drawn with replacement, but for draws that do not vary.
 
         Where similarities are random each draw is the mean of ten fillings.
         """
         size, fills = self.scores.size, _FILLS if self._gaps() else 1
 
-        def drawn(n: int) -> Values:
+        def drawn(n: int) -> Doubles:
             rows = rng.integers(size, size=(n, size))
             people = prepared(self.scores[rows], self.statistic)
             values = [products(self._drawn(rows, rng), people) for _ in range(fills)]
@@ -109,7 +99,7 @@ class Correlated:
         values = in_blocks(draws, size, drawn)
         return values[~np.isnan(values)]
 
-    def _drawn(self, rows: NDArray[np.int64], rng: Generator) -> Values:
+    def _drawn(self, rows: Ints, rng: Generator) -> Doubles:
         """Prepared similarities of drawn pairs: a missing pair drawn twice has one similarity."""
         filled = self._filled(np.tile(self.cosines, (len(rows), 1)), rng)
         return prepared(np.take_along_axis(filled, rows, axis=1), self.statistic)
@@ -117,16 +107,16 @@ class Correlated:
     def _gaps(self) -> bool:
         return self.random and bool(np.isnan(self.cosines).any())
 
-    def _mean(self, rng: Generator) -> Values:
+    def _mean(self, rng: Generator) -> Doubles:
         """(1, n_pairs) prepared similarities, averaged over fillings: linear, so their correlations are averaged."""
         fills = REPETITIONS if self._gaps() else 1
         rows = prepared(self._filled(np.tile(self.cosines, (fills, 1)), rng), self.statistic)
         return np.asarray(rows.mean(axis=0, keepdims=True), dtype=np.float64)
 
-    def _people(self) -> Values:
+    def _people(self) -> Doubles:
         return prepared(self.scores[None], self.statistic)
 
-    def _filled(self, cosines: Values, rng: Generator) -> Values:
+    def _filled(self, cosines: Doubles, rng: Generator) -> Doubles:
         gaps = np.isnan(cosines)
         filled = cosines.copy()
         filled[gaps] = rng.uniform(-1, 1, int(gaps.sum())) if self.random else 0.0

@@ -13,9 +13,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.corpus.sample import KeySample
-from clinveil.utility.split import Split, split, splits
+from clinveil.utility.split import Split, group_folds, splits
 
 NOTES, MIN_CLASS = 20_000, 50
 OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
@@ -62,13 +63,13 @@ class Labelled:
 class Parts:
     """Row numbers for training, for choosing (settings, epochs, thresholds), and for testing; ascending."""
 
-    train: NDArray[np.int64] = field(repr=False)
-    valid: NDArray[np.int64] = field(repr=False)
-    test: NDArray[np.int64] = field(repr=False)
+    train: Ints = field(repr=False)
+    valid: Ints = field(repr=False)
+    test: Ints = field(repr=False)
     duplicates: int = 0
 
     @property
-    def learn(self) -> NDArray[np.int64]:
+    def learn(self) -> Ints:
         """Everything that is not for testing."""
         return np.sort(np.concatenate([self.train, self.valid]))
 
@@ -207,7 +208,7 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
     Raises InputError where there are too few independent notes, or all notes to train on are of one class.
     """
     keys = _strata(labelled)
-    return _parts(labelled, split(labelled.patients, labelled.texts, keys, rng), keys, rng)
+    return _parts(labelled, splits(labelled.patients, labelled.texts, keys, rng)[0], keys, rng)
 
 
 def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
@@ -218,7 +219,10 @@ def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
 
 
 def _parts(labelled: Labelled, outer: Split, keys: Sequence[str], rng: Generator) -> Parts:
-    train, valid = _inner(outer, keys, rng)
+    few = InputError("too few independent notes to choose settings on")
+    labels = [keys[row] for row in outer.train]
+    rows = next(group_folds(labels, outer.group[outer.train], VALIDATION_PARTS, rng, few))
+    train, valid = (outer.train[part] for part in rows)
     seen = labelled.targets[train]
     if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:
         raise InputError("all notes to train on are of one class")
@@ -231,15 +235,3 @@ def _strata(labelled: Labelled) -> list[str]:
         return [str(i) for i in labelled.targets.tolist()]
     size = labelled.targets.sum(axis=0)
     return [str(min(np.flatnonzero(row).tolist(), key=lambda i: int(size[i]))) for row in labelled.targets]
-
-
-def _inner(outer: Split, keys: Sequence[str], rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    label = np.unique(np.array(keys, dtype=object), return_inverse=True)[1][outer.train]
-    group = outer.group[outer.train]
-    if len(np.unique(group)) < VALIDATION_PARTS or np.bincount(label).max() < VALIDATION_PARTS:
-        raise InputError("too few independent notes to choose settings on")
-    folds = StratifiedGroupKFold(VALIDATION_PARTS, shuffle=True, random_state=int(rng.integers(2**31)))
-    train, valid = next(folds.split(np.zeros(len(label)), label, group))
-    return np.sort(outer.train[train]), np.sort(outer.train[valid])

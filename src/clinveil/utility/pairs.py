@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Doubles
 
 # Published rows by list; of UMNSRS relatedness 588 are said and 587 are usable. The first name that fits counts.
 PUBLISHED: tuple[tuple[str, tuple[int, ...]], ...] = (
@@ -46,7 +46,7 @@ class PairList:
 
     name: str
     terms: tuple[tuple[str, str], ...] = field(repr=False)
-    scores: NDArray[np.float64] = field(repr=False)
+    scores: Doubles = field(repr=False)
     detail: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:

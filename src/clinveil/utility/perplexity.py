@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints
 from clinveil.corpus.medtext import UNK
 from clinveil.lm.model import Fit, LanguageModel
 from clinveil.lm.notes import PlainNotes
@@ -19,7 +19,6 @@ from clinveil.stats import Interval, jackknife_t
 SOURCE = "paper C, Table 2 (perplexity); bits a character are ours"
 SPELLING = "unknown words cost their spelling too, {bits:.2f} bits a letter and for the end of the word"
 STANDING = "{standing:,} words stand as <unk> in the notes: nobody knows their spelling, so it costs nothing"
-Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,18 @@ class Unknown:
     The code is stated and the same for all models of the same notes: each letter, and the end of the word, is one of
     as many symbols as the words of these notes have different letters, and one more; all equally likely. A word of L
     letters costs (L + 1) log2(symbols). A byte pair vocabulary knows every word. A word that stands as `<unk>` in the
-    notes cannot be charged: it counts as unknown and as standing.
+    notes cannot be charged: it counts as unknown and as `unk_in_source`.
 
     Attributes:
-        words, unknown, standing: (n_notes,) running words; those that come as `<unk>`; of these, those that stand so.
+        words, unknown, unk_in_source: (n_notes,) running words; those that come as `<unk>`; of these, those written so.
         letters: (n_notes,) letters and ends of the unknown words, those that stand as `<unk>` apart.
         symbols: of the code.
     """
 
-    words: NDArray[np.int64] = field(repr=False)
-    unknown: NDArray[np.int64] = field(repr=False)
-    standing: NDArray[np.int64] = field(repr=False)
-    letters: NDArray[np.int64] = field(repr=False)
+    words: Ints = field(repr=False)
+    unknown: Ints = field(repr=False)
+    unk_in_source: Ints = field(repr=False)
+    letters: Ints = field(repr=False)
     symbols: int
 
     @property
@@ -61,10 +60,10 @@ def unknown_words(texts: tuple[str, ...], vocabulary: Vocabulary) -> Unknown:
     for row, text in enumerate(texts):
         words = text.split()
         letters.update(*(word for word in words if word != UNK))
-        standing = sum(word == UNK for word in words)
+        unk_in_source = sum(word == UNK for word in words)
         lost = [] if known is None else [word for word in words if word not in known and word != UNK]
-        unknown = 0 if known is None else len(lost) + standing
-        counts[row] = len(words), unknown, standing, sum(len(word) + 1 for word in lost)
+        unknown = 0 if known is None else len(lost) + unk_in_source
+        counts[row] = len(words), unknown, unk_in_source, sum(len(word) + 1 for word in lost)
     return Unknown(counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], len(letters) + 1)
 
 
@@ -117,7 +116,7 @@ def perplexity_findings(
     return found
 
 
-def _interval(own: Rows, value: Callable[[Rows], float]) -> Interval | tuple[None, None]:
+def _interval(own: Doubles, value: Callable[[Doubles], float]) -> Interval | tuple[None, None]:
     """Of a positive number, over the rows of `own`; none of one row."""
     if len(own) < 2:
         return None, None
@@ -126,23 +125,23 @@ def _interval(own: Rows, value: Callable[[Rows], float]) -> Interval | tuple[Non
     return Interval(float(low), float(high))
 
 
-def _rows(fit: Fit, unknown: Unknown) -> Rows:
+def _rows(fit: Fit, unknown: Unknown) -> Doubles:
     """(n_notes, 4): nats, tokens, bits of spelling, characters."""
     spelt = unknown.letters * unknown.bits_per_letter
     return np.stack([fit.totals, fit.tokens, spelt, fit.characters], axis=1).astype(np.float64)
 
 
-def _by_patient(notes: PlainNotes, rows: Rows) -> Rows:
+def _by_patient(notes: PlainNotes, rows: Doubles) -> Doubles:
     """The sums of each patient's notes; a note without a patient is its own."""
     patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
     return np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
 
 
-def _perplexity(rows: Rows) -> float:
+def _perplexity(rows: Doubles) -> float:
     return float(np.exp(-rows[:, 0].sum() / rows[:, 1].sum()))
 
 
-def _bits(rows: Rows) -> float:
+def _bits(rows: Doubles) -> float:
     return float((-rows[:, 0].sum() / np.log(2) + rows[:, 2].sum()) / rows[:, 3].sum())
 
 
@@ -152,7 +151,7 @@ def _detail(
     detail: dict[str, str | int | float] = {"model": model.kind, "of": of, "vocabulary": model.vocabulary.kind}
     detail |= {"size": model.vocabulary.size, "tokens": int(fit.tokens.sum()), "words": int(unknown.words.sum())}
     detail |= {"unknown_words": int(unknown.unknown.sum()), "unknown_share": unknown.share}
-    detail |= {"standing_unknown": int(unknown.standing.sum()), "notes": len(notes)}
+    detail |= {"standing_unknown": int(unknown.unk_in_source.sum()), "notes": len(notes)}
     return detail
 
 
@@ -160,7 +159,7 @@ def _charged(unknown: Unknown, fit: Fit) -> dict[str, str | int | float]:
     """What of the bits is spelling, and in what code."""
     spelt = float(unknown.letters.sum() * unknown.bits_per_letter / fit.characters.sum())
     said = [SPELLING.format(bits=unknown.bits_per_letter)] if spelt else []
-    if unknown.standing.any() and unknown.unknown.any():
-        said.append(STANDING.format(standing=int(unknown.standing.sum())))
+    if unknown.unk_in_source.any() and unknown.unknown.any():
+        said.append(STANDING.format(standing=int(unknown.unk_in_source.sum())))
     detail: dict[str, str | int | float] = {"spelling_bits_per_character": spelt, "symbols": unknown.symbols}
     return detail | ({"code": "; ".join(said)} if said else {})

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Mask
 from clinveil.stats import permutation_p
-from clinveil.utility.correlation import Correlated, Statistic, Values
+from clinveil.utility.correlation import Correlated, Statistic
 from clinveil.utility.pairs import PairList
 from clinveil.utility.term_vectors import PairVectors, Protocol, pair_vectors
 from clinveil.vectors.table import Vectors
@@ -36,12 +36,12 @@ STATISTIC: dict[Protocol, Statistic] = {"jamia": "pearson", "clinicalnlp": "spea
 
 def pair_similarities(
     vectors: Vectors, pairs: PairList, *, protocol: Protocol = "jamia", subwords: Vectors | None = None
-) -> Values:
+) -> Doubles:
     """(n_pairs,) cosines, NaN where a term has no vector; arguments and errors as of `pair_vectors`."""
     return pair_vectors(vectors, pairs, protocol, subwords).cosines()
 
 
-def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: int) -> NDArray[np.bool_]:
+def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: int) -> Mask:
     """(n_pairs,) whether both terms are single words that occur at least `min_count` times (paper C)."""
 
     def often(term: str) -> bool:
@@ -51,23 +51,11 @@ def frequent_pairs(pairs: PairList, frequencies: Mapping[str, int], min_count: i
     return np.array([often(one) and often(other) for one, other in pairs.terms], dtype=np.bool_)
 
 
-def similarity(
-    vectors: Vectors,
-    pairs: PairList,
-    rng: Generator,
-    *,
-    protocol: Protocol = "jamia",
-    subwords: Vectors | None = None,
-    frequencies: Mapping[str, int] | None = None,
-    min_count: int = 20,
-    missing: Missing | None = None,
-    only: NDArray[np.bool_] | None = None,
-    draws: int = DRAWS,
-) -> list[Finding]:
-    """The correlation of cosines with people's scores, and how much of the list it covers.
+@dataclass(frozen=True)
+class SimilarityTask:
+    """Which pairs of a list are asked for, and how.
 
-    Args:
-        protocol: `jamia` or `clinicalnlp`, see above.
+    Attributes:
         subwords: fastText vectors of the same text, for words without a vector (jamia).
         frequencies: how often each word occurs in the real training text (clinicalnlp; needed there).
         min_count: m of clinicalnlp (paper: 20 for the small set, 30 for the large one).
@@ -75,32 +63,56 @@ def similarity(
             `zero`.
         only: (n_pairs,) bool, the pairs to score, so that vector sets are compared on the same ones.
         draws: of the bootstrap over pairs.
+    """
+
+    protocol: Protocol = "jamia"
+    subwords: Vectors | None = None
+    frequencies: Mapping[str, int] | None = None
+    min_count: int = 20
+    missing: Missing | None = None
+    only: Mask | None = None
+    draws: int = DRAWS
+
+    @property
+    def policy(self) -> Missing:
+        """What becomes of pairs without a similarity."""
+        return self.missing or ("random" if self.protocol == "clinicalnlp" else "exclude")
+
+    def wanted(self, pairs: PairList) -> Mask:
+        """(n_pairs,) which are asked for. Raises InputError for clinicalnlp without frequencies."""
+        if self.only is not None and self.only.shape != (len(pairs),):
+            raise ValueError(f"a mask of {self.only.shape} for {len(pairs)} pairs")
+        wanted = np.ones(len(pairs), dtype=np.bool_) if self.only is None else self.only
+        if self.protocol != "clinicalnlp":
+            return wanted
+        if self.frequencies is None:
+            raise InputError("protocol clinicalnlp needs the real training notes", remedy="name them with --notes")
+        return wanted & frequent_pairs(pairs, self.frequencies, self.min_count)
+
+
+def similarity(
+    vectors: Vectors, pairs: PairList, rng: Generator, settings: SimilarityTask | None = None
+) -> list[Finding]:
+    """The correlation of cosines with people's scores, and how much of the list it covers.
 
     Returns:
         `utility.similarity`: chance 0, the mean over all orders of the scores, with 95 % of 999 orders in the detail;
-        control: the terms' vectors dealt out anew among the terms, mean of 100. `utility.similarity_coverage`: the
+        control: the terms' vectors permuted among the terms, mean of 100. `utility.similarity_coverage`: the
         share of pairs that have a similarity of their own. The detail counts pairs: of the list, asked for, of two
         single words, covered, of these by subwords or with a word lacking, scored, left out, random, zero. Where
         subwords lend some pairs theirs, both findings come a second time for the pairs that need none.
 
     Raises:
-        InputError: clinicalnlp without frequencies, `only` of another length, or `subwords` that has none.
+        InputError: clinicalnlp without frequencies, or `subwords` that has none.
     """
-    if protocol == "clinicalnlp" and frequencies is None:
-        raise InputError("protocol clinicalnlp needs the real training notes", remedy="name them with --notes")
-    if only is not None and only.shape != (len(pairs),):
-        raise InputError(f"a mask of {only.shape} for {len(pairs)} pairs")
-    wanted = np.ones(len(pairs), dtype=np.bool_) if only is None else only.copy()
-    if protocol == "clinicalnlp":
-        wanted &= frequent_pairs(pairs, frequencies or {}, min_count)
-    policy: Missing = missing or ("random" if protocol == "clinicalnlp" else "exclude")
-    looked_up = pair_vectors(vectors, pairs, protocol, subwords)
-    asked = _Asked(pairs, looked_up, wanted, policy, protocol)
-    more = {"min_count": min_count} if protocol == "clinicalnlp" else {}
-    found = asked.findings(rng, draws, more)
+    how = settings or SimilarityTask()
+    wanted = how.wanted(pairs)
+    looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
+    asked = _Asked(pairs, looked_up, wanted, how)
+    found = asked.findings(rng)
     if not (asked.covered & looked_up.from_subwords).any():
         return found
-    bare = similarity(vectors, pairs, rng, missing=missing, only=only, draws=draws)
+    bare = similarity(vectors, pairs, rng, SimilarityTask(missing=how.missing, only=how.only, draws=how.draws))
     return [_of("all pairs", finding) for finding in found] + [_of("pairs that need no subwords", f) for f in bare]
 
 
@@ -114,45 +126,45 @@ class _Asked:
 
     pairs: PairList
     looked_up: PairVectors
-    wanted: NDArray[np.bool_]
-    policy: Missing
-    protocol: Protocol
+    wanted: Mask
+    task: SimilarityTask
 
     @property
-    def covered(self) -> NDArray[np.bool_]:
+    def covered(self) -> Mask:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
-    def findings(self, rng: Generator, draws: int, more: Mapping[str, Any]) -> list[Finding]:
-        detail = {**self._counts(), **more}
-        return [self._correlation(rng, draws, dict(detail)), self._coverage(detail)]
+    def findings(self, rng: Generator) -> list[Finding]:
+        detail = self._counts()
+        return [self._correlation(rng, dict(detail)), self._coverage(detail)]
 
     def _counts(self) -> dict[str, Any]:
         covered, wanted = self.covered, self.wanted
         single = np.array([all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms], dtype=np.bool_)
         gaps = int((wanted & ~covered).sum())
         return {
-            **{"list": self.pairs.name, "protocol": self.protocol, "statistic": STATISTIC[self.protocol]},
+            **{"list": self.pairs.name, "protocol": self.task.protocol, "statistic": STATISTIC[self.task.protocol]},
             **{"pairs": len(self.pairs), "asked": int(wanted.sum()), "single": int((wanted & single).sum())},
             "covered": int(covered.sum()),
             "by_subwords": int((covered & self.looked_up.from_subwords).sum()),
             "partial": int((covered & self.looked_up.partial()).sum()),
             "identical": int((covered & (self.looked_up.own.one == self.looked_up.own.other)).sum()),
-            "scored": int((covered if self.policy == "exclude" else wanted).sum()),
-            **{name: gaps if policy == self.policy else 0 for name, policy in _GAPS.items()},
-            "missing": self.policy,
+            "scored": int((covered if self.task.policy == "exclude" else wanted).sum()),
+            **{name: gaps if policy == self.task.policy else 0 for name, policy in _GAPS.items()},
+            "missing": self.task.policy,
             **({"published": self.pairs.detail["published"]} if "published" in self.pairs.detail else {}),
+            **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
-    def _correlation(self, rng: Generator, draws: int, detail: dict[str, Any]) -> Finding:
-        n, source = detail["scored"], SOURCE[self.protocol]
+    def _correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
+        n, source = detail["scored"], SOURCE[self.task.protocol]
         found = Finding("utility.similarity", 0.0, n, "higher", source=source, unit="word pairs")
-        scored = self.covered if self.policy == "exclude" else self.wanted
+        scored = self.covered if self.task.policy == "exclude" else self.wanted
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
             why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation needs three"
             return replace(found, value=None, detail={**detail, "why": why})
-        measured = Correlated(cosines, scores, STATISTIC[self.protocol], random=self.policy == "random")
-        value, resampled = measured.value(rng), measured.resampled(rng, draws)
+        measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.policy == "random")
+        value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
             why = "the similarities or the scores do not vary"
             return replace(found, value=None, detail={**detail, "why": why})
@@ -176,17 +188,17 @@ class _Asked:
             control_kind="negative" if control is not None else None,
         )
 
-    def _control(self, rng: Generator, measured: Correlated, scored: NDArray[np.bool_]) -> float | None:
-        """The mean correlation when the vectors of terms are dealt out anew; None where it never varies."""
-        deals = [self.looked_up.dealt_out(rng).cosines()[scored] for _ in range(SHUFFLES)]
-        values = measured.of(np.array(deals), rng)
+    def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
+        """The mean correlation when the vectors of terms are permuted; None where it never varies."""
+        permuted = [self.looked_up.permuted(rng).cosines()[scored] for _ in range(SHUFFLES)]
+        values = measured.of(np.array(permuted), rng)
         values = values[~np.isnan(values)]
         return float(values.mean()) if values.size else None
 
     def _coverage(self, detail: dict[str, Any]) -> Finding:
         n, covered = detail["asked"], detail["covered"]
         detail["why"] = "coverage is counted, so it has no interval" if n else "no pair is asked for"
-        value, source = covered / n if n else None, SOURCE[self.protocol]
+        value, source = covered / n if n else None, SOURCE[self.task.protocol]
         measure = "utility.similarity_coverage"
         return Finding(
             measure, value, n, "higher", source=source, detail=detail, unit="word pairs", count=covered if n else None

@@ -7,11 +7,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
-from clinveil.utility.correlation import Values
+from clinveil.core.types import Doubles, Floats, Ints, Mask
 from clinveil.utility.pairs import PairList, unique_terms
 from clinveil.vectors.table import Vectors
 
@@ -28,13 +27,13 @@ class TermVectors:
         one, other: (n_pairs,) the rows of each pair.
     """
 
-    matrix: Values
-    found: NDArray[np.bool_]
-    partial: NDArray[np.bool_]
-    one: NDArray[np.int64]
-    other: NDArray[np.int64]
+    matrix: Doubles
+    found: Mask
+    partial: Mask
+    one: Ints
+    other: Ints
 
-    def cosines(self) -> Values:
+    def cosines(self) -> Doubles:
         """(n_pairs,) NaN where a term has no vector, or one of length 0."""
         norms = np.linalg.norm(self.matrix, axis=1)
         length = norms[self.one] * norms[self.other]
@@ -43,8 +42,8 @@ class TermVectors:
             cosine = np.clip(product / length, -1, 1)
         return np.where(self.found[self.one] & self.found[self.other] & (length > 0), cosine, np.nan)
 
-    def dealt_out(self, rng: Generator) -> TermVectors:
-        """The same terms, with the vectors of those that have one dealt out anew among them (a control)."""
+    def permuted(self, rng: Generator) -> TermVectors:
+        """The same terms, with the vectors of those that have one permuted among them (a control)."""
         live = np.flatnonzero(self.found & (np.linalg.norm(self.matrix, axis=1) > 0))
         matrix = self.matrix.copy()
         matrix[live] = matrix[rng.permutation(live)]
@@ -63,21 +62,21 @@ class PairVectors:
 
     own: TermVectors
     subword: TermVectors | None
-    from_subwords: NDArray[np.bool_]
+    from_subwords: Mask
 
-    def cosines(self) -> Values:
+    def cosines(self) -> Doubles:
         """(n_pairs,) NaN where a term has no vector."""
         own = self.own.cosines()
         return own if self.subword is None else np.where(self.from_subwords, self.subword.cosines(), own)
 
-    def partial(self) -> NDArray[np.bool_]:
+    def partial(self) -> Mask:
         """(n_pairs,) whether a term's mean lacks some of its words."""
         return ~self.from_subwords & (self.own.partial[self.own.one] | self.own.partial[self.own.other])
 
-    def dealt_out(self, rng: Generator) -> PairVectors:
-        """The control: vectors dealt out anew among the terms; the same pairs keep a similarity."""
-        subword = None if self.subword is None else self.subword.dealt_out(rng)
-        return PairVectors(self.own.dealt_out(rng), subword, self.from_subwords)
+    def permuted(self, rng: Generator) -> PairVectors:
+        """The control: vectors permuted among the terms; the same pairs keep a similarity."""
+        subword = None if self.subword is None else self.subword.permuted(rng)
+        return PairVectors(self.own.permuted(rng), subword, self.from_subwords)
 
 
 def pair_vectors(
@@ -120,7 +119,7 @@ def _known(vectors: Vectors, pairs: PairList, *, single: bool, whole: bool) -> T
     return TermVectors(matrix, found, partial, one, other)
 
 
-def _composed(vectors: Vectors, pairs: PairList, own: TermVectors, missing: NDArray[np.bool_]) -> TermVectors:
+def _composed(vectors: Vectors, pairs: PairList, own: TermVectors, missing: Mask) -> TermVectors:
     """fastText's vectors of the terms of missing pairs: its words, and for the others their n-grams."""
     needed = set(own.one[missing].tolist()) | set(own.other[missing].tolist())
     matrix, found = np.zeros((own.found.size, vectors.dim)), np.zeros_like(own.found)
@@ -132,7 +131,7 @@ def _composed(vectors: Vectors, pairs: PairList, own: TermVectors, missing: NDAr
     return TermVectors(matrix, found, np.zeros_like(found), own.one, own.other)
 
 
-def _subword(vectors: Vectors, form: str) -> NDArray[np.float32] | None:
+def _subword(vectors: Vectors, form: str) -> Floats | None:
     if form in vectors.ids:
         return vectors.matrix[vectors.ids[form]]
     return vectors.subwords.vector(form) if vectors.subwords else None

@@ -15,17 +15,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csc_matrix, diags_array
 
 from clinveil.attacks.attack import Context
 from clinveil.channel.channel import Channel
+from clinveil.channel.posterior import Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.stats.findings import unmeasured
 
 RARE = 20
 EXACT = "exact, no sampling"
 BLIND = "always naming the most frequent of these words"
+NO_SUCH_WORD = "no such word in the notes"
 SHUFFLED = "the same guesser, outputs shuffled among these tokens"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
@@ -54,7 +56,7 @@ def frequencies(unknown: dict[str, int]) -> Ints:
     return np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Band:
     """Some of the inputs: how many tokens each row stands for, and how many a right guess of that row wins.
 
@@ -63,6 +65,7 @@ class Band:
         won: (n_words + 1,) the same, but for the unknown row only the most frequent of these words.
     """
 
+    channel: Channel
     mass: Doubles
     won: Doubles
 
@@ -71,8 +74,56 @@ class Band:
         """How many tokens it holds."""
         return int(self.mass.sum())
 
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What who knows that the word is of this band infers from one output, in tokens."""
+        return self.channel.posterior(self.won)
 
-@dataclass(frozen=True)
+    @cached_property
+    def outputs(self) -> Doubles:
+        """(n_words,) expected tokens of each output that come from these words."""
+        return self.channel.outputs(self.mass)
+
+    @property
+    def recovered(self) -> float:
+        """The share of these tokens that the best guesser of this band names: sum_y max_x pi(x) C(y|x), over pi."""
+        return self.posterior.vulnerability / float(self.mass.sum())
+
+    @property
+    def prior_vulnerability(self) -> float:
+        """The share of these tokens that is right when always their most frequent word is named."""
+        return float(self.won.max() / self.mass.sum())
+
+    @property
+    def shuffled(self) -> float:
+        """The share of these tokens that the same guesser names when their outputs are shuffled among them."""
+        rows, reached = self.posterior.best[0], self.outputs > 0
+        chance = self.outputs[reached] / self.outputs.sum()
+        return float((chance * self.won[rows[reached]]).sum() / self.mass.sum())
+
+    def finding(self, measure: str, detail: Detail) -> Finding:
+        """The share that the best guesser names from one draw, beside chance and control; exact."""
+        if not self.tokens:
+            return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
+        types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
+        return Finding(
+            measure,
+            self.recovered,
+            self.tokens,
+            "lower",
+            chance=self.prior_vulnerability,
+            control=self.shuffled,
+            source=SOURCE,
+            detail={**detail, "types": types},
+            unit="tokens",
+            method=EXACT,
+            chance_is=BLIND,
+            control_is=SHUFFLED,
+            control_kind="negative",
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Inputs:
     """A channel with the frequencies of what goes in.
 
@@ -97,17 +148,12 @@ class Inputs:
         if not self.all.tokens:
             raise InputError("no token comes out of this channel", remedy="count the words of the notes it is for")
 
-    @cached_property
-    def speaks(self) -> Mask:
-        """(n_words + 1,) which rows have an output at all."""
-        return np.asarray(np.diff(self.channel.indptr) > 0)
-
     def only(self, known: Mask, unknown: Mask) -> Band:
         """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""
-        outside = self.unknown[unknown]
-        mass = np.append(np.where(known, self.counts, 0), outside.sum()) * self.speaks
-        won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * self.speaks
-        return Band(mass.astype(np.float64), won.astype(np.float64))
+        outside, speaks = self.unknown[unknown], self.channel.speaks
+        mass = np.append(np.where(known, self.counts, 0), outside.sum()) * speaks
+        won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * speaks
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
 
     def below(self, limit: float) -> Band:
         """The words of fewer than `limit` occurrences that have an output."""
@@ -122,68 +168,3 @@ class Inputs:
     def dropped(self) -> int:
         """Tokens that have no output."""
         return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
-
-    def joint(self, band: Band) -> csc_matrix:
-        """What a right guess of x at output y wins, in tokens: (n_words + 1, n_words), columns sorted by row."""
-        matrix: csc_matrix = csc_matrix(diags_array(band.won) @ self.channel.matrix())
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        return matrix
-
-    def outputs(self, band: Band) -> Doubles:
-        """(n_words,) expected tokens of each output that come from these words."""
-        return np.asarray(self.channel.matrix().T @ band.mass)
-
-    def guesses(self, band: Band) -> tuple[Ints, Doubles]:
-        """Of an attacker who knows that the word is of this band: the row named at each output, and what it wins.
-
-        Both (n_words,); -1 and 0 where none of these words comes out. Ties go to the first row, which is the more
-        frequent word where the vocabulary is sorted so.
-        """
-        joint = self.joint(band)
-        columns = np.repeat(np.arange(joint.shape[1]), np.diff(joint.indptr))
-        best = np.zeros(joint.shape[1])
-        np.maximum.at(best, columns, joint.data)
-        places = np.flatnonzero(joint.data == best[columns])
-        reached, first = np.unique(columns[places], return_index=True)
-        rows = np.full(joint.shape[1], -1, dtype=np.int64)
-        rows[reached] = joint.indices[places[first]]
-        return rows, best
-
-    def recovered(self, band: Band) -> float:
-        """The share of these tokens that the best guesser of this band names: sum_y max_x pi(x) C(y|x), over pi."""
-        return float(self.guesses(band)[1].sum() / band.mass.sum())
-
-    def prior_vulnerability(self, band: Band) -> float:
-        """The share of these tokens that is right when always their most frequent word is named."""
-        return float(band.won.max() / band.mass.sum())
-
-    def shuffled(self, band: Band) -> float:
-        """The share of these tokens that the same guesser names when their outputs are shuffled among them."""
-        rows, outputs = self.guesses(band)[0], self.outputs(band)
-        reached = outputs > 0
-        chance = outputs[reached] / outputs.sum()
-        return float((chance * band.won[rows[reached]]).sum() / band.mass.sum())
-
-
-def recovered(inputs: Inputs, band: Band, measure: str, detail: Detail) -> Finding:
-    """The share of a band that its best guesser names from one draw, beside chance and control; exact."""
-    if not band.tokens:
-        why = "no such word in the notes"
-        return Finding(measure, None, 0, "lower", source=SOURCE, detail={**detail, "why": why}, unit="tokens")
-    types = int(np.count_nonzero(band.mass[:-1])) + int(band.mass[-1] > 0)
-    return Finding(
-        measure,
-        inputs.recovered(band),
-        band.tokens,
-        "lower",
-        chance=inputs.prior_vulnerability(band),
-        control=inputs.shuffled(band),
-        source=SOURCE,
-        detail={**detail, "types": types},
-        unit="tokens",
-        method=EXACT,
-        chance_is=BLIND,
-        control_is=SHUFFLED,
-        control_kind="negative",
-    )

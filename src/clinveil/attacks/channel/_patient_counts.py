@@ -26,13 +26,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel._inputs import BLIND, RARE, SHUFFLED, Band, Inputs, frequencies
+from clinveil.attacks.channel._inputs import BLIND, NO_SUCH_WORD, RARE, SHUFFLED, Band, Inputs, frequencies
 from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method
+from clinveil.stats.findings import unmeasured
 
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
@@ -130,7 +131,6 @@ class _Game:
         top: the most frequent of the band's words that the channel does not know, as a word of `uses`.
     """
 
-    inputs: Inputs
     band: Band
     uses: Uses
     drawn: Ints
@@ -138,18 +138,18 @@ class _Game:
 
     def _words(self, rows: NDArray[Any]) -> Ints:
         """The words that an attacker means by rows of the channel: of unknown words the most frequent."""
-        return np.where(rows == len(self.inputs.channel.words), self.top, rows).astype(np.int64)
+        return np.where(rows == len(self.band.channel.words), self.top, rows).astype(np.int64)
 
     @cached_property
     def shown(self) -> tuple[Ints, Ints, Ints]:
         """What is seen: patients, outputs, and how often each stands there."""
-        n = len(self.inputs.channel.words)
+        n = len(self.band.channel.words)
         keys, inverse = np.unique(self.uses.patient * n + self.drawn, return_inverse=True)
         return keys // n, keys % n, np.bincount(inverse, self.uses.times).astype(np.int64)
 
     def guesses(self, habits: Habits) -> Ints:
         """(n_pulls, n_shown) the word that is named at each shown output."""
-        joint = self.inputs.joint(self.band)
+        joint = self.band.posterior.joint
         patient, output, times = self.shown
         lengths = np.diff(joint.indptr)[output].astype(np.int64)
         ends = np.cumsum(lengths)
@@ -229,25 +229,22 @@ def inversion_counts(
     sample = sampled_words(corpus, patients, rng)
     uses = _uses(list(sample.values.values()), [*channel.words, *outside])
     often = np.concatenate([counts, inputs.unknown])
-    speaks = np.append(inputs.speaks[:-1], np.full(len(outside), inputs.speaks[-1]))
+    speaks = np.append(channel.speaks[:-1], np.full(len(outside), channel.speaks[-1]))
     habits = Habits(uses, np.log2(np.maximum(often, 1)).astype(np.int64))
     bands = {"all": (inputs.all, speaks), f"below {rare}": (inputs.below(rare), speaks & (often < rare))}
     found = []
     for name, (band, kept) in bands.items():
         detail: dict[str, Any] = {"stratum": name, "memo": "patient", "sampled": sample.left_out}
         top = len(counts) + int(np.argmax(kept[len(counts) :])) if outside else len(counts)
-        found.append(_finding(inputs, band, uses.of(kept), top, habits, rng, detail))
+        found.append(_finding(band, uses.of(kept), top, habits, rng, detail))
     return found
 
 
-def _finding(
-    inputs: Inputs, band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]
-) -> Finding:
+def _finding(band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, detail: dict[str, Any]) -> Finding:
     if not uses.times.size:
-        why: Detail = {**detail, "why": "no such word in the notes"}
-        return Finding(MEASURE, None, 0, "lower", source=SOURCE, detail=why, unit="tokens")
-    rows = np.minimum(uses.word, len(inputs.channel.words))
-    game = _Game(inputs, band, uses, drawn_outputs(inputs.channel, rows, 1, rng)[:, 0], top)
+        return unmeasured(MEASURE, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
+    rows = np.minimum(uses.word, band.channel.unknown)
+    game = _Game(band, uses, drawn_outputs(band.channel, rows, 1, rng)[:, 0], top)
     every = game.guesses(habits)
     named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))

@@ -21,14 +21,14 @@ from clinveil.attacks.channel._inputs import (
     Inputs,
     channel_and_counts,
     frequencies,
-    recovered,
 )
 from clinveil.attacks.channel._patient_counts import inversion_counts
 from clinveil.channel.channel import Channel
+from clinveil.channel.posterior import entropy
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
 from clinveil.lexicons.ambiguity import Reading, reading
 
@@ -50,7 +50,7 @@ class Inversion(Attack):
         if context.known:
             names = [" ".join(patient.name) for patient in context.known.values()]
             found += inversion_names(channel, names, known, unknown)
-        if context.memo == "patient" and context.entered is not None:
+        if channel.policy.memo == "patient" and context.entered is not None:
             found += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
         return found
 
@@ -70,8 +70,8 @@ def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare
     inputs = Inputs(channel, counts, unknown)
     detail: Detail = {"draws": 1, "dropped": inputs.dropped}
     return [
-        recovered(inputs, inputs.all, "attack.inversion", {**detail, "stratum": "all"}),
-        recovered(inputs, inputs.below(rare), "attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
+        inputs.all.finding("attack.inversion", {**detail, "stratum": "all"}),
+        inputs.below(rare).finding("attack.inversion_rare", {**detail, "stratum": f"below {rare}"}),
         _single(inputs, detail),
         _candidates(inputs, detail),
         _leakage(inputs, detail),
@@ -101,15 +101,15 @@ def inversion_names(
     known = np.array([word in forms for word in channel.words], dtype=np.bool_)
     band = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
     detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
-    return [recovered(inputs, band, "attack.inversion_names", detail)]
+    return [band.finding("attack.inversion_names", detail)]
 
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
     """The share of tokens whose output has one possible input: read with certainty."""
-    candidates = np.diff(inputs.joint(inputs.all).indptr)
+    candidates = inputs.all.posterior.candidates.copy()
     if types := np.count_nonzero(inputs.unknown):  # one row stands for all of them
         candidates[inputs.channel.row(inputs.channel.unknown)[0]] += types - 1
-    outputs = inputs.outputs(inputs.all)
+    outputs = inputs.all.outputs
     return Finding(
         "attack.inversion_single",
         float(outputs[candidates == 1].sum() / outputs.sum()),
@@ -124,29 +124,19 @@ def _single(inputs: Inputs, detail: Detail) -> Finding:
     )
 
 
-def entropy(weights: Doubles) -> float:
-    """Shannon entropy in bits of weights that need not sum to 1 (Shannon 1948)."""
-    share = weights[weights > 0] / weights.sum()
-    return float(-(share * np.log2(share)).sum())
-
-
 def _candidates(inputs: Inputs, detail: Detail) -> Finding:
     """2^H(X|Y), by H(X|Y) = H(X) + H(Y|X) - H(Y)."""
-    channel = inputs.channel
-    rows = np.repeat(np.arange(len(channel.words) + 1), np.diff(channel.indptr))
-    bits = -channel.probabilities * np.log2(channel.probabilities)
-    noise = float((bits * inputs.all.mass[rows]).sum() / inputs.all.mass.sum())
-    unknown = inputs.unknown.astype(np.float64) * inputs.speaks[-1]
-    prior = entropy(np.append(inputs.all.mass[:-1], unknown))
-    left = max(0.0, prior + noise - entropy(inputs.outputs(inputs.all)))
+    unknown = inputs.unknown.astype(np.float64) * inputs.channel.speaks[-1]
+    types = np.append(inputs.all.mass[:-1], unknown)
+    before, left = entropy(types), inputs.channel.bits_left(inputs.all.mass, types)
     return Finding(
         "attack.inversion_candidates",
         2.0**left,
         inputs.all.tokens,
         "higher",
-        chance=2.0**prior,
+        chance=2.0**before,
         source="effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking",
-        detail={**detail, "bits_left": left, "bits_before": prior},
+        detail={**detail, "bits_left": left, "bits_before": before},
         unit="tokens",
         method=EXACT,
         chance_is="not looking at the release",
@@ -154,7 +144,7 @@ def _candidates(inputs: Inputs, detail: Detail) -> Finding:
 
 
 def _leakage(inputs: Inputs, detail: Detail) -> Finding:
-    ratio = inputs.recovered(inputs.all) / inputs.prior_vulnerability(inputs.all)
+    ratio = inputs.all.recovered / inputs.all.prior_vulnerability
     live = inputs.channel.matrix()[inputs.all.mass > 0]
     capacity = float(np.log2(live.max(axis=0).sum()))
     return Finding(

@@ -23,6 +23,7 @@ from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.core.words import words_beside
+from clinveil.stats.findings import unmeasured
 
 BANDS = ((1, 1), (2, 4), (5, 19), (20, 99), (100, None))
 LETTERS = 2
@@ -65,11 +66,11 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
     rows = rows[counts[rows] > 0]
     if not rows.size:
-        why = {"why": "no name is a word of the notes"}
-        return [Finding("attack.name_to_name", None, 0, "lower", source=SOURCE, detail=why, unit="name tokens")]
+        why = "no name is a word of the notes"
+        return [unmeasured("attack.name_to_name", why, source=SOURCE, unit="name tokens")]
     is_name = np.zeros(len(channel.words), dtype=np.bool_)
     is_name[[channel.ids[form] for form in known]] = True
-    usual, spelling = _usual_outputs(channel, counts), _Spelling(channel.words)
+    usual, spelling = channel.outputs(counts / max(int(counts.sum()), 1)), _Spelling(channel.words)
     table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
     found = []
     for label, part in _bands(counts[rows]):
@@ -88,12 +89,6 @@ def _bands(counts: Ints) -> list[tuple[str, Mask]]:
         if inside.any():
             bands.append((label, inside))
     return bands
-
-
-def _usual_outputs(channel: Channel, counts: Ints) -> Doubles:
-    """(n_words,) how often each word comes out, over all tokens."""
-    shares = counts / max(int(counts.sum()), 1)
-    return np.asarray(channel.matrix()[:-1].T @ shares, dtype=np.float64).ravel()
 
 
 def _shares(

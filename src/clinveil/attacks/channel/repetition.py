@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csc_matrix
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import (
     BLIND,
     EXACT,
     NO_COUNTS,
+    NO_SUCH_WORD,
     RARE,
     SHUFFLED,
     Band,
@@ -29,15 +29,15 @@ from clinveil.attacks.channel._inputs import (
     frequencies,
 )
 from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
-from clinveil.channel.channel import Channel
+from clinveil.channel.channel import Channel, Memo
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method, wilson
+from clinveil.stats.findings import unmeasured
 
-Memo = Literal["occurrence", "note", "patient"]
 REPEATS = (1, 2, 3, 5, 8)
 APART: dict[Memo, str] = {"occurrence": "places", "note": "notes", "patient": "patients"}
 DRAWS = 20_000
@@ -61,9 +61,8 @@ class Repetition(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """With the source notes also how often they repeat a word."""
         channel, known, unknown = channel_and_counts(context)
-        memo: Any = context.memo or "occurrence"
-        draws = self.draws or _affordable(channel)
-        found = repeated(channel, known, frequencies(unknown), memo=memo, rng=rng, draws=draws, rare=self.rare)
+        how: dict[str, Any] = {"draws": self.draws or _affordable(channel), "rare": self.rare}
+        found = repeated(channel, known, frequencies(unknown), rng=rng, **how)
         return found + (repeats_in_notes(context.original, rng) if context.original is not None else [])
 
 
@@ -86,18 +85,12 @@ class Cases:
 class Guesser:
     """The best context-free guesser, from several outputs, of a word that is known to be of a band."""
 
-    inputs: Inputs
     band: Band
-
-    @cached_property
-    def joint(self) -> csc_matrix:
-        """`Inputs.joint` of the band."""
-        return self.inputs.joint(self.band)
 
     @cached_property
     def _entries(self) -> tuple[Ints, Doubles]:
         """The channel's entries by row * n_words + output, sorted, and their logarithms."""
-        matrix = self.inputs.channel.matrix()
+        matrix = self.band.channel.matrix()
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         return rows * np.int64(matrix.shape[1]) + matrix.indices, np.log(matrix.data)
 
@@ -107,7 +100,7 @@ class Guesser:
 
     def _log_likelihood(self, rows: Ints, outputs: Ints) -> Doubles:
         entries, logs = self._entries
-        keys = rows * len(self.inputs.channel.words) + outputs
+        keys = rows * len(self.band.channel.words) + outputs
         places = np.minimum(np.searchsorted(entries, keys), entries.size - 1)
         return np.where(entries[places] == keys, logs[places], -np.inf)
 
@@ -117,7 +110,7 @@ class Guesser:
         return np.concatenate([self._guess(chunk) for chunk in chunks])
 
     def _guess(self, seen: Ints) -> Ints:
-        joint = self.joint
+        joint = self.band.posterior.joint
         lengths = np.diff(joint.indptr)
         # The output with the fewest possible inputs first: few candidates are left to look up.
         seen = np.take_along_axis(seen, np.argsort(lengths[seen], axis=1, kind="stable"), axis=1)
@@ -135,9 +128,9 @@ class Guesser:
         return np.asarray(rows[order][best])
 
 
-def _enumerate(inputs: Inputs, band: Band, m: int) -> Cases | None:
+def _enumerate(band: Band, m: int) -> Cases | None:
     """Every hidden word with every line of m outputs, or None where these are too many."""
-    channel = inputs.channel
+    channel = band.channel
     hidden = np.flatnonzero(band.mass > 0)
     support = np.diff(channel.indptr)[hidden].astype(np.float64)
     if (support**m).sum() > EXACT_CASES:
@@ -153,10 +146,10 @@ def _enumerate(inputs: Inputs, band: Band, m: int) -> Cases | None:
     return Cases(np.concatenate(rows), np.concatenate(seen), np.concatenate(weights), exact=True)
 
 
-def _draw(inputs: Inputs, band: Band, m: int, draws: int, rng: Generator) -> Cases:
+def _draw(band: Band, m: int, draws: int, rng: Generator) -> Cases:
     """Hidden words by their mass, each with m independent outputs."""
     hidden = rng.choice(band.mass.size, size=draws, p=band.mass / band.mass.sum())
-    seen = drawn_outputs(inputs.channel, hidden, m, rng)
+    seen = drawn_outputs(band.channel, hidden, m, rng)
     return Cases(hidden, seen, np.full(draws, 1 / draws), exact=False)
 
 
@@ -171,7 +164,7 @@ class _Recovery:
 
 def _recovery(guesser: Guesser, m: int, draws: int, rng: Generator) -> _Recovery:
     band = guesser.band
-    cases = _enumerate(guesser.inputs, band, m) or _draw(guesser.inputs, band, m, draws, rng)
+    cases = _enumerate(band, m) or _draw(band, m, draws, rng)
     named = guesser.guess(cases.seen)
     # A right guess of the unknown row wins only the share that its most frequent word has.
     credit = np.divide(band.won, band.mass, out=np.zeros_like(band.won), where=band.mass > 0)
@@ -186,7 +179,6 @@ def repeated(
     counts: Ints,
     unknown: Ints = NO_COUNTS,
     *,
-    memo: Memo,
     rng: Generator,
     repeats: Sequence[int] = REPEATS,
     draws: int = DRAWS,
@@ -205,12 +197,11 @@ def repeated(
     inputs = Inputs(channel, counts, unknown)
     findings = []
     for stratum, band in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
-        detail: Detail = {"memo": memo, "stratum": stratum}
+        detail: Detail = {"memo": channel.policy.memo, "stratum": stratum}
         if not band.tokens:
-            why: Detail = {**detail, "why": "no such word in the notes"}
-            findings.append(Finding(REPEATED, None, 0, "lower", source=SOURCE, detail=why, unit="tokens"))
+            findings.append(unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens"))
             continue
-        guesser = Guesser(inputs, band)
+        guesser = Guesser(band)
         findings += [_finding(guesser, m, detail, _recovery(guesser, m, draws, rng), draws) for m in repeats]
     return findings
 
@@ -223,7 +214,7 @@ def _finding(guesser: Guesser, m: int, detail: Detail, seen: _Recovery, draws: i
         "lower",
         seen.low,
         seen.high,
-        guesser.inputs.prior_vulnerability(guesser.band),
+        guesser.band.prior_vulnerability,
         seen.shuffled,
         SOURCE,
         {"repeats": m, "draws": m, "draws_stand_in": APART[detail["memo"]], **detail},  # type: ignore[index]
@@ -250,8 +241,7 @@ def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) ->
     unit = "pairs of patient and word"
     detail: dict[str, Any] = {"patients": len(times), "sampled": sample.left_out, "at_least": 3}
     if not pooled.size:
-        why = {**detail, "why": "no word in the notes"}
-        return [Finding("attack.repeats_in_notes", None, 0, detail=why, unit=unit)]
+        return [unmeasured("attack.repeats_in_notes", "no word in the notes", better=None, detail=detail, unit=unit)]
     by_patient = np.array([[(t >= 3).sum(), t.size] for t in times])
     low, high = share_by_patient(by_patient)
     detail |= {

@@ -20,6 +20,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
+from clinveil.stats.findings import unmeasured
 
 DECILES = 10
 SOURCE = "paper A, introduction: what it holds against noise of one size; exact from the channel"
@@ -57,22 +58,12 @@ def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[np.fl
         `attack.unchanged`, weighted by tokens; the same by word and the tenth's median distance in the detail. Chance:
         a random output as frequent as it comes out of the channel.
     """
-    rows = np.repeat(np.arange(len(channel.words) + 1), np.diff(channel.indptr))
-    own = rows == channel.indices
-    summed = np.bincount(rows[own], channel.probabilities[own], len(channel.words) + 1)
-    same = np.asarray(summed[: len(channel.words)], dtype=np.float64)
     weight = np.asarray(counts, dtype=np.float64)
-    chance = _by_chance(channel, weight)
+    chance = channel.outputs(weight / max(weight.sum(), 1.0))
     order = np.argsort(nearest, kind="stable")
     parts = [("all words", order)]
     parts += [(f"tenth {i} by distance", part) for i, part in enumerate(np.array_split(order, DECILES), 1)]
-    return [_finding(name, part, same, weight, nearest, chance) for name, part in parts if part.size]
-
-
-def _by_chance(channel: Channel, weight: Doubles) -> Doubles:
-    """(n_words,) how often each word comes out at all."""
-    out = np.asarray(channel.matrix()[:-1].T @ (weight / max(weight.sum(), 1.0))).ravel()
-    return np.asarray(out, dtype=np.float64)
+    return [_finding(name, part, channel.unchanged, weight, nearest, chance) for name, part in parts if part.size]
 
 
 def _finding(
@@ -87,8 +78,7 @@ def _finding(
     detail |= {"by_word": float(same[part].mean()), "distance": float(np.median(nearest[part]))}
     tokens = weight[part].sum()
     if not tokens:
-        detail["why"] = "none of these words occurs"
-        return Finding("attack.unchanged", None, 0, "lower", source=SOURCE, detail=detail, unit="tokens")
+        return unmeasured("attack.unchanged", "none of these words occurs", detail=detail, source=SOURCE, unit="tokens")
     shares = weight[part] / tokens
     return Finding(
         "attack.unchanged",

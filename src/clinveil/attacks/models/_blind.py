@@ -53,16 +53,20 @@ def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mas
     drawn = rng.permuted(np.repeat(member[:, None], PERMUTATIONS, axis=1), axis=0)
     sides = np.concatenate([member[:, None], drawn], axis=1)
     areas = _areas(_scores(texts, patient, sides, rng), patient, sides)
-    value, null = float(areas[0]), areas[1:]
+    return _finding(float(areas[0]), areas[1:], n_members, member.size)
+
+
+def _finding(value: float, null: Doubles, members: int, patients: int) -> Finding:
+    """The area beside those of members drawn at random, (n_draws,)."""
     below, above = np.quantile(null, [0.025, 0.975])
     low, high = max(0.0, value - max(0.0, above - 0.5)), min(1.0, value + max(0.0, 0.5 - below))
     p = (1 + int((np.abs(null - 0.5) >= abs(value - 0.5) - 1e-12).sum())) / (1 + null.size)
-    detail: dict[str, Any] = {"members": n_members, "non_members": member.size - n_members}
+    detail: dict[str, Any] = {"members": members, "non_members": patients - members}
     detail |= {"folds": FOLDS, "permutations": PERMUTATIONS, "covers_chance": bool(low <= 0.5 <= high)}
     return Finding(
         "attack.membership_blind",
         value,
-        member.size,
+        patients,
         "lower",
         low,
         high,

@@ -28,7 +28,7 @@ def words_of(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def written(model: LanguageModel, tokens: int, seed: int, how: SamplingConfig, *, threads: int = 1) -> EncodedNotes:
-    """Synthetic notes of so many tokens, under the key of a public seed: for audits, never for release."""
+    """Synthetic notes of about `tokens` tokens, under the key of a public seed: for audits, never for release."""
     end = np.array([END], dtype=np.int32)
     notes, made = [], 0
     with model.ready(threads=threads):

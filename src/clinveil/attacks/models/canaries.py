@@ -39,7 +39,8 @@ from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.stats import clopper_pearson, t_interval
+from clinveil.stats import t_interval
+from clinveil.stats.findings import proportion
 
 COMMON, NAMES = 200, 300
 ALIKE = "an interval of exposures that are all alike; at the ceiling it has no upper end"
@@ -48,7 +49,6 @@ BY_T = "t over canaries, 95 %"
 FEW = f"{BY_T} nominal; 88 to 91 % simulated for fewer than 20, for exposures are skewed"
 P_IS = "as many canaries never planted have this mean exposure or more (gamma, an upper bound)"
 CHANCE_IS = "a secret never planted, its rank among the references uniform"
-CONTROL_IS = "secrets never planted"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
 
 
@@ -102,11 +102,11 @@ class Canaries(Attack):
         places = [word for canary in canaries for place in canary.family.places for word in place]
         vocabulary = make_vocabulary(notes, self.lm, always=[*every, *places])
         encoded = encode(notes.texts, vocabulary)
-        model, _ = train_model(notes, encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say)
+        model, _ = train_model(encoded, vocabulary, self.lm, seed=self.seed, threads=threads, say=say)
         return model, encoded
 
     def _write(self, model: LanguageModel, encoded: EncodedNotes, threads: int) -> list[str]:
-        """Synthetic notes of so many tokens, under a public key."""
+        """As many tokens of synthetic notes as the training has, under a public key."""
         how = SamplingConfig(batch_size_for(len(encoded)), int(encoded.lengths.max()))
         notes = written(model, encoded.ids.size, self.seed, how, threads=threads)
         return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
@@ -180,17 +180,21 @@ def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, 
         low,
         high,
         expected_exposure(references),
-        float(never.mean()) if never.size else None,
-        SOURCE,
-        more,
+        source=SOURCE,
+        detail=more,
         unit="canaries",
         p=_no_exposure_p(bits),
         p_is=P_IS,
         method=method,
         chance_is=CHANCE_IS,
-        control_is=CONTROL_IS,
-        control_kind="negative",
+        **_control(never),
     )
+
+
+def _control(never: Doubles | Mask) -> dict[str, Any]:
+    """What the canaries score that were never planted."""
+    value = float(never.mean()) if never.size else None
+    return {"control": value, "control_is": "secrets never planted", "control_kind": "negative"}
 
 
 def _no_exposure_p(bits: Doubles) -> float:
@@ -202,27 +206,13 @@ def _no_exposure_p(bits: Doubles) -> float:
 
 def _extraction(taken: Mask, never: Mask, detail: dict[str, Any]) -> Finding:
     n, hits = taken.size, int(taken.sum())
-    low, high = clopper_pearson(hits, n)
-    return Finding(
-        "attack.canary_extraction",
-        hits / n,
-        n,
-        "lower",
-        low,
-        high,
-        control=float(never.mean()) if never.size else None,
-        source=SOURCE,
-        detail=detail,
-        unit="canaries",
-        count=hits,
-        method="exact over canaries (Clopper-Pearson), 95 %",
-        control_is=CONTROL_IS,
-        control_kind="negative",
+    return proportion(
+        "attack.canary_extraction", hits, n, over="canaries", source=SOURCE, detail=detail, **_control(never)
     )
 
 
 def _ceiling(bits: Doubles, references: int) -> dict[str, Any]:
-    """The most bits that so many fresh draws can show, and how many canaries ranked before them all."""
+    """The most bits that `references` fresh draws can show, and how many canaries ranked before them all."""
     most = float(np.log2(references + 1))
     at = int((bits >= most - 1e-9).sum())
     if not at:

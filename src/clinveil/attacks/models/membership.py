@@ -25,6 +25,7 @@ from clinveil.core.words import words_beside
 from clinveil.lm.model import LanguageModel, fit_of
 from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode
+from clinveil.stats.findings import unmeasured
 from clinveil.stats.roc import RocScores
 
 RATES = (0.01, 0.001)
@@ -192,8 +193,8 @@ def membership(
 def _not_tried(scored: Scored, detail: Mapping[str, Any]) -> Finding:
     """The calibrated attack without a reference: said, or a good figure of the weaker one would pass for all."""
     n = len(set(scored.patients))
-    more = {**detail, "attacker": "calibrated", "why": NOT_TRIED}
-    return Finding("attack.membership", None, n, "lower", chance=0.5, source=SOURCE, detail=more, unit="patients")
+    more = {**detail, "attacker": "calibrated"}
+    return unmeasured("attack.membership", NOT_TRIED, n, chance=0.5, source=SOURCE, detail=more, unit="patients")
 
 
 def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
@@ -226,7 +227,7 @@ def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
     try:
         share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
-        return Finding(name, None, n, "lower", source=SOURCE, detail={**more, "why": error.what}, unit="patients")
+        return unmeasured(name, error.what, n, source=SOURCE, detail=more, unit="patients")
     return Finding(
         *(name, share, n, "lower", low, high, rate, None, SOURCE, more),
         unit="patients",

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.stats import clopper_pearson, permutation_p, share_by_patient, share_method
+from clinveil.stats import permutation_p, share_by_patient, share_method
+from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.owners import alone, own_name_p
 
 PERMUTATIONS = 999
@@ -230,27 +231,21 @@ class NameScan:
             "in_release": len(present),
         }
         if not taking.size:
-            why = {"why": "no patient with a full name has released notes"}
-            return Finding(
-                "attack.own_name", None, 0, "lower", source=SOURCE, detail={**detail, **why}, unit="patients"
-            )
+            why = "no patient with a full name has released notes"
+            return unmeasured("attack.own_name", why, source=SOURCE, detail=detail, unit="patients")
         patient, name = self._found(taking)
         count, n = int((patient == name).sum()), int(taking.size)
         p, p_is = own_name_p(patient, name, n, rng, permutations)
-        return Finding(
+        return proportion(
             "attack.own_name",
-            count / n,
+            count,
             n,
-            "lower",
-            *clopper_pearson(count, n),
+            over="patients",
             chance=patient.size / n**2,  # the mean over all permutations, exactly
             source=SOURCE,
             detail=detail | {"expected": patient.size / n, "alone": alone(patient, name, n)},
-            unit="patients",
-            count=count,
             p=p,
             p_is=p_is,
-            method="exact over patients (Clopper-Pearson), 95 %",
             chance_is=CHANCE_IS,
         )
 
@@ -268,10 +263,8 @@ class NameScan:
         detail: dict[str, float | str] = {"names": names, "shuffled_sets": self.index.replicates}
         n = int(notes.sum())
         if not n or not names:
-            why = {"why": "no released notes" if not n else "no full names to look for"}
-            return Finding(
-                "attack.other_names", None, n, "lower", source=SOURCE, detail={**detail, **why}, unit="notes"
-            )
+            why = "no released notes" if not n else "no full names to look for"
+            return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
         counts = self._counts
         by_patient = np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1)
         low, high = share_by_patient(by_patient)

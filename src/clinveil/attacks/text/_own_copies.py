@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from clinveil.attacks.suffix_automaton import in_runs
 from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, Mask, SmallInts
-from clinveil.stats import clopper_pearson, hypergeometric_tail
+from clinveil.stats import hypergeometric_tail
+from clinveil.stats.findings import proportion
 from clinveil.stats.fisher import allowed, refused_from
 
 PIECE = 20  # words of a stock phrase, of a note that can be copied whole, and of one's own in it
@@ -177,22 +178,16 @@ def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail:
     may = allowed(n, others, chance)
     more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": may}
     more |= {"visible": int(visible.sum()), "refused_from": refused_from(n, int(visible.sum()), may)}
-    low, high = clopper_pearson(count, n)
-    return Finding(
+    return proportion(
         measure,
-        count / n,
+        count,
         n,
-        "lower",
-        low,
-        high,
+        over="patients",
         control=chance / others,
         source=SOURCE,
         detail=more,
-        unit="patients",
-        count=count,
         p=hypergeometric_tail(count, n + others, count + chance, n),
         p_is=P_IS,
-        method="exact over patients (Clopper-Pearson), 95 %",
         control_is=CONTROL_IS,
         control_kind="negative",
     )

@@ -102,6 +102,14 @@ def copies(
     """
     spans = tuple(sorted(spans))
     _refuse_shared(training, held_out)
+    scan = _scan(synthetic, training, held_out, spans, rng)
+    found = list(scan.longest())
+    for place, span in enumerate(spans):
+        found += [*scan.text(span), scan.patients(place, span)]
+    return [*found, *scan.own(spans)]
+
+
+def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, spans: tuple[int, ...], rng: Generator) -> _Scan:
     vocabulary, notes, written, floor = Vocabulary(), list[SmallInts](), set[int](), False
     for _, _, text in rows(synthetic):
         notes.append(vocabulary.add(words(text)))
@@ -114,22 +122,14 @@ def copies(
     if floor:
         vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids
     automaton = SuffixAutomaton(separated(notes))
-
-    def side(corpus: Corpus, only: Mask | None = None) -> _Side:
-        return _side(automaton.fresh(), number, written, corpus, spans, only)
-
-    seen, other = side(training), side(held_out)
+    seen, other = (_side(automaton.fresh(), number, written, side, spans) for side in (training, held_out))
     for one, name in ((seen, "training"), (other, "held-out")):
         if not one.words:
             raise InputError(f"the {name} notes hold no word")
-    matched = side(training, _as_many(seen, other, rng))
+    matched = _some(automaton.fresh(), seen, _as_many(seen, other, rng))
     detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": seen.words}
     detail |= {"held_out_words": other.words, "matched_words": matched.words}
-    scan = _Scan(seen, other, matched, lengths, detail, rng)
-    found = list(scan.longest())
-    for place, span in enumerate(spans):
-        found += [*scan.text(span), scan.patients(place, span)]
-    return [*found, *scan.own(spans)]
+    return _Scan(seen, other, matched, lengths, detail, rng)
 
 
 def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
@@ -150,9 +150,8 @@ def _side(
     written: AbstractSet[int],
     corpus: Corpus,
     spans: tuple[int, ...],
-    only: Mask | None,
 ) -> _Side:
-    """One side, or those of its patients that `only` names."""
+    """One side, streamed through the automaton of the synthetic notes."""
     places: dict[str, int] = {}
     shared: list[Ints] = []
     ids, matches, about = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)], list[tuple[int, ...]]()
@@ -160,8 +159,6 @@ def _side(
         place = places.setdefault(patient, len(places))
         if place == len(shared):
             shared.append(np.zeros(len(spans) + 1, dtype=np.int64))
-        if only is not None and not only[place]:
-            continue
         ids.append(number(words(text)))
         matches.append(automaton.stream(ids[-1]))
         shared[place] += [*(int(in_runs(matches[-1], span).sum()) for span in spans), ids[-1].size]
@@ -179,6 +176,15 @@ def _side(
         len(places),
     )
     return _Side(automaton.runs(), np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1), notes)
+
+
+def _some(automaton: SuffixAutomaton, side: _Side, chosen: Mask) -> _Side:
+    """Some of the patients of a side."""
+    notes = np.split(side.notes.ids, np.cumsum(side.notes.lengths)[:-1])
+    for ids, owner in zip(notes, side.notes.owners, strict=True):
+        if chosen[owner]:
+            automaton.stream(ids)
+    return _Side(automaton.runs(), side.shared * chosen[:, None], side.notes)
 
 
 def _as_many(seen: _Side, other: _Side, rng: Generator) -> Mask:
@@ -222,12 +228,10 @@ class _Scan:
             matched,
             n,
             "lower",
-            control=other,
             source=SOURCE,
             detail={**more, **self._few()},
             unit="words",
-            control_is=MATCHED,
-            control_kind="negative",
+            **_held_out(other),
         )
 
     def text(self, span: int) -> Iterator[Finding]:
@@ -236,29 +240,25 @@ class _Scan:
         seen, matched, other = (_by_note(in_runs(side.runs, span), self.lengths) for side in sides)
         detail = {**self.detail, "span": span}
         own = {"held_out": ratio(other), "matched": ratio(matched)}
-        yield self._share("attack.copies", seen, None, {**detail, **own})
-        yield self._share("attack.copies_matched", matched, ratio(other), {**detail, **self._few()})
+        yield self._share("attack.copies", seen, {**detail, **own})
+        yield self._share("attack.copies_matched", matched, {**detail, **self._few()}, **_held_out(ratio(other)))
 
     def _few(self) -> dict[str, str]:
         return {"warning": FEW} if self.detail["training_words"] < self.detail["held_out_words"] else {}
 
-    def _share(self, measure: str, counts: Ints, control: float | None, detail: dict[str, Any]) -> Finding:
-        low, high = share_by_patient(counts)
+    def _share(self, measure: str, counts: Ints, detail: dict[str, Any], **control: Any) -> Finding:
         return Finding(
             measure,
             ratio(counts),
             int(counts[:, 1].sum()),
             "lower",
-            low,
-            high,
-            control=control,
+            *share_by_patient(counts),
             source=SOURCE,
             detail=detail,
             unit="synthetic words",
             count=int(counts[:, 0].sum()),
             method=share_method(counts, "synthetic notes"),
-            control_is="" if control is None else MATCHED,
-            control_kind=None if control is None else "negative",
+            **control,
         )
 
     def patients(self, place: int, span: int) -> Finding:
@@ -290,6 +290,10 @@ class _Scan:
             own = own_copies(self.seen.notes, self.other.notes, min(PIECE, span))
             yield runs_finding(*own, span, self.detail)
         yield whole_finding(*own_copies(self.seen.notes, self.other.notes), self.detail)
+
+
+def _held_out(value: float) -> dict[str, Any]:
+    return {"control": value, "control_is": MATCHED, "control_kind": "negative"}
 
 
 def _difference(seen: Ints, other: Ints, rng: Generator) -> tuple[float, Interval, float]:

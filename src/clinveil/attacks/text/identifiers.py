@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numpy.random import Generator
 
@@ -23,7 +23,7 @@ from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.stats import clopper_pearson
+from clinveil.stats.findings import proportion, unmeasured
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -136,10 +136,6 @@ class _Search:
 
     own: list[str]
     other: list[str]
-    found: int = 0
-    found_other: int = 0
-    sought: int = field(init=False)
-    sought_other: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.sought, self.sought_other = len(self.own), len(self.other)
@@ -148,7 +144,6 @@ class _Search:
         """Look through one note for what is still missing."""
         self.own = [form for form in self.own if not stands(note, form)]
         self.other = [form for form in self.other if not stands(note, form)]
-        self.found, self.found_other = self.sought - len(self.own), self.sought_other - len(self.other)
 
 
 class OwnIdentifiers:
@@ -183,31 +178,22 @@ class OwnIdentifiers:
     def _finding(self, kind: str) -> Finding:
         searches = [search[kind] for search in self._searches.values()]
         known = sum(len(set(KINDS[kind].values(self._patients[p]))) for p in self._searches)
-        n, count = sum(s.sought for s in searches), sum(s.found for s in searches)
-        others = sum(s.sought_other for s in searches)
-        found_other = sum(s.found_other for s in searches)
-        measure = f"attack.own_{kind}"
-        detail: dict[str, float | str] = {"known": known, "in_feed": len(self._patients)}
-        detail["in_release"] = len(self._searches)
-        if not n:
-            detail["why"] = "none that is long enough to look for is known of the patients in the release"
-            return Finding(measure, None, 0, "lower", source=SOURCE, detail=detail, unit="identifiers")
-        if not others:
-            detail["why"] = "no other patient's differs, so there is no chance to count"
-        return Finding(
-            measure,
-            count / n,
-            n,
-            "lower",
-            *clopper_pearson(count, n),
-            chance=found_other / others if others else None,
-            source=SOURCE,
-            detail={**detail, "chance_count": found_other},
-            unit="identifiers",
-            count=count,
-            method="exact over identifiers (Clopper-Pearson), 95 %",
-            chance_is=CHANCE_IS if others else "",
+        n, count = sum(s.sought for s in searches), sum(s.sought - len(s.own) for s in searches)
+        others, by_chance = (
+            sum(s.sought_other for s in searches),
+            sum(s.sought_other - len(s.other) for s in searches),
         )
+        detail: dict[str, Any] = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
+        about: dict[str, Any] = {"source": SOURCE, "unit": "identifiers"}
+        if not n:
+            why = "none that is long enough to look for is known of the patients in the release"
+            return unmeasured(f"attack.own_{kind}", why, detail=detail, **about)
+        if others:
+            about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
+        else:
+            detail["why"] = "no other patient's differs, so there is no chance to count"
+        detail["chance_count"] = by_chance
+        return proportion(f"attack.own_{kind}", count, n, over="identifiers", detail=detail, **about)
 
 
 def identifiers(

@@ -23,6 +23,7 @@ from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
+from clinveil.stats.findings import unmeasured
 
 GRAM = 6
 NOTES = 2000
@@ -77,7 +78,10 @@ def overlap(
     """
     sample = _sample(released, crosswalk, notes, rng)
     if not sample.notes:
-        return [_nothing(m, sample.detail, "no released notes") for m in ("longest_run", "longest_run_any")]
+        return [
+            unmeasured(f"attack.longest_run{of}", "no released notes", detail=sample.detail, source=SOURCE)
+            for of in ("", "_any")
+        ]
     both = [*sample.notes, *(rng.permutation(note) for note in sample.notes)]
     automaton = SuffixAutomaton(separated(both))
     wanted, kept = set(sample.sources), {}
@@ -162,7 +166,8 @@ class _Against:
         first = self._finding(f"attack.longest_run{suffix}", counts, mean, detail, rng, unit="words")
         grams, other = _grams(runs), _grams(chance)
         if not grams[:, 1].sum():
-            return [first, _nothing(f"six_grams{suffix}", self._detail, f"no note of {GRAM} words")]
+            why = f"no note of {GRAM} words"
+            return [first, unmeasured(f"attack.six_grams{suffix}", why, detail=self._detail, source=SOURCE)]
         rate = ratio(other) if len(other) and other[:, 1].sum() else None
         shared = {"shared": int(grams[:, 0].sum()), "notes_with_one": int((grams[:, 0] > 0).sum())}
         measure = f"attack.six_grams{suffix}"
@@ -203,7 +208,3 @@ class _Against:
             method=method,
             chance_is=self.chance_is if chance is not None else "",
         )
-
-
-def _nothing(measure: str, detail: dict[str, Any], why: str) -> Finding:
-    return Finding(f"attack.{measure}", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})

@@ -21,6 +21,7 @@ from clinveil.core.tokens import Kind, tokenize
 from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
+from clinveil.stats.findings import unmeasured
 
 _WORD, _NUMBER, _SPACE = re.compile("[A-Za-z]+"), re.compile("[0-9]+"), re.compile(r"\s+")
 _OTHER = dict.fromkeys(c for c in range(128) if not chr(c).isprintable() and chr(c) != "\n")
@@ -112,7 +113,7 @@ def _sizes(keys: array[int]) -> Ints:
 def _unique(measure: str, sizes: Ints, detail: Detail) -> Finding:
     n, alone = int(sizes.sum()), int((sizes == 1).sum())
     if not n:
-        return Finding(measure, None, 0, "lower", unit="notes", detail={**detail, "why": "no released notes"})
+        return unmeasured(measure, "no released notes", detail=detail, unit="notes")
     return Finding(
         measure,
         alone / n,

@@ -24,13 +24,13 @@ from clinveil.core.types import Doubles, Mask
 from clinveil.stats import (
     Interval,
     bootstrap_weights,
-    clopper_pearson,
     hypergeometric_tail,
     permutation_p,
     share_by_patient,
     share_method,
     weighted_poisson,
 )
+from clinveil.stats.findings import proportion, unmeasured
 
 K = 600  # the paper's
 CURVE = (10, 20, 50, 100, 200, 300, 400, 500, 600, 1000, 2000, 5000)
@@ -154,18 +154,15 @@ class _Scored:
         """The share of patients of whose name a pair is among the first K."""
         k = min(self.test.ks[0], self.ranking.n_pairs)
         n, count = self.names.n_names, int(self.test.names[self.model, 0])
-        return Finding(
+        return proportion(
             "attack.names_patients",
-            count / n,
+            count,
             n,
-            "lower",
-            *clopper_pearson(count, n),
+            over="patients",
             chance=_chance_of_a_pair(self.names, self.ranking, k),
             control=float(self.test.null_names[:, self.model, 0].mean() / n),
             source=SOURCE,
             detail={**self._about(), "k": k},
-            unit="patients",
-            count=count,
             p=float(self.test.names_p[self.model, 0]),
             p_is=self._p_is(),
             method="Clopper-Pearson over patients, 95 %",
@@ -297,7 +294,7 @@ def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator,
     found = np.concatenate([names_found(names, ranking, k) > 0 for names in (real, surrogates)])
     is_real = np.arange(len(found)) < real.n_names
     count, n = int(found[is_real].sum()), int(found.sum())
-    chance, unit = real.n_names / len(found), "full names found"
+    chance = real.n_names / len(found)
     detail: dict[str, float | str] = {
         "k": min(k, len(ranking)),
         "model": ranking.label,
@@ -306,37 +303,24 @@ def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator,
         "surrogate_names": surrogates.n_names,
         "draws": draws,
     }
+    about: dict[str, Any] = {"source": REPLACED, "unit": "full names found", "detail": detail}
     if not n:
-        detail["why"] = "the list holds no full name, real or surrogate"
-        return Finding(
-            "attack.names_leaked",
-            None,
-            0,
-            "lower",
-            chance=chance,
-            source=REPLACED,
-            detail=detail,
-            unit=unit,
-        )
+        why = "the list holds no full name, real or surrogate"
+        return unmeasured("attack.names_leaked", why, chance=chance, **about)
     null = _labels(found, real.n_names, rng, draws)
-    return Finding(
+    return proportion(
         "attack.names_leaked",
-        count / n,
+        count,
         n,
-        "lower",
-        *clopper_pearson(count, n),
+        over="names found",
         chance=chance,
         control=float(null.mean() / n),
-        source=REPLACED,
-        detail=detail,
-        unit=unit,
-        count=count,
         p=permutation_p(abs(count - n * chance), np.abs(null - n * chance)),
         p_is="as many names called real at random, two-sided",
-        method="exact over names found (Clopper-Pearson), 95 %",
         chance_is="the share of real names among all full names of the notes",
         control_is="mean with as many names called real at random",
         control_kind="negative",
+        **about,
     )
 
 

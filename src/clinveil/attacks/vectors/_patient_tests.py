@@ -18,7 +18,8 @@ from numpy.random import Generator
 from clinveil.attacks.vectors._groups import Groups
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
-from clinveil.stats import benjamini_hochberg, clopper_pearson, holm
+from clinveil.stats import benjamini_hochberg, holm
+from clinveil.stats.findings import proportion
 from clinveil.stats.strata import name_ranks
 
 if TYPE_CHECKING:
@@ -123,18 +124,15 @@ class PatientTests:
             "smallest_p": float(p.min()),
             **self._caveats(series, draws),
         }
-        return Finding(
+        return proportion(
             "attack.association_patients",
-            count / n,
+            count,
             n,
-            "lower",
-            *clopper_pearson(count, n),
-            self._chance(series),
-            control / n,
-            f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995",
-            detail,
-            unit="patients",
-            count=count,
+            over="patients",
+            chance=self._chance(series),
+            control=control / n,
+            source=f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995",
+            detail=detail,
             method="Clopper-Pearson, 95 %, as if patients were independent",
             chance_is="the most that the correction lets through on average where nothing is to be found",
             control_is="the same test with names permuted once over patients of like name frequency and number of "

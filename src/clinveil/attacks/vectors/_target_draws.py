@@ -18,6 +18,7 @@ from clinveil.attacks.vectors._groups import Groups, distance_matrix
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.stats import permutation_p, wilson
+from clinveil.stats.findings import unmeasured
 from clinveil.stats.strata import permuted, strata
 
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3, Table 4"
@@ -39,8 +40,7 @@ def drawn_targets(
     if len(eligible) <= drawn or drawn <= max(TOPS):
         why = f"{len(eligible)} diagnoses occur in {min_patients} or more of these patients; draws of {drawn} "
         why += f"need more, and more than {max(TOPS)} targets"
-        detail = {**detail, "why": why}
-        yield Finding("attack.scenario_draws", None, 0, "lower", source=SOURCE, detail=detail, unit=UNIT)
+        yield unmeasured("attack.scenario_draws", why, detail=detail, source=SOURCE, unit=UNIT)
         return
     distances = distance_matrix(found.names, found.diagnoses[eligible], detail["metric"])
     has = found.has[:, eligible]

@@ -26,6 +26,7 @@ from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
 from clinveil.stats import bootstrap_clusters, rank_biserial, wilcoxon_p
+from clinveil.stats.findings import unmeasured
 from clinveil.stats.strata import NamePermutations, differences, permute_names, permuted, strata
 from clinveil.vectors.table import Vectors
 
@@ -152,7 +153,7 @@ class _Model:
 
 
 def _nothing(measure: str, n: int, why: str) -> Finding:
-    return Finding(measure, None, n, source=PAPER, unit="patients", detail={"why": why})
+    return unmeasured(measure, why, n, better=None, source=PAPER, unit="patients")
 
 
 def _coverage(found: Groups, tested: Groups) -> Finding:

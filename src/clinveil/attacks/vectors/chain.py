@@ -35,7 +35,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.core.words import words_beside
-from clinveil.stats import clopper_pearson
+from clinveil.stats.findings import proportion, unmeasured
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def chain(
     chosen = target_columns(targets, found.codes, codes)
     if len(chosen.columns) <= max(TOPS):
         why = f"{len(chosen.columns)} targets have a vector; more than {max(TOPS)} are needed"
-        return [Finding("attack.chain", None, 0, "lower", source=SOURCE, detail={**chosen.detail, "why": why})]
+        return [unmeasured("attack.chain", why, detail=chosen.detail, source=SOURCE)]
     columns = rng.permutation(np.array(chosen.columns))
     usable = [name for name in dict.fromkeys(map(tuple, reconstructed)) if all(form in vectors.ids for form in name)]
     owned = _owners(missed, usable)
@@ -251,15 +251,13 @@ class _Steps:
         detail = {**detail, "series": series}
         words: dict[str, Any] = {"unit": "patients", "question": _ASKED[series]}
         if not n:
-            why = {**detail, "why": "nobody came so far"}
-            return Finding("attack.chain", None, 0, "lower", source=SOURCE, detail=why, **words)
+            return unmeasured("attack.chain", "nobody came so far", detail=detail, source=SOURCE, **words)
         if control is not None:
             words |= {"chance_is": GUESSED, "control_is": PERMUTED, "control_kind": "negative"}
         elif chance is not None:
             words["chance_is"] = "as many pairs of name words drawn at random"
-        words |= {"count": count, "method": "Clopper-Pearson over patients, 95 %"}
-        ends = clopper_pearson(count, n)
-        return Finding("attack.chain", count / n, n, "lower", *ends, chance, control, SOURCE, detail, **words)
+        words |= {"method": "Clopper-Pearson over patients, 95 %", "chance": chance, "control": control}
+        return proportion("attack.chain", count, n, over="patients", source=SOURCE, detail=detail, **words)
 
 
 GUESSED = "the guesses for other reconstructed patients"

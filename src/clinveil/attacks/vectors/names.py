@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -34,12 +34,9 @@ from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Mask, Say, SmallInts
 from clinveil.core.words import words_beside
-from clinveil.stats import clopper_pearson
+from clinveil.stats.findings import proportion, unmeasured
 from clinveil.vectors.search import Space, exact_search
 from clinveil.vectors.table import Vectors
-
-if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
 
 NEIGHBOURS, SHARE = 10, 0.5
 ASSUMED = "JMIR 2020;22(7):e18055, introduction: the assumption that name tokens are found"
@@ -90,7 +87,7 @@ def paper_k(people: Iterable[Name]) -> int:
 
 def names(
     models: Vectors | Iterable[Vectors | tuple[str, Vectors]],
-    people: Iterable[Name | Patient],
+    people: Iterable[Name],
     rng: Generator,
     *,
     metrics: Sequence[str] = ("cosine",),
@@ -106,7 +103,7 @@ def names(
 
     Args:
         models: what is to be released, one at a time in memory where it is an iterator; a label may stand before each.
-        people: the patients, or their full names, first name first: the secret.
+        people: the true full names, first name first: the secret.
         metrics: cosine, cityblock, euclidean.
         k: the length of the list of pairs (the paper: 600). draws: re-pairings of the true names.
         surrogates: names that stand among the real ones in the notes.
@@ -119,7 +116,7 @@ def names(
             metric.
     """
     chosen, others = _metrics(metrics), list(surrogates)
-    tokens = NameTokens(map(_full_name, people), also=others)
+    tokens = NameTokens(people, also=others)
     most = max(list_lengths(tokens, k).values())
     rankings: list[NameRanking] = []
     picked: list[Finding] = []
@@ -138,13 +135,6 @@ def names(
         return []
     found = attack_names(tokens, rankings, rng, k=k, draws=draws) + picked
     return found + [leaked_names(tokens, ranking, k, rng, draws=draws) for ranking in rankings if others]
-
-
-def _full_name(person: Name | Patient) -> Name:
-    """The words of a full name."""
-    if isinstance(person, str):
-        return person.split()
-    return person if isinstance(person, Sequence) else person.name
 
 
 def _metrics(asked: Sequence[str]) -> list[Metric]:
@@ -255,22 +245,19 @@ def _share(what: str, step: str, of: Mask, within: Mask, placebo: Mask) -> Findi
     detail: dict[str, float | str] = {"step": step, "vocabulary": len(of)}
     measure = f"attack.find_names_{what}_{step}"
     if not n:
-        detail["why"] = "no name token has a vector" if recall else "no word was taken for a name"
-        return Finding(measure, None, 0, "lower", source=ASSUMED, detail=detail, unit=unit)
+        why = "no name token has a vector" if recall else "no word was taken for a name"
+        return unmeasured(measure, why, detail=detail, source=ASSUMED, unit=unit)
     top, bottom = (placebo & of, of) if recall else (placebo & within, placebo)
-    return Finding(
+    return proportion(
         measure,
-        both / n,
+        both,
         n,
-        "lower",
-        *clopper_pearson(both, n),
+        over="tokens",
         chance=float(within.mean()),
         control=float(top.sum() / bottom.sum()) if bottom.any() else None,
         source=ASSUMED,
         detail=detail,
         unit=unit,
-        count=both,
-        method="exact over tokens (Clopper-Pearson), 95 %",
         chance_is="as many words of the vocabulary at random",
         control_is="the same steps from as many words at random in place of the lists" if bottom.any() else "",
         control_kind="negative" if bottom.any() else None,
@@ -299,9 +286,12 @@ def attack_picked_names(
     """
     if len(picked) < 2:
         why = f"only {len(picked)} words were taken for names"
-        detail: Detail = {"model": label, "metric": metric, "k": k, "why": why}
-        return [Finding(measure, None, 0, "lower", source=SOURCE, detail=detail) for measure in _PICKED.values()]
+        detail: Detail = {"model": label, "metric": metric, "k": k}
+        return [unmeasured(measure, why, detail=detail, source=SOURCE) for measure in _PICKED.values()]
     tokens = names.beside([(word,) for word in sorted(picked)])
     ranking = rank_names(vectors, tokens, metric, k, candidates=picked, threads=threads, label=label)
     found = attack_names(tokens, [ranking], rng, k=k, curve=(), draws=draws)
     return [replace(finding, measure=_PICKED[finding.measure]) for finding in found if finding.measure in _PICKED]
+
+
+__all__ = ["METRICS", "Metric", "Names", "names", "paper_k", "read_full_names"]

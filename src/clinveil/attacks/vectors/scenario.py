@@ -38,7 +38,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.core.words import words_beside
-from clinveil.stats import clopper_pearson, permutation_p
+from clinveil.stats import permutation_p
+from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
@@ -185,14 +186,14 @@ def _of_targets(
 ) -> Iterator[Finding]:
     if len(columns) < 2:
         why = f"{len(columns)} of the targets stand in the codes and have a vector; two are needed"
-        yield Finding("attack.scenario", None, 0, "lower", source=SOURCE, detail={**detail, "why": why})
+        yield unmeasured("attack.scenario", why, detail=detail, source=SOURCE)
         return
     field, _ = contest(found, columns, detail["metric"], rng)
     n = len(field.distances)
     detail = {**detail, "targets_used": len(columns), "patients_with_a_target": n, "ties": _ties(field)}
     if n < FEWEST:
         why = f"{n} patients have a target and a name vector; {FEWEST} are needed"
-        yield Finding("attack.scenario", None, n, "lower", source=SOURCE, detail={**detail, "why": why})
+        yield unmeasured("attack.scenario", why, n, detail=detail, source=SOURCE)
         return
     for series, nearest in (("farthest (the paper's)", False), ("nearest", True)):
         scored = Scored(field, field.guesses(nearest=nearest), field.majority())
@@ -238,8 +239,8 @@ class Scored:
         for top in TOPS:
             detail = {**detail, "label": f"A@{top}", "top": top}
             if top >= targets:
-                why = {"why": f"{targets} targets: {top} guesses name them all"}
-                yield Finding("attack.scenario", None, n, "lower", source=SOURCE, detail={**detail, **why}, unit=UNIT)
+                why = f"{targets} targets: {top} guesses name them all"
+                yield unmeasured("attack.scenario", why, n, detail=detail, source=SOURCE, unit=UNIT)
                 continue
             hits = int(self.field.right(self.guesses, top).sum())
             null = self._permuted(top, permutations + 1, rng)
@@ -252,18 +253,15 @@ class Scored:
                 "for everybody; share of the same patients",
                 "share_of_all_names": hits / detail["names"],
             }
-            yield Finding(
+            yield proportion(
                 "attack.scenario",
-                hits / n,
+                hits,
                 n,
-                "lower",
-                *clopper_pearson(hits, n),
-                float(null[1:].mean()),
-                float(null[0]),
-                SOURCE,
-                shown,
-                unit=UNIT,
-                count=hits,
+                over=UNIT,
+                chance=float(null[1:].mean()),
+                control=float(null[0]),
+                source=SOURCE,
+                detail=shown,
                 p=permutation_p(hits / n, null[1:]),
                 p_is="names permuted over like patients, one-sided",
                 method="Clopper-Pearson, 95 %",

@@ -45,9 +45,9 @@ class Ngram:
     kind = "ngram"
 
     def __init__(self, notes: EncodedNotes, vocabulary: Vocabulary, order: int = 5, discount: float = 0.75) -> None:
-        """Count all n-grams up to `order`, each note by itself after an end. Raises InputError for an order below 2."""
+        """Count all n-grams up to `order`, each note by itself after an end. Raises ValueError for an order below 2."""
         if order < 2 or not 0 < discount < 1:
-            raise InputError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
+            raise ValueError("an n-gram model has an order of 2 or more and a discount between 0 and 1")
         self.vocabulary, self.discount = vocabulary, discount
         self._size = vocabulary.size
         counts = counts_of(notes, vocabulary)

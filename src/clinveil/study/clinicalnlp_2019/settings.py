@@ -6,30 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
-from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import flag
+from clinveil.study.engine import StudySettings as AnyStudySettings
 from clinveil.utility.casing import CasingSettings
 from clinveil.utility.nli import NliSettings
 
 Mode = Literal["exact", "compat"]
-SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
-        "small": {
-            "dropout": (0.0, 0.3, 0.5, 0.8),
-            "units": 12,
-            "words": 300_000,
-            "valid": 100,
-            "test": 150,
-            "min_pair_count": 5,
-        },
-        "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
-    }
-)
+REAL, UNIGRAM = "real notes", "unigram"
+SAME, PLANTED = f"{UNIGRAM}, of the same patients", "with planted names"
 
 
 @dataclass(frozen=True)
@@ -67,13 +56,23 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
 )
 
 
-class StudySettings(Settings):
+class StudySettings(AnyStudySettings):
     """Everything that `clinveil study clinicalnlp-2019` can be told."""
 
-    notes: NotesSettings = group(NotesSettings)
-    workers: int = WORKERS
-    quiet: bool = QUIET
-    force: bool = FORCE
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {
+            "tiny": {"dropout": (0.0, 0.5), "units": 8, "words": 60_000, "valid": 40, "test": 60, "min_pair_count": 3},
+            "small": {
+                "dropout": (0.0, 0.3, 0.5, 0.8),
+                "units": 12,
+                "words": 300_000,
+                "valid": 100,
+                "test": 150,
+                "min_pair_count": 5,
+            },
+            "paper": {"dropout": (0.0, 0.3, 0.5, 0.7, 0.8), "units": 30, "words": 2_260_000, "valid": 128, "test": 128},
+        }
+    )
     size: Literal["tiny", "small", "paper"] = flag("tiny", "Profile; paper has the paper's sizes and wants a GPU.")
     dropout: tuple[float, ...] = flag((0.0, 0.5), "Dropout of the LSTM; repeatable (default: by size).")
     units: int = flag(8, "Patients left out, one after another (paper: 30 notes).", ge=2)
@@ -94,14 +93,6 @@ class StudySettings(Settings):
     general: Path | None = flag(None, "General text, a sentence a line, for the second column of Table 1.")
     device: str = flag("cpu", "cpu, cuda or cuda:1, for the language models.")
     max_hours: float = flag(8.0, "Refuse what would take longer.", gt=0)
-    seed: int = flag(1, "Public seed of split, training and all draws.", ge=0, le=2**63 - 1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _profile(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        return {**SIZES.get(values.get("size", "tiny"), {}), **values}
 
     @field_validator("dropout")
     @classmethod
@@ -132,3 +123,8 @@ class StudySettings(Settings):
         own |= {"epochs": self.epochs} if self.epochs else {}
         own |= {"prepared": True, "max_hours": self.max_hours}
         return LeaveOutSettings.model_validate(own)
+
+
+def label_of(dropout: float) -> str:
+    """`lstm, dropout 0.5`."""
+    return f"lstm, dropout {dropout:g}" if dropout else "lstm, dropout 0.0"

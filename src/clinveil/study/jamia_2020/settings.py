@@ -4,45 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
 from clinveil.channel.settings import NeighbourRange
-from clinveil.core.settings import FORCE, LABEL, QUIET, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import LABEL, flag
+from clinveil.study.engine import StudySettings as AnyStudySettings
+from clinveil.study.engine import choices
 from clinveil.utility.classifiers import classifiers
 
 PAPER_N = ("0", "3", "5", "7", "9", "3-14")
 ALGORITHMS = ("cbow", "skipgram")
-SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "tiny": {
-            "n": ("0", "3"),
-            "algorithm": ("cbow",),
-            "model": ("lr",),
-            "repetitions": 2,
-            "dim": 16,
-            "unchanged": (0.5,),
-            "max_documents": 400,
-            "max_tokens": 60,
-            "min_class": 10,
-            "transfers": False,
-        },
-        "small": {},
-        "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
-    }
-)
+NOISE = ("laplace", "gaussian")
 
 
-class StudySettings(Settings):
+class StudySettings(AnyStudySettings):
     """Everything that `clinveil study jamia-2020` can be told."""
 
-    notes: NotesSettings = group(NotesSettings)
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {
+            "tiny": {
+                "n": ("0", "3"),
+                "algorithm": ("cbow",),
+                "model": ("lr",),
+                "repetitions": 2,
+                "dim": 16,
+                "unchanged": (0.5,),
+                "max_documents": 400,
+                "max_tokens": 60,
+                "min_class": 10,
+                "transfers": False,
+            },
+            "paper": {"model": classifiers.names(), "seeds": 3, "max_documents": 10**9, "max_tokens": 5_000},
+        }
+    )
     label: tuple[str, ...] = LABEL
-    workers: int = WORKERS
-    quiet: bool = QUIET
-    force: bool = FORCE
-    size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
     n: tuple[str, ...] = flag(PAPER_N, "Settings of N; 0 is the original; repeatable (default: the paper's).")
     algorithm: tuple[str, ...] = flag(ALGORITHMS, "Vectors whose neighbours are drawn: cbow, skipgram; repeatable.")
     model: tuple[str, ...] = flag(("lr", "svm", "cnn", "lstm"), "Classifiers; repeatable.")
@@ -57,9 +54,7 @@ class StudySettings(Settings):
     unchanged: tuple[float, ...] = flag(
         (0.25, 0.5), "Noise is set to leave this share of tokens unchanged; repeatable."
     )
-    noise: tuple[str, ...] = flag(
-        ("laplace", "gaussian"), "Noise mechanisms to compare: laplace, gaussian; repeatable."
-    )
+    noise: tuple[str, ...] = flag(NOISE, "Noise mechanisms to compare: laplace, gaussian; repeatable.")
     baselines: bool = flag(True, "Also PHI removed, PHI replaced, noise, and the product's defaults.")
     transfers: bool = flag(True, "Also the supplement's transfers: vectors of one side on text of the other (cnn).")
     max_documents: int = flag(5_000, "Documents at most, a random sample.", ge=20)
@@ -70,14 +65,6 @@ class StudySettings(Settings):
     any_size: bool = flag(False, "Take published word-pair lists also where rows are missing.")
     on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
     yes: bool = flag(False, "Start also what is planned to take longer than two hours.")
-    seed: int = flag(1, "Public seed of sample, split, training and all draws: not for release.", ge=0, le=2**63 - 1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _profile(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        return {**SIZES.get(values.get("size", "small"), {}), **values}
 
     @field_validator("n")
     @classmethod
@@ -90,10 +77,7 @@ class StudySettings(Settings):
     @field_validator("algorithm", "similarity_algorithm", "model", "noise")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        known = {"model": classifiers.names(), "noise": ("laplace", "gaussian")}.get(info.field_name, ALGORITHMS)
-        if not values or set(values) - set(known):
-            raise ValueError("one or several of " + ", ".join(known))
-        return tuple(name for name in known if name in values)
+        return choices(values, {"model": classifiers.names(), "noise": NOISE}.get(info.field_name, ALGORITHMS))
 
     @field_validator("unchanged")
     @classmethod

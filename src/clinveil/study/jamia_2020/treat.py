@@ -1,43 +1,116 @@
-"""Vectors of the original with their neighbours, and the notes under each setting of the grid."""
+"""The notes of paper A: sampled, cut and split once, and written anew under every setting of its grid."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
-from clinveil.scale.tasks import Result, Store, name_of
-from clinveil.study.jamia_2020.prepare import COLUMNS, NOTES, Prepare
+from clinveil.attacks.channel.inversion import inversion
+from clinveil.attacks.channel.name_outputs import name_outputs
+from clinveil.attacks.channel.unchanged import unchanged_by_distance
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.calibrate import epsilon_for, sigma_for
+from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import Material, Mechanism, common_pool
+from clinveil.channel.mechanisms.gaussian import GaussianMechanism
+from clinveil.channel.mechanisms.laplace import LaplaceMechanism
+from clinveil.channel.mechanisms.neighbours import NeighbourMechanism
+from clinveil.core.files import save_array
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, tokenize, words
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
+from clinveil.corpus.sample import KeySample
+from clinveil.lexicons.ambiguity import Reading, reading
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.scale.tasks import Result, Store
+from clinveil.study.engine import found
+from clinveil.study.inputs import NOTES, NotesTask, Source, Train, trained, write_notes
+from clinveil.study.tables import read_paper
+from clinveil.utility.classification import Task as Labels
+from clinveil.utility.labelled import Labelled, Parts, parts_of, read_labelled
+from clinveil.vectors.euclidean import nearest_distances
+from clinveil.vectors.floor import output_floor
+from clinveil.vectors.neighbours import load_neighbours, neighbours, save_neighbours
+from clinveil.vectors.table import Neighbours, Vectors
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from clinveil.channel.channel import Channel, Memo
-    from clinveil.corpus.corpus import Corpus
-    from clinveil.vectors.table import Neighbours, Vectors
-
-VECTORS, TABLE, REACH, FLOOR = "vectors", "neighbours", 14, 5
-# An invented note: Table 1 shows it under every setting. It holds no real person.
-EXAMPLE = (
-    "Mrs. Eleanor Whitfield is a 67 year old woman with diabetes and hypertension who was seen in clinic by "
-    "Dr. Marcus Feld for chest pain and shortness of breath. Physical exam was normal. Start aspirin, follow up in "
-    "two weeks."
-)
+TABLE, REACH, FLOOR = "neighbours", 14, 5
+Row = tuple[str, str, str]  # note, patient, text
 
 
 @dataclass(frozen=True)
-class Training:
-    """How word vectors are trained (paper A: 100 dimensions, window 5, 5 negative samples)."""
+class Prepare(NotesTask):
+    """Sample and cut the notes; with a label leave out what has none, and split by patient and near-duplicates."""
 
-    algorithm: str
-    dim: int
-    window: int
-    negative: int
-    epochs: int
+    source: Source
+    label: str | None
+    max_documents: int
+    max_tokens: int
+    min_class: int
+    separator: str | None
+    seed: int
+
+    stage = "prepare"
+    says = "sample and split the notes"
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Write the notes; targets and parts as arrays."""
+        rng = np.random.default_rng([self.seed, 0])
+        rows, said = (self._sample(rng), {}) if self.label is None else self._labelled(self.label, folder, rng)
+        write_notes(memory_corpus(rows).batches(), folder)
+        forms = [words(text) for _, _, text in rows]
+        said |= {"notes": len(rows), "patients": len({patient for _, patient, _ in rows})}
+        return said | {"tokens": sum(map(len, forms)), "types": len({form for row in forms for form in row})}
+
+    def _labelled(self, label: str, folder: Path, rng: np.random.Generator) -> tuple[list[Row], Result]:
+        how: dict[str, Any] = {"limit": self.max_documents, "min_class": self.min_class, "separator": self.separator}
+        labelled = read_labelled(self.source.corpus().batches(), label, rng, **how)
+        labelled.texts[:] = [cut(text, self.max_tokens) for text in labelled.texts]
+        parts = parts_of(labelled, np.random.default_rng([self.seed, 1]))
+        arrays = {"targets": labelled.targets, "train": parts.train, "valid": parts.valid, "test": parts.test}
+        for name, array in arrays.items():
+            save_array(folder / f"{name}.npy", array)
+        said = {"classes": list(labelled.classes), "detail": dict(labelled.detail), "duplicates": parts.duplicates}
+        return list(zip(labelled.note_ids, labelled.patients, labelled.texts, strict=True)), said
+
+    def _sample(self, rng: np.random.Generator) -> list[Row]:
+        sample: KeySample[Row] = KeySample(self.max_documents, rng)
+        for batch in self.source.corpus().batches():
+            columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
+            for note, patient, text in zip(*columns, strict=True):
+                if text is not None:
+                    row = (note, patient if patient is not None else note, cut(text, self.max_tokens))
+                    sample.offer(note, lambda row=row: row)  # type: ignore[misc]
+        return list(sample.values.values())
+
+    def labels(self, store: Store) -> Labels:
+        """The labelled notes and their split, as every model gets them; nothing is released yet."""
+        folder, said = store.folder(self), store.result(self)
+        table = pq.read_table(folder / NOTES)
+        ids, patients, texts = (table[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
+        targets, train, valid, test = (
+            np.load(folder / f"{n}.npy", allow_pickle=False) for n in ("targets", "train", "valid", "test")
+        )
+        labelled = Labelled(ids, patients, texts, tuple(said["classes"]), targets, said["detail"])
+        return Labels(labelled, texts, Parts(train, valid, test, said["duplicates"]))
+
+
+def cut(text: str, most: int) -> str:
+    """A text up to its word number `most`."""
+    if len(text) <= most:
+        return text
+    seen = 0
+    for token in tokenize(text):
+        seen += token.kind == Kind.WORD
+        if seen == most and token.kind == Kind.WORD:
+            return text[: token.end]
+    return text
 
 
 @dataclass(frozen=True)
@@ -58,62 +131,28 @@ class Setting:
     def label(self) -> str:
         """For tables."""
         names = {"original": "original", "phi-remove": "PHI removed", "phi-replace": "PHI replaced"}
-        names["product"] = "our defaults (N 3-14, floor 5, memo patient)"
-        if self.kind in names:
-            return names[self.kind]
-        if self.kind == "neighbours":
-            return f"N = {self.n}, {self.algorithm}"
-        return f"{self.kind}, {self.share:.0%} of tokens stay"
+        names |= {"product": "our defaults (N 3-14, floor 5, memo patient)"}
+        names |= {"neighbours": f"N = {self.n}, {self.algorithm}"}
+        return names.get(self.kind, f"{self.kind}, {self.share:.0%} of tokens stay")
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class Neighbourhood(Train):
     """Train vectors on the original notes and find the neighbours of every word."""
 
-    prepare: Prepare
-    training: Training
-    seed: int
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"{self.training.algorithm} vectors of the original, and neighbours"
-
-    def identity(self) -> dict[str, Any]:
-        """Notes and training."""
-        return {"prepare": name_of(self.prepare), **asdict(self.training), "seed": self.seed, "version": 1}
+    stage = "neighbours"
 
     def __call__(self, folder: Path, store: Store) -> Result:
-        """Write vectors and table."""
-        from clinveil.core.files import remove
-        from clinveil.corpus.open import open_corpus
-        from clinveil.vectors.files import save_vectors
-        from clinveil.vectors.floor import output_floor
-        from clinveil.vectors.neighbours import neighbours, save_neighbours
-        from clinveil.vectors.settings import VectorSettings
-        from clinveil.vectors.train import train
-
-        corpus = open_corpus(store.folder(self.prepare) / NOTES)
-        settings = VectorSettings(**asdict(self.training))
-        vectors = train(corpus, settings, seed=self.seed, workers=1, scratch=folder / "scratch")
-        remove(folder / "scratch")
+        """Write vectors and table. Raises InputError where there are too few words."""
+        said = super().__call__(folder, store)
+        vectors = trained(folder, said)
         eligible = output_floor(vectors, 1, need=REACH + 1, allow_small=True)
-        table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=self.seed)
-        save_vectors(vectors, folder / VECTORS)
-        save_neighbours(table, folder / TABLE)
-        return {"words": len(vectors)}
-
-    def load(self, store: Store) -> tuple[Vectors, Neighbours]:
-        """What a finished task wrote."""
-        from clinveil.vectors.files import load_vectors
-        from clinveil.vectors.neighbours import load_neighbours
-
-        folder = store.folder(self)
-        return load_vectors(folder / VECTORS), load_neighbours(folder / TABLE)
+        save_neighbours(neighbours(vectors, REACH, eligible=eligible, threads=1, seed=self.seed), folder / TABLE)
+        return said
 
 
 @dataclass(frozen=True)
-class Treat:
+class Treat(NotesTask):
     """The notes under one setting; each repetition draws afresh."""
 
     prepare: Prepare
@@ -122,83 +161,70 @@ class Treat:
     repetition: int
     seed: int
 
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return f"{self.setting.label}, repetition {self.repetition}"
+    stage = "treat"
+    says = "{setting.label}, repetition {repetition}"
 
-    def identity(self) -> dict[str, Any]:
-        """Notes, setting, vectors and repetition."""
-        near = name_of(self.near) if self.near else None
-        said = {"setting": asdict(self.setting), "repetition": self.repetition, "seed": self.seed}
-        return {"prepare": name_of(self.prepare), "near": near, **said, "version": 1}
+    def seconds(self, millions: float) -> float:
+        """Measured on a shared x86-64 machine, November 2026."""
+        return millions * (250.0 if self.setting.kind in ("laplace", "gaussian") else 12.0) + 6
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the notes; return the example note and, of channels, what an attacker who has them gets."""
-        from clinveil.corpus.corpus import memory_corpus
-        from clinveil.corpus.open import open_corpus
-        from clinveil.corpus.write import write_corpus
-
-        corpus = open_corpus(store.folder(self.prepare) / NOTES)
         channel, said = self._channel(store)
-        write_corpus(self._treated(corpus, channel), folder / NOTES, COLUMNS, ".parquet")
-        example = memory_corpus([("example", "example", EXAMPLE)])
+        write_notes(self._treated(self.prepare.corpus(store), channel), folder)
+        example = memory_corpus([("example", "example", read_paper(__file__).printed["example"])])
         shown = [text for batch in self._treated(example, channel) for text in batch[TEXT].to_pylist()]
         return {"example": shown[0] if shown else "", **said}
 
-    def _channel(self, store: Store) -> tuple[Channel | None, dict[str, Any]]:
+    def _channel(self, store: Store) -> tuple[Channel | None, Result]:
         if self.near is None:
             return None, {}
-        from clinveil.channel.mechanism import Material, common_pool
-        from clinveil.study.jamia_2020.mechanism import mechanism_for, table_for
-
-        vectors, table = self.near.load(store)
+        vectors, table = self.near.load(store), load_neighbours(store.folder(self.near) / TABLE)
+        if self.setting.kind == "product":  # with the floor of patients, which the paper does not have
+            eligible = output_floor(vectors, FLOOR, need=REACH + 1, allow_small=True)
+            table = neighbours(vectors, REACH, eligible=eligible, threads=1, seed=0)
         assert vectors.counts is not None
-        table = table_for(self.setting, vectors, table)
-        mechanism = mechanism_for(self.setting, vectors, table, self.seed)
         pool = common_pool(vectors.counts, table.eligible)
-        channel = mechanism.compile(Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100))
-        if self.repetition:
-            return channel, {}
-        from clinveil.study.jamia_2020.tokens_of import token_findings
+        material = Material(vectors, table.eligible, pool, table, seed=self.seed, draws=100)
+        channel = self._mechanism(vectors, table).compile(material)
+        return channel, {} if self.repetition else found(
+            token_findings(channel, vectors, table), setting=self.setting.label
+        )
 
-        return channel, {"findings": [f.as_dict() for f in token_findings(channel, vectors, table)]}
+    def _mechanism(self, vectors: Vectors, table: Neighbours) -> Mechanism:
+        """Algorithm 1 as published, our defaults, or noise that leaves a share of the tokens of these vectors."""
+        kind, share, rng = self.setting.kind, self.setting.share, np.random.default_rng([self.seed, 4])
+        if kind == "laplace":
+            return LaplaceMechanism(epsilon=epsilon_for(vectors, table.eligible, rng, unchanged=share))
+        if kind == "gaussian":
+            return GaussianMechanism(sigma=sigma_for(vectors, table.eligible, rng, unchanged=share))
+        return NeighbourMechanism.model_validate({"n": self.setting.n})
 
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
-        from clinveil.core.keys import Key
-
-        key = Key.from_seed(1_000_003 * self.seed + self.repetition)
+        key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
         if channel is not None:
-            from clinveil.channel.apply import Obfuscator
-
-            memo: Memo = "patient" if self.setting.kind == "product" else "occurrence"
-            obfuscator = Obfuscator(channel.under(memo=memo), key)
-            return (_bare(obfuscator(batch).batch) for batch in corpus.batches())
-        if self.setting.kind == "original":
-            return (_bare(batch) for batch in corpus.batches())
-        from clinveil.phi.deidentifier import Deidentifier
-
-        mode = self.setting.kind.removeprefix("phi-")
-        deidentifier = Deidentifier(key, mode=mode)  # type: ignore[arg-type]
-        return (_bare(deidentifier(batch).batch) for batch in corpus.batches())
+            own = channel.under(memo="patient" if kind == "product" else "occurrence")
+            obfuscator = Obfuscator(own, key)
+            return (obfuscator(batch).batch for batch in corpus.batches())
+        if kind == "original":
+            return corpus.batches()
+        deidentifier = Deidentifier(key, mode="remove" if kind == "phi-remove" else "replace")
+        return (deidentifier(batch).batch for batch in corpus.batches())
 
 
-def _bare(batch: pa.RecordBatch) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    columns = [batch.column(name).cast(pa.string()) for name in (NOTE_ID, PATIENT_ID, TEXT)]
-    return pa.record_batch(columns, names=[NOTE_ID, PATIENT_ID, TEXT])
-
-
-def texts_of_treat(treat: Treat, store: Store, note_ids: list[str]) -> list[str]:
-    """The treated texts in the order of some notes; a note that the remover could not write is empty."""
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(store.folder(treat) / NOTES)
-    texts = dict(zip(table[NOTE_ID].to_pylist(), table[TEXT].to_pylist(), strict=True))
-    return [texts.get(note) or "" for note in note_ids]
+def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> list[Finding]:
+    """One-draw recovery by an attacker with the channel, words unchanged by distance, and what becomes of names."""
+    counts = vectors.counts if vectors.counts is not None else np.ones(len(vectors), dtype=np.int64)
+    nearest = nearest_distances(vectors.matrix, table.eligible)  # where the noise is measured, too
+    names = filter(_is_name, vectors.words)
+    return [
+        *inversion(channel, counts),
+        *unchanged_by_distance(channel, counts, nearest),
+        *name_outputs(channel, names, counts),
+    ]
 
 
-def seeds(seed: int, n: int) -> list[int]:
-    """Independent seeds of runs."""
-    return [int(x) for x in np.random.SeedSequence([seed, 9]).generate_state(n)]
+def _is_name(word: str) -> bool:
+    """Whether a word can be read as a usual name and as nothing else: no list of patients is asked for here."""
+    kinds = reading(word)
+    return bool(kinds & (Reading.USUAL_GIVEN | Reading.USUAL_FAMILY)) and not kinds & (Reading.WORD | Reading.EPONYM)

@@ -1,1 +1,1 @@
-"""Paper B (JMIR 2020;22(7):e18055): what word vectors of notes give away when PHI was removed imperfectly."""
+"""The study of paper B (JMIR 2020): what word vectors trained on notes with missed names give away."""

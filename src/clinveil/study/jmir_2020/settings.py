@@ -1,46 +1,47 @@
-"""What the study of paper B can be told: its grid, its setting, its draws; and three sizes of it."""
+"""What the study of paper B can be told, three sizes of it, and the embeddings of its grid."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
-from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.core.settings import flag
+from clinveil.study.engine import StudySettings as AnyStudySettings
+from clinveil.study.engine import choices
+from clinveil.vectors.settings import VectorSettings
 
-ALGORITHMS = ("skipgram", "cbow", "glove")
+NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "glove": "GloVe"}
 METRICS = ("cosine", "cityblock", "euclidean")
+VARIANTS = ("pair", "single")
 PAPER_WINDOWS = (1, 3, 5, 7, 9)
-# `paper` has 44 embeddings, as many as the paper's 88 models: its own list is lost, but for what its tables show.
-SIZES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "tiny": {
-            "algorithm": ("skipgram", "cbow"),
-            "window": (3,),
-            "dim": (16,),
-            "draws": 99,
-            "permutations": 99,
-            "patient_draws": 199,
-            "scenario_draws": 20,
-            "figure_3": False,
-        },
-        "small": {"dim": (50,)},
-        "paper": {"dim": (100,), "window": tuple(range(1, 12)), "glove_variant": ("pair", "single")},
-    }
-)
 
 
-class StudySettings(Settings):
+class StudySettings(AnyStudySettings):
     """Everything that `clinveil study jmir-2020` can be told."""
 
-    notes: NotesSettings = group(NotesSettings)
-    workers: int = WORKERS
-    quiet: bool = QUIET
-    force: bool = FORCE
-    size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
-    algorithm: tuple[str, ...] = flag(ALGORITHMS, "skipgram, cbow or glove; repeatable (default: all).")
+    # `paper` has 44 embeddings, as many as the paper's 88 models: its own list is lost, but for what its tables show.
+    PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {
+            "tiny": {
+                "algorithm": ("skipgram", "cbow"),
+                "window": (3,),
+                "dim": (16,),
+                "draws": 99,
+                "permutations": 99,
+                "patient_draws": 199,
+                "scenario_draws": 20,
+                "figure_3": False,
+            },
+            "small": {"dim": (50,)},
+            "paper": {"dim": (100,), "window": tuple(range(1, 12)), "glove_variant": VARIANTS},
+        }
+    )
+    algorithm: tuple[str, ...] = flag(tuple(NAMES), "skipgram, cbow or glove; repeatable (default: all).")
     window: tuple[int, ...] = flag(PAPER_WINDOWS, "Context words on either side; repeatable (default: 1 3 5 7 9).")
     metric: tuple[str, ...] = flag(METRICS[:2], "cosine, cityblock or euclidean; repeatable (default: the first two).")
     dim: tuple[int, ...] = flag((50,), "Dimensions of a vector; repeatable.")
@@ -61,22 +62,11 @@ class StudySettings(Settings):
     target: tuple[str, ...] = flag((), "Diagnosis or code that attack 3 is after; repeatable (default: the paper's).")
     figure_3: bool = flag(True, "Also Figure 3: GloVe of 100 dimensions and window 10 on notes with all names.")
     on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
-    seed: int = flag(1, "Public seed of who is missed, of training and of all draws.", ge=0, le=2**63 - 1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _profile(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        return {**SIZES.get(values.get("size", "small"), {}), **values}
 
     @field_validator("algorithm", "metric", "glove_variant")
     @classmethod
     def _known(cls, values: tuple[str, ...], info: Any) -> tuple[str, ...]:
-        known = {"algorithm": ALGORITHMS, "metric": METRICS, "glove_variant": ("pair", "single")}[info.field_name]
-        if not values or set(values) - set(known):
-            raise ValueError("one or several of " + ", ".join(known))
-        return tuple(name for name in known if name in values)
+        return choices(values, {"algorithm": tuple(NAMES), "metric": METRICS}.get(info.field_name, VARIANTS))
 
     @field_validator("window", "dim", "min_count")
     @classmethod
@@ -84,3 +74,47 @@ class StudySettings(Settings):
         if not values or min(values) < 1:
             raise ValueError("one or several whole numbers from 1")
         return tuple(sorted(set(values)))
+
+
+@dataclass(frozen=True, order=True)
+class Model:
+    """One embedding of the grid: algorithm × window × dimensions × smallest count (× variant of GloVe, else "")."""
+
+    algorithm: str
+    window: int
+    dim: int
+    min_count: int
+    epochs: int
+    variant: str = ""
+
+    @property
+    def label(self) -> str:
+        """The model in words."""
+        variant = ", one vector a word" if self.variant == "single" else ""
+        return f"{NAMES[self.algorithm]}{variant}, window {self.window}, {self.dim} d, count {self.min_count}+"
+
+    def vector_settings(self) -> VectorSettings:
+        """How it is trained."""
+        own = asdict(self)
+        return VectorSettings(glove_variant=own.pop("variant") or "pair", **own)
+
+
+FIGURE_3 = Model("glove", window=10, dim=100, min_count=1, epochs=15, variant="single")
+
+
+def models(settings: StudySettings) -> list[Model]:
+    """The grid, in the order of the tables: algorithms, then windows."""
+    epochs = {"glove": settings.glove_epochs}
+    return [
+        Model(algorithm, window, dim, least, epochs.get(algorithm, settings.epochs), variant)
+        for dim, least, algorithm in product(settings.dim, settings.min_count, settings.algorithm)
+        for variant in (settings.glove_variant if algorithm == "glove" else ("",))
+        for window in settings.window
+    ]
+
+
+def main_models(settings: StudySettings) -> list[Model]:
+    """Those that the paper's tables have room for: the first of the dimensions, counts and variants."""
+    first = (settings.dim[0], settings.min_count[0])
+    chosen = [model for model in models(settings) if (model.dim, model.min_count) == first]
+    return [model for model in chosen if model.variant in ("", settings.glove_variant[0])]

@@ -1,158 +1,220 @@
-"""Tables 1 to 4 in the paper's layout: its own numbers, and ours with interval, chance and control beside each."""
+"""Tables 1 to 4 in the paper's layout, with what the best model is worth, the chain, and Figures 3, 5, 6 and 7."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from clinveil.attacks.vectors.scenario import REPLICATES
 from clinveil.core.finding import Finding
-from clinveil.report.numerals import NONE
-from clinveil.study.jmir_2020 import paper
-from clinveil.study.jmir_2020.best import best_names, best_of, best_patients, draws_floor, wilcoxon_says
-from clinveil.study.jmir_2020.cells import Cell, Kind, cell
-from clinveil.study.jmir_2020.grid import NAMES, Model, main_models
-from clinveil.study.jmir_2020.results import Results
+from clinveil.report.draw import Figure
+from clinveil.report.numerals import NONE, p_value
+from clinveil.study.chart import Axes, Point, lines
+from clinveil.study.engine import Results
+from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, main_models
+from clinveil.study.tables import Paper, Row, Spec, Table, cell, figure, hits
 
-FARTHEST = "farthest (the paper's)"
-PAPERS, MATCHED, OTHER_NAMES = (
-    "random diagnoses, the paper's 1,000 draws and count/n",
-    "diagnoses as prevalent and described in as many words",
-    "other patients' names",
-)
+LEVEL = 0.05
+ALL_NAMES = "all names left in the notes"  # the series of Figure 3
 
 
-@dataclass(frozen=True)
-class Table:
-    """One table.
-
-    Attributes:
-        title: its number and what it counts. asks: the question that its numbers answer.
-        columns: headings. cells: by window and heading. remarks: sentences below it.
-    """
-
-    ident: str
-    title: str
-    asks: str
-    columns: tuple[str, ...]
-    windows: tuple[int, ...]
-    cells: Mapping[tuple[int, str], Cell] = field(repr=False)
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def has_paper(self) -> bool:
-        """Whether the paper printed such a table."""
-        return any(cell.paper != NONE for cell in self.cells.values())
-
-
-def tables(results: Results) -> tuple[Table, ...]:
+def tables(results: Results, paper: Paper) -> list[Table]:
     """All tables; a number that could not be had is a dash, and why stands below."""
-    return (_names(results), _difference(results), *_patients(results), _draws(results))
+    spec = paper.tables
+    draws = {"k": results.facts["k"], "draws": results.settings.scenario_draws}
+    made = [_grid(results, paper, spec[name], draws) for name in spec if name.startswith("table-")]
+    pairs = dict.fromkeys(
+        (str(f.detail["model"]), str(f.detail["metric"]))
+        for f in results.findings
+        if "metric" in f.detail and f.detail.get("series") != ALL_NAMES
+    )
+    models = [(*pair, *spec["models"].cells(results, model=pair[0], metric=pair[1])) for pair in pairs]
+    return [*made, spec["chain"].table(_chain(results)), spec["models"].table(models)]
 
 
-def metric_of(results: Results, wanted: str) -> str:
+def metric_of(results: Results, spec: Spec) -> str:
     """The metric of a table: the paper's, or the first that was asked for."""
-    return wanted if wanted in results.settings.metric else results.settings.metric[0]
+    known, wanted = results.settings.metric, str(spec.more["metric"])
+    return wanted if wanted in known else str(known[0])
 
 
-def _names(results: Results) -> Table:
-    metric = metric_of(results, "cosine")
-    found = results.by_key
-    made = _Maker(results, "count")
-    made.add("", lambda model: found.get(("attack.names", model.label, metric, "", "")), paper.TABLE_1)
-    asks = f"Of the {results.k} nearest pairs of name tokens ({metric}), how many belong to one full name? n (%)"
-    asks += ". Chance: as many random pairs. Control: names re-paired within position."
-    return made.table("table-1", "Table 1: name pairs", asks, best_names(results))
+def cells(results: Results, spec: Spec) -> dict[tuple[int, str], tuple[str, Finding | None]]:
+    """Of each window and heading the paper's number, and our finding."""
+    made: dict[tuple[int, str], tuple[str, Finding | None]] = {}
+    metric, measure, series = metric_of(results, spec), spec.more["measure"], spec.more.get("series", "")
+    for top in ("A@1", "A@5") if "A@1" in spec.paper else ("",):
+        printed = spec.paper.get(top, {}) if top else spec.paper
+        for model in main_models(results.settings):
+            theirs = by_window(printed.get(model.algorithm, ())).get(model.window, NONE)
+            ours = results.of(measure, model=model.label, metric=metric, series=series, label=top)
+            made[model.window, NAMES[model.algorithm] + (f", {top}" if top else "")] = (theirs, ours)
+    return made
 
 
-def _difference(results: Results) -> Table:
-    metric, measure = metric_of(results, "cityblock"), "attack.association_difference"
-    found = results.by_key
-    made = _Maker(results, "difference")
-    made.add("", lambda model: found.get((measure, model.label, metric, "", "")), paper.TABLE_2)
-    asks = f"How much farther ({metric}) do names lie from their bearers' diagnoses than from others? "
-    asks += "Chance: the mean over names permuted over patients alike in name frequency and number of diagnoses; "
-    asks += "P is against it. Control: names permuted over patients with as many notes."
-    remarks = (*wilcoxon_says(results, metric), *best_of(results, measure, "difference"))
-    return made.table("table-2", "Table 2: in-group minus out-group", asks, remarks)
+def by_window(column: Sequence[str]) -> dict[int, str]:
+    """A printed column, by window."""
+    return dict(zip(PAPER_WINDOWS, column, strict=bool(column)))
 
 
-def _patients(results: Results) -> Iterable[Table]:
-    metric, measure = metric_of(results, "cityblock"), "attack.association_patients"
-    found = results.by_key
-    for letter, series, said in (
-        ("", PAPERS, "as many random diagnoses; P = count/1,000 as in the paper, Holm over patients"),
-        ("b", MATCHED, "diagnoses as prevalent and described in as many words, Holm over patients"),
-        ("c", OTHER_NAMES, "other patients' names in place of his own, Benjamini-Hochberg over patients"),
-    ):
-        made = _Maker(results, "count")
-        column = {} if letter else paper.TABLE_3
-        made.add("", lambda model, series=series: found.get((measure, model.label, metric, series, "")), column)  # type: ignore[misc]
-        asks = f"For how many patients ({metric}) is the distance significant against {said}? n (%)"
-        title = f"Table 3{letter}: patients with a significant difference" + (", prevalence kept" if letter else "")
-        yield made.table(f"table-3{letter}", title, asks, best_patients(results, series))
+def percent(said: str) -> float:
+    """The figure of a printed cell: the per cent in brackets, else its first number."""
+    return float(said.partition("(")[2].partition(")")[0] or said.split(",")[0])
 
 
-def _draws(results: Results) -> Table:
-    metric, measure = metric_of(results, "cityblock"), "attack.scenario_draws"
-    found = results.by_key
-    made = _Maker(results, "share")
-    for top in ("A@1", "A@5"):
-        made.add(
-            f", {top}",
-            lambda model, top=top: found.get((measure, model.label, metric, FARTHEST, top)),  # type: ignore[misc]
-            paper.TABLE_4[top],
+def _grid(results: Results, paper: Paper, spec: Spec, told: Mapping[str, Any]) -> Table:
+    """Windows by algorithms: the paper's number, where it printed such a table, and ours."""
+    found, kind = cells(results, spec), str(spec.more["kind"])
+    names = list(dict.fromkeys(name for _, name in found))
+    has_paper = any(theirs != NONE for theirs, _ in found.values())
+    rows: list[Row] = []
+    for window in results.settings.window:
+        both = [found[window, name] for name in names]
+        rows.append((str(window), *(c for t, ours in both for c in ((t,) * has_paper + (cell(ours, kind),)))))
+    heads = [head for name in names for head in (f"{name}, paper",) * has_paper + (f"{name}, here",)]
+    metric = metric_of(results, spec)
+    missing = [f.detail.get("why") for _, f in found.values() if f is not None and f.value is None]
+    why = [*dict.fromkeys(str(reason) for reason in missing if reason)]
+    why += [f"{label}: {reason}" for label, reason in results.facts["missing"].items()]
+    remarks = [*_remarks(results, paper.printed["says"], spec, metric), *why]
+    return spec.table(rows, remarks, ("window", *heads), metric=metric, **told)
+
+
+def _remarks(results: Results, says: Mapping[str, str], spec: Spec, metric: str) -> Iterator[str]:
+    """What the best of many models is worth, with a P that pays for the choice."""
+    measure, kind = str(spec.more["measure"]), str(spec.more["kind"])
+    if measure == "attack.names":
+        yield from best_names(results, says)
+    elif measure == "attack.association_patients":
+        yield from best_patients(results, says, str(spec.more["series"]))
+    else:
+        if measure == "attack.association_difference":
+            yield from wilcoxon(results, says, metric)
+        yield from best_of(results, says, measure, kind)
+        if measure == "attack.scenario_draws":
+            yield from draws_floor(results, says, measure)
+
+
+def best_names(results: Results, says: Mapping[str, str]) -> Iterator[str]:
+    """Attack 1: the maximum statistic under the same re-pairings; and the ceiling."""
+    for found in results.all("attack.names_best"):
+        if found.value is not None:
+            ends = {"low": figure(found.low, "count"), "high": figure(found.high, "count")}
+            own = {"value": figure(found.value, "count"), "hits": hits(found), "p": p_value(found.p or 0.0), **ends}
+            yield says["best_names"].format(**{**found.detail, **own})
+    for found in results.findings[:1]:
+        most = figure(float(found.detail["ceiling"] or 0), "count")
+        yield says["ceiling"].format(**found.detail, length=results.facts["k"], ceiling_percent=most)
+
+
+def best_of(results: Results, says: Mapping[str, str], measure: str, kind: str) -> Iterator[str]:
+    """The model of the smallest P, adjusted by Holm over the models and metrics of its measure and series."""
+    found = _measured(results, measure)
+    if not found:
+        return
+    best = min(found, key=lambda finding: (_p(finding), -abs(finding.value or 0.0)))
+    which = (best.detail.get(name) for name in ("model", "metric", "series", "label"))
+    yield says["best"].format(
+        found=len(found),
+        which=", ".join(str(part) for part in which if part),
+        value=figure(best.value, kind),
+        chance=figure(best.chance, kind),
+        p=p_value(_p(best)),
+        family=best.detail.get("models", len(found)),
+        over=sum(_p(finding) <= LEVEL for finding in found),
+    )
+
+
+def best_patients(results: Results, says: Mapping[str, str], series: str) -> Iterator[str]:
+    """The model with most significant patients, and its smallest P times patients and models."""
+    found = _measured(results, "attack.association_patients", series=series)
+    if not found:
+        return
+    best = max(found, key=lambda finding: finding.value or 0.0)
+    permuted, least = best.detail.get("names_permuted"), float(best.detail["smallest_p"] or 0.0)
+    own = {"found": len(found), "count": best.count, "n": best.n, "p": p_value(min(1.0, least * best.n * len(found)))}
+    own |= {"floor": "; its P = 0 is count/n, which is no P" if least == 0 else ""}
+    own |= {"permuted": figure(permuted if isinstance(permuted, float) else best.control, "count")}
+    yield says["patients"].format(**{**best.detail, **own})
+    if "warning" in best.detail:
+        yield f"Beware: {best.detail['warning']}."
+
+
+def draws_floor(results: Results, says: Mapping[str, str], measure: str) -> Iterator[str]:
+    """Says so where there are too few permuted orders for Holm ever to reject."""
+    found = _measured(results, measure)
+    families = [int(finding.detail.get("models") or len(found)) for finding in found]
+    if families and min(families) / (REPLICATES + 1) > LEVEL:
+        yield says["floor"].format(orders=REPLICATES, all=REPLICATES + 1, family=min(families))
+
+
+def wilcoxon(results: Results, says: Mapping[str, str], metric: str) -> Iterator[str]:
+    """The paper's own test, and how often it rejects where names are permuted."""
+    found = results.all("attack.association_wilcoxon", metric=metric)
+    if found:
+        over = sum(_p(finding) <= LEVEL for finding in found)
+        shares = [float(finding.detail["rejected_with_names_permuted"] or 0.0) for finding in found]
+        yield says["wilcoxon"].format(over=over, found=len(found), share=100 * sum(shares) / len(shares))
+
+
+def _measured(results: Results, measure: str, **detail: Any) -> list[Finding]:
+    return [finding for finding in results.all(measure, **detail) if finding.value is not None]
+
+
+def _p(finding: Finding) -> float:
+    value = finding.detail.get("p_over_models")
+    return value if isinstance(value, float) else 1.0
+
+
+def _chain(results: Results) -> Iterator[Row]:
+    """The steps of the chain for the model that attack 1 did best on."""
+    best = results.of("attack.names_best")
+    of_model = {"model": best.detail["model"]} if best else {}
+    for found in _measured(results, "attack.chain", **of_model):
+        of = [str(found.detail[name]) for name in ("series", "direction", "label", "metric") if found.detail.get(name)]
+        value, low, high, chance, control = (
+            figure(number, "count") for number in (found.value, found.low, found.high, found.chance, found.control)
         )
-    draws = results.settings.scenario_draws
-    asks = f"In what share (%) of {draws:,} random sets of 30 diagnoses does guessing the farthest ({metric}) "
-    asks += "beat always guessing the most frequent? Chance and control: the same under other patients' names."
-    remarks = (*best_of(results, measure, "share"), *draws_floor(results, measure))
-    return made.table("table-4", "Table 4: beating the majority", asks, remarks)
+        count = f"{NONE if found.count is None else found.count} of {found.n:,}"
+        yield (", ".join(of), count, value, f"{low} to {high}", chance, control)
 
 
-Getter = Callable[[Model], Finding | None]
+def figures(results: Results, paper: Paper) -> dict[str, list[Figure]]:
+    """The figures that have numbers: ours with intervals, the paper's as broken lines, chance as fine ones."""
+    spec = paper.tables
+    five = _by_window(results, spec["table-1"], "fig-5", "Figure 5: name pairs found", "found")
+    six = _by_window(results, spec["table-2"], "fig-6", "Figure 6: in-group minus out-group", "difference")
+    seven = _by_window(results, spec["table-3"], "fig-7", "Figure 7: significant patients", "patients")
+    below = {"table-1": (five,), "table-2": (six, _curve(results)), "table-3": (seven,)}
+    return {ident: [drawn for drawn in figures if drawn] for ident, figures in below.items()}
 
 
-class _Maker:
-    """Fills a table column by column."""
-
-    def __init__(self, results: Results, kind: Kind) -> None:
-        self.results, self.kind = results, kind
-        self.columns: list[str] = []
-        self.cells: dict[tuple[int, str], Cell] = {}
-
-    def add(self, suffix: str, get: Getter, printed: Mapping[str, paper.Column]) -> None:
-        """One column for each algorithm."""
-        for model in main_models(self.results.settings):
-            heading = NAMES[model.algorithm] + suffix
-            if heading not in self.columns:
-                self.columns.append(heading)
-            said = printed.get(model.algorithm, {}).get(model.window, NONE)
-            self.cells[model.window, heading] = cell(get(model), said, self.kind)
-
-    def table(self, ident: str, title: str, asks: str, remarks: Iterable[str]) -> Table:
-        """The table."""
-        why = {cell.why: None for cell in self.cells.values() if cell.why}
-        missing = [f"{label}: {reason}" for label, reason in self.results.missing.items()]
-        windows = self.results.settings.window
-        return Table(ident, title, asks, tuple(self.columns), windows, self.cells, (*remarks, *why, *missing))
-
-
-def markdown(made: Iterable[Table]) -> str:
-    """The tables as Markdown: for each algorithm the paper's number and ours."""
-    return "\n".join(line for table in made for line in _markdown(table))
-
-
-def _markdown(table: Table) -> Iterable[str]:
-    heads = [
-        head for column in table.columns for head in ((f"{column}, paper", column) if table.has_paper else (column,))
+def _by_window(results: Results, spec: Spec, ident: str, title: str, what: str) -> Figure | None:
+    """One line an algorithm over the windows."""
+    share = spec.more["kind"] == "count"
+    printed = [
+        Point(NAMES[algorithm], window, percent(said) / (100 if share else 1), kind="reference")
+        for algorithm, column in spec.paper.items()
+        for window, said in by_window(column).items()
     ]
-    yield f"### {table.title}\n\n{table.asks}\n"
-    yield "| window | " + " | ".join(heads) + " |"
-    yield "| ---: " * (len(heads) + 1) + "|"
-    for window in table.windows:
-        cells = [table.cells[window, column] for column in table.columns]
-        parts = [part for c in cells for part in ((c.paper, c.line) if table.has_paper else (c.line,))]
-        yield f"| {window} | " + " | ".join(parts) + " |"
-    yield ""
-    yield from (f"- {remark}" for remark in table.remarks)
-    yield ""
+    ours = [
+        point
+        for (window, name), (_, found) in cells(results, spec).items()
+        if found is not None and found.value is not None
+        for point in (
+            Point(name, window, found.value, found.low, found.high),
+            Point(name, window, found.chance, kind="chance"),
+        )
+    ]
+    axes = Axes("context window", what, share=share, each="window ")
+    return lines(ident, title, [*printed, *ours], axes, "the paper's numbers (fine line: our chance)")
+
+
+def _curve(results: Results) -> Figure | None:
+    """Figure 3: in - out of the names below each frequency threshold, all names left in the notes."""
+    points: list[Point] = []
+    for found in _measured(results, "attack.association_by_frequency", series=ALL_NAMES):
+        if isinstance(at := found.detail.get("below"), int):
+            points.append(Point("GloVe, one vector a word, window 10", at, found.value, found.low, found.high))
+            points.append(Point("GloVe, one vector a word, window 10", at, found.chance, kind="chance"))
+    axes = Axes("names seen fewer times than", "difference", log=True, each="names seen fewer times than ")
+    return lines("fig-3", "Figure 3: in-group minus out-group by name frequency", points, axes, "chance")

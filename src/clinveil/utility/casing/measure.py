@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ def casing(
         raise InputError("its lines hold no capital letter: there is nothing to restore", where=test.name)
     restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, on_look)
     usual = restore_usual(lowered, usual_casings(train.lines))
+    detail["independent"] = len(reference if test.owners is None else set(test.owners))
     scores = _Scores(reference, test.owners, lower, detail, rng)
     metrics: tuple[Metric, ...] = ("f1", "accuracy")
     sides = {"model": restored, "usual casing": usual}
@@ -80,7 +82,7 @@ def _restored(
     on_look: OnLook | None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Train, and case the lowered lines; what training was like."""
-    from clinveil.utility.casing.network import CharacterLstm, restore, train_characters
+    from clinveil.utility.casing.network import CharacterLstm, CharacterTraining, restore
 
     device = device_named(settings.device)
     train, dev, test = parts
@@ -89,30 +91,28 @@ def _restored(
     layers, hidden = settings.shape
     with seeded(seed, threads=threads):
         model = CharacterLstm(len(alphabet), layers, hidden, settings.dropout)
-        done = train_characters(model, text, stream(alphabet, dev.lines), settings, device, on_look)
-        restored = restore(done.model, alphabet, lowered, settings)
+        training = CharacterTraining(model, text, stream(alphabet, dev.lines), settings, device, on_look).fit()
+        restored = restore(training.finish(), alphabet, lowered, settings)
     detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
     detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
-    detail |= {"dev_loss": done.dev_loss, "epochs": done.epochs, "best_epoch": done.best_epoch}
-    detail |= {"stopped": done.stopped, "beam": settings.beam, "state": settings.state}
+    detail |= training.history | {"beam": settings.beam, "state": settings.state}
     detail |= {"epochs_asked": settings.epochs, "batch": settings.batch}
     return restored, detail
 
 
+@dataclass(frozen=True)
 class _Scores:
-    """Turns restored lines into findings, with intervals over the owners of test lines."""
+    """Turns restored lines into findings, with intervals over the owners of test lines; `lower`: of none."""
 
-    def __init__(
-        self,
-        reference: list[str],
-        owners: Sequence[str] | None,
-        lower: Counts,
-        detail: dict[str, Any],
-        rng: Generator,
-    ) -> None:
-        self.reference, self.owners, self.lower, self.rng = reference, owners, lower, rng
-        self.of = "test lines" if owners is None else "patients or notes"
-        self.detail = {**detail, "independent": len(reference) if owners is None else len(set(owners))}
+    reference: list[str]
+    owners: Sequence[str] | None
+    lower: Counts
+    detail: dict[str, Any]
+    rng: Generator
+
+    @property
+    def of(self) -> str:
+        return "test lines" if self.owners is None else "patients or notes"
 
     def side(self, metric: Metric, series: str, guess: list[str]) -> Finding:
         """F1 or accuracy of one way to restore."""

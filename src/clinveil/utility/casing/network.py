@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,50 +80,6 @@ class CharacterLstm(nn.Module):
         return torch.sigmoid(give) * torch.tanh(c), c
 
 
-@dataclass(frozen=True)
-class Trained:
-    """The model of the lowest dev loss (nats a character), and how training went.
-
-    Attributes:
-        steps, epochs: made in all; `epochs` with fractions. best_epoch: where the kept weights come from.
-        stopped: `all epochs`, `time limit` or `loss exploded`.
-    """
-
-    model: CharacterLstm
-    dev_loss: float
-    steps: int
-    epochs: float
-    best_epoch: float
-    stopped: str
-
-
-def train_characters(
-    model: CharacterLstm,
-    text: Ints,
-    dev: Ints,
-    settings: CasingSettings,
-    device: torch.device,
-    on_look: OnLook | None = None,
-) -> Trained:
-    """Train on a text (numbers of characters); call it inside `seeded`.
-
-    Args:
-        text, dev: (n_characters,) int64.
-        on_look: called with (step, epochs made, dev loss) at each look.
-
-    Raises:
-        InputError: fewer than two characters, or a loss that is no number or explodes before the first look.
-    """
-    run = CharacterTraining(model, _columns(text, settings.batch), _columns(dev, settings.batch), settings, device)
-    run.on_look = on_look
-    run.fit()
-    if run.best is None:
-        raise InputError("the loss grows or is no number from the start", remedy="a smaller --learning-rate")
-    now, per_epoch = run.progress, run.steps_per_epoch
-    epochs, best_epoch = now.step / per_epoch, run.best_step / per_epoch
-    return Trained(run.finish(), now.best, now.step, epochs, best_epoch, run.stopped or "all epochs")
-
-
 def _columns(text: NDArray[np.int64], batch: int) -> Tensor:
     """(n_steps + 1, columns): the text cut into equal columns, fewer of them where it is short."""
     if len(text) < 2:
@@ -136,24 +92,45 @@ def _columns(text: NDArray[np.int64], batch: int) -> Tensor:
 class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
     """RMSprop over columns of a text; the state goes on from batch to batch, through one pass.
 
-    Attributes:
-        best_step: after which the best weights were kept.
+    Args:
+        text, dev: (n_characters,) numbers. on_look: called with (step, epochs made, dev loss) at each look.
+
+    Raises:
+        InputError: fewer than two characters.
     """
 
     clip_value = CLAMP
 
     def __init__(
-        self, model: CharacterLstm, text: Tensor, dev: Tensor, settings: CasingSettings, device: torch.device
+        self,
+        model: CharacterLstm,
+        text: Ints,
+        dev: Ints,
+        settings: CasingSettings,
+        device: torch.device,
+        on_look: OnLook | None = None,
     ) -> None:
+        self.text, self.dev = (_columns(part, settings.batch).to(device) for part in (text, dev))
         optimizer = torch.optim.RMSprop(model.to(device).parameters(), lr=settings.learning_rate, alpha=SMOOTHING)
-        per_epoch = math.ceil((len(text) - 1) / settings.sequence)
+        per_epoch = math.ceil((len(self.text) - 1) / settings.sequence)
         super().__init__(model, optimizer, device, steps_per_epoch=per_epoch, steps=settings.epochs * per_epoch)
-        self.text, self.dev, self.settings = text.to(device), dev.to(device), settings
-        self.look_every = settings.evaluate_every
+        self.settings, self.on_look, self.look_every = settings, on_look, settings.evaluate_every
         self.max_seconds = 60 * settings.max_minutes if settings.max_minutes else None
-        self.on_look: OnLook | None = None
-        self.best_step, self._first = 0, 0.0
-        self._state = model.start(text.shape[1])
+        self._best_step, self._first = 0, 0.0
+        self._state = model.start(self.text.shape[1])
+
+    @property
+    def history(self) -> dict[str, Any]:
+        """How training went: the lowest dev loss (nats a character), passes made, where the best weights come from."""
+        epochs, best = (step / self.steps_per_epoch for step in (self.progress.step, self._best_step))
+        stopped = self.stopped or "all epochs"
+        return {"dev_loss": self.progress.best, "epochs": epochs, "best_epoch": best, "stopped": stopped}
+
+    def finish(self) -> CharacterLstm:
+        """The model of the lowest dev loss. Raises InputError where training exploded before the first look."""
+        if self.best is None:
+            raise InputError("the loss grows or is no number from the start", remedy="a smaller --learning-rate")
+        return super().finish()
 
     def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:
         """The pieces of the text; each pass begins with a state of zeros."""
@@ -189,7 +166,7 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
     def keep(self) -> None:
         """Also note the step."""
         super().keep()
-        self.best_step = self.progress.step
+        self._best_step = self.progress.step
 
 
 def dev_loss(model: CharacterLstm, columns: Tensor, sequence: int) -> float:

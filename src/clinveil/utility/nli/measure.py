@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,12 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
     own = np.stack([task.predict(vectors, seed) for seed in numbers])
     floor = np.stack([task.predict(vectors, seed, random=True) for seed in numbers])
     shuffled = np.stack([task.predict(vectors, seed, random=True, shuffled=True) for seed in numbers[:1]])
-    return _Scores(truth, task, own == truth, floor == truth, shuffled == truth).findings(vectors)
+    found = [place is not None for place in vector_rows(task.words, vectors)]
+    detail = {**parts.detail, "features": settings.features, "seeds": settings.seeds}
+    detail |= {"epochs_mean": float(np.mean(task.epochs)), "words_with_vector": float(np.mean(found))}
+    majority = int(np.bincount(parts.targets(parts.train)).argmax())
+    chance = float((truth == majority).mean())
+    return _Scores(task, chance, own == truth, floor == truth, shuffled == truth, detail).findings()
 
 
 class _Task:
@@ -54,7 +60,6 @@ class _Task:
     def __init__(self, parts: NliParts, settings: NliSettings) -> None:
         self.parts, self.settings = parts, settings
         self.words = words_of(parts.train)
-        self.majority = int(np.bincount(parts.targets(parts.train)).argmax())
         self.epochs: list[float] = []
 
     def predict(self, vectors: Vectors, seed: int, *, random: bool = False, shuffled: bool = False) -> Ints:
@@ -78,29 +83,19 @@ class _Task:
             return predictions(training.finish(), rows[2], settings.batch, device)
 
 
+@dataclass(frozen=True)
 class _Scores:
     """Turns right and wrong answers, (n_seeds, n_test) bool, into findings."""
 
-    def __init__(
-        self,
-        truth: Ints,
-        task: _Task,
-        own: Mask,
-        floor: Mask,
-        shuffled: Mask,
-    ) -> None:
-        self.own, self.floor, self.shuffled = own, floor, shuffled
-        self.chance = float((truth == task.majority).mean())
-        self.premise = premise_groups(task.parts.test)
-        settings = task.settings
-        self.detail: dict[str, Any] = {**task.parts.detail, "features": settings.features, "seeds": len(own)}
-        self.detail |= {"epochs_mean": float(np.mean(task.epochs))}
-        self.task = task
+    task: _Task
+    chance: float
+    own: Mask
+    floor: Mask
+    shuffled: Mask
+    detail: dict[str, Any]
 
-    def findings(self, vectors: Vectors) -> list[Finding]:
+    def findings(self) -> list[Finding]:
         """Vectors, random vectors, and the difference."""
-        found = [place is not None for place in found_in(self.task.words, vectors)]
-        self.detail |= {"words_with_vector": float(np.mean(found))}
         return [
             self._side("vectors", self.own, float(self.floor.mean()), "random vectors of the same words"),
             self._side("random vectors", self.floor, float(self.shuffled.mean()), "training labels shuffled"),
@@ -141,7 +136,8 @@ class _Scores:
 
     def _by_premise(self, scores: Mask | Doubles) -> Doubles:
         """(n_premises, 2) the sum of the seeds' mean scores, (n_seeds, n_test), and the number of pairs."""
-        return np.stack([np.bincount(self.premise, weights=scores.mean(axis=0)), np.bincount(self.premise)], axis=1)
+        premise = premise_groups(self.task.parts.test)
+        return np.stack([np.bincount(premise, weights=scores.mean(axis=0)), np.bincount(premise)], axis=1)
 
 
 def _ratio(sums: Doubles) -> float:
@@ -177,7 +173,7 @@ def rows_of(words: WordIds, sentences: Sequence[Sentence], length: int, rng: Gen
     return table
 
 
-def found_in(words: WordIds, vectors: Vectors) -> list[int | None]:
+def vector_rows(words: WordIds, vectors: Vectors) -> list[int | None]:
     """(n_tokens) the row of each token in the vectors: of itself, or of its lookup form; None where neither is."""
     return [vectors.ids.get(token, vectors.ids.get(lookup_form(token))) for token in words.ids]
 
@@ -186,7 +182,7 @@ def matrix_of(words: WordIds, vectors: Vectors, rng: Generator) -> Floats:
     """(n_tokens + 1, dim): padding is zero, tokens without a vector share one random vector."""
     table = np.zeros((len(words), vectors.dim), dtype=np.float32)
     shared = rng.uniform(-RANDOM, RANDOM, vectors.dim).astype(np.float32)
-    for row, place in enumerate(found_in(words, vectors), start=words.first):
+    for row, place in enumerate(vector_rows(words, vectors), start=words.first):
         table[row] = shared if place is None else vectors.matrix[place]
     return table
 

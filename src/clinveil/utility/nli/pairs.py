@@ -17,7 +17,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.tokens import tokens
 from clinveil.core.types import Ints
 from clinveil.corpus.formats.registry import open_source
-from clinveil.utility.duplicates import groups
+from clinveil.utility.split import group_folds, groups
 
 Sentence = tuple[str, ...]
 # premise, hypothesis, label: the first layout whose columns are all there counts.
@@ -182,14 +182,9 @@ def _numbered(keys: Sequence[Sentence]) -> Ints:
 
 def _tenths(pairs: SentencePairs, group: Ints, rng: Generator) -> Ints:
     """(n_pairs,) a number below ten: groups whole, labels in about equal shares."""
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    labels = np.unique(np.array(pairs.labels, dtype=object), return_inverse=True)[1]
-    if np.unique(group).size < TENTHS or np.bincount(labels).max() < TENTHS:
-        raise InputError("too few pairs to split in three parts", where=pairs.name, remedy="give --dev and --test")
-    folds = StratifiedGroupKFold(n_splits=TENTHS, shuffle=True, random_state=int(rng.integers(2**31)))
+    few = InputError("too few pairs to split in three parts", where=pairs.name, remedy="give --dev and --test")
     tenth = np.zeros(len(pairs), dtype=np.int64)
-    for number, (_, rows) in enumerate(folds.split(np.zeros(len(pairs)), labels, group)):
+    for number, (_, rows) in enumerate(group_folds(pairs.labels, group, TENTHS, rng, few)):
         tenth[rows] = number
     return tenth
 

@@ -20,7 +20,8 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
 from clinveil.lm.model import Logs
 from clinveil.scale.tasks import Store
-from clinveil.stats import clopper_pearson, permutation_p
+from clinveil.stats import permutation_p
+from clinveil.stats.findings import proportion
 
 PERMUTATIONS = 9_999
 FEW_NAMES = "an interval of the effect of names needs two units with a name and two without, not all alike"
@@ -174,19 +175,14 @@ def _on_name(data: AuditData, compared: pdtp.LeaveOut, detail: Mapping[str, Any]
     spans = [(unit, *span) for unit, span in enumerate(data.planted) if span]
     hits = sum(first <= int(compared.places[unit]) < end for unit, first, end in spans)
     shares = [(end - first) / int(data.encoded.lengths[data.units[unit]].sum()) for unit, first, end in spans]
-    low, high = clopper_pearson(hits, len(spans))
-    return Finding(
+    return proportion(
         "attack.pdtp_on_name",
-        hits / len(spans),
+        hits,
         len(spans),
-        "lower",
-        low,
-        high,
+        over="units",
         chance=float(np.mean(shares)),
         source=NAMES_SOURCE,
         detail={**detail, "hits": hits, "scale": "share of units"},
         unit="units with a planted name",
-        count=hits,
-        method="exact over units (Clopper-Pearson), 95 %",
         chance_is="the name's share of a unit's words",
     )

@@ -1,0 +1,49 @@
+"""`clinveil attack canaries`: Plant invented secrets in an audit copy of the training, and look for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from numpy.random import default_rng
+
+from clinveil.attacks.attack import Context
+from clinveil.attacks.models.canaries import Canaries
+from clinveil.cli.command import Run, command
+from clinveil.core.errors import UsageError
+from clinveil.core.neural import need_torch
+from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.corpus.open import open_corpus
+from clinveil.lm.notes import read_notes
+from clinveil.lm.recipe import ModelSettings
+
+
+class CanarySettings(Settings):
+    """Everything that `clinveil attack canaries` can be told."""
+
+    lm: ModelSettings = group(ModelSettings)
+    notes: NotesSettings = group(NotesSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
+    each: int = flag(5, "Canaries of every family and number of repeats.", ge=1)
+    repeats: tuple[int, ...] = flag((1, 2, 4, 8, 16), "How often a canary is planted; repeatable.")
+    prepared: bool = flag(False, "NOTES are in MedText's form already.")
+
+
+@command("attack canaries", CanarySettings, findings=True)
+def canaries(
+    run: Run[CanarySettings],
+    notes: Annotated[Path, typer.Argument(help="The training notes; the copy with canaries is never written.")],
+) -> None:
+    """Train on a copy with canaries in it; how far the model, and its synthetic notes alone, give them away."""
+    how = run.settings
+    if not how.repeats or min(how.repeats) < 1:
+        raise UsageError("--repeats takes whole numbers from 1")
+    if how.lm.neural:
+        need_torch()
+    read = read_notes(open_corpus(notes, how.notes), prepared=how.prepared)
+    attack = Canaries(lm=how.lm, seed=run.seed, each=how.each, repeats=how.repeats)
+    found = attack(Context(training=read, workers=how.workers, say=run.say), default_rng([run.seed, 0xCA]))
+    run.show(found, f"canaries in {notes.name}, {how.lm.model} {how.lm.size} (seed {run.seed}; bits)")

@@ -1,0 +1,42 @@
+"""`clinveil attack leaveout`: Measure S-PDTP: what a language model's predictions owe to one patient (paper C)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from numpy.random import default_rng
+
+from clinveil.attacks.attack import Context
+from clinveil.attacks.models.leaveout import LeaveOneOut
+from clinveil.attacks.models.leaveout.folder import seed_of
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.cli.command import Run, command
+from clinveil.core.errors import UsageError
+from clinveil.core.neural import need_torch
+from clinveil.corpus.open import open_corpus
+from clinveil.lm.notes import read_notes
+
+Folder = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the models, secret; the same one goes on.")]
+
+
+@command("attack leaveout", LeaveOutSettings, findings=True)
+def leaveout(
+    run: Run[LeaveOutSettings],
+    notes: Annotated[Path, typer.Argument(help="The training notes: a file or a folder.")],
+    out: Folder = None,
+) -> None:
+    """Train with and without each of some patients, and compare; beside it what any other change does to the score."""
+    how = run.settings
+    closed = how.mode == "unigram"
+    before = None if closed or out is None or how.force or how.seed is not None else seed_of(out)
+    seed = run.seed if before is None else before
+    if not closed and out is None:
+        raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
+    if how.lm.neural and not closed:
+        need_torch()
+    context = Context(training=read_notes(open_corpus(notes, how.notes), prepared=how.prepared), say=run.say)
+    found = LeaveOneOut(settings=how.but(seed=seed), out=out)(context, default_rng(seed))
+    title = f"S-PDTP on {notes.name}, natural logs; no epsilon, and nothing without its floors (seed {seed})"
+    run.show(found, title, seed=seed)

@@ -1,0 +1,48 @@
+"""`clinveil demo`: Make a demo corpus, release it, and print where the report lies."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.progress import Speaker
+from clinveil.core.files import refuse_existing
+from clinveil.core.settings import Settings
+from clinveil.corpus.demo.files import write_demo
+from clinveil.phi.settings import PhiSettings
+from clinveil.releases.pipeline import release
+from clinveil.releases.settings import ReleaseSettings
+
+PATIENTS = 300
+
+
+@command("demo")
+def demo(
+    _: Run[Settings],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo).")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="How many workers.")] = 2,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Make a demo corpus, release it, and print where the report lies."""
+    folder = out or _free(Path("clinveil-demo"))
+    refuse_existing(folder, force=False)
+    notes = folder / "notes"
+    write_demo(notes, patients=PATIENTS, seed=1, workers=workers)
+    identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
+    settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=workers)
+    outcome = release(notes / "notes.parquet", folder / "out", settings, say=Speaker(quiet=quiet))
+    typer.echo(f"notes    {notes} (invented)")
+    for line in outcome.summary():
+        typer.echo(line)
+    if outcome.refused:
+        raise typer.Exit(4)
+
+
+def _free(path: Path) -> Path:
+    """The path itself, or the first of path-2, path-3, … that nothing has."""
+    others = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return path if not path.exists() else next(other for other in others if not other.exists())

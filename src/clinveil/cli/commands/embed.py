@@ -1,0 +1,51 @@
+"""`clinveil embed`: Train word vectors on notes."""
+
+from __future__ import annotations
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.options import Notes, Out
+from clinveil.cli.progress import say
+from clinveil.core.files import refuse_places, workplace
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.corpus.open import open_corpus
+from clinveil.vectors.files import save_vectors
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.train import train
+
+MAKER = Maker("embed")
+
+
+class EmbedSettings(Settings):
+    """Everything that `clinveil embed` can be told."""
+
+    vectors: VectorSettings = group(VectorSettings)
+    notes: NotesSettings = group(NotesSettings)
+    quiet: bool = QUIET
+    force: bool = FORCE
+    workers: int = flag(2, "Threads; with more than one the vectors are not reproducible to the bit.", ge=1, le=1024)
+    seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
+
+
+@command("embed", EmbedSettings)
+def embed(run: Run[EmbedSettings], notes: Notes, out: Out) -> None:
+    """Train word vectors on notes; what they give away of the notes is secret too."""
+    how = run.settings
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes})
+    corpus = open_corpus(notes, how.notes)
+    if corpus.columns.patient_id is None:
+        run.say("no patient column: each note counts as a patient of its own")
+    with workplace(out) as scratch, run.say.count("passes", how.vectors.epochs) as show:
+        vectors = train(
+            corpus,
+            how.vectors,
+            seed=run.seed,
+            workers=how.workers,
+            scratch=scratch,
+            on_epoch=lambda done, _: show(done),
+        )
+    save_vectors(vectors, out, force=how.force, maker=MAKER)
+    run.say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
+    if out.suffix in (".vec", ".txt", ".bin"):
+        run.say(f"a {out.suffix} file holds no counts: the rare-word floor will be counted on the notes at hand")
+    say("SECRET: word vectors give away words of the notes; keep them where the notes are kept")

@@ -1,0 +1,47 @@
+"""`clinveil evaluate nli`: Natural language inference with frozen word vectors, beside random vectors (paper C)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.options import VectorFile
+from clinveil.core.neural import device_named
+from clinveil.core.settings import QUIET, SEED, Settings, flag, group
+from clinveil.utility.nli import NliSettings
+
+Train = Annotated[
+    Path,
+    typer.Option("--train", help="Labelled sentence pairs: MedNLI JSONL, SICK, RQE, or sentence1,sentence2,label."),
+]
+Dev = Annotated[Path | None, typer.Option("--dev", help="Pairs that say when to stop; split off --train without it.")]
+Test = Annotated[Path | None, typer.Option("--test", help="Pairs that count; split off --train without it.")]
+
+
+class EvaluateNliSettings(Settings):
+    """Everything that `clinveil evaluate nli` can be told."""
+
+    model: NliSettings = group(NliSettings)
+    seed: int | None = SEED
+    quiet: bool = QUIET
+    encoding: str = flag("utf-8", "Character encoding of the pairs.")
+
+
+@command("evaluate nli", EvaluateNliSettings, findings=True)
+def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: Dev = None, test: Test = None) -> None:
+    """Train the bag-of-words inference model on frozen vectors; accuracy beside random vectors and the majority."""
+    how, rng = run.settings.model, run.rng()
+    device_named(how.device)  # before what imports PyTorch
+    from clinveil.utility.nli import measure
+    from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
+    from clinveil.vectors.files import load_vectors
+
+    encoding = run.settings.encoding
+    pairs = read_sentence_pairs(train, encoding=encoding)
+    others = (read_sentence_pairs(path, encoding=encoding) if path else None for path in (dev, test))
+    parts = nli_parts(pairs, next(others), next(others), rng)
+    findings = measure.nli(load_vectors(vectors), parts, rng, how)
+    run.show(findings, f"{vectors.name}, features {how.features}, {how.seeds} seeds (seed {run.seed})")

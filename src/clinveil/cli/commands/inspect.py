@@ -1,0 +1,99 @@
+"""`clinveil inspect`: Say what a set of notes holds and what a release of it would cost; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.options import Notes
+from clinveil.cli.progress import say
+from clinveil.core.finding import write_findings
+from clinveil.core.settings import KEEP, LABEL, NotesSettings, Settings, group
+from clinveil.corpus.inspect import RARE_BELOW, Inspection
+from clinveil.corpus.inspect import inspect as count_all
+from clinveil.corpus.open import open_corpus
+
+Row = tuple[str, str, str]  # what, how many, remark
+
+
+class InspectSettings(Settings):
+    """Everything that `clinveil inspect` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    label: tuple[str, ...] = LABEL
+    keep: tuple[str, ...] = KEEP
+
+
+@command("inspect", InspectSettings, findings=True)
+def inspect(run: Run[InspectSettings], notes: Notes) -> None:
+    """Say what notes hold: rows, patients, words, rare words, duplicates, columns, and the cost of a release."""
+    how = run.settings
+    corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)
+    if not corpus.columns.has_patients:
+        say("clinveil: no patient column, so each note counts as its own patient (--patient COL)")
+    found = count_all(corpus)
+    if run.json:
+        write_findings(run.json, run.command, found.findings(), seed=None)
+    else:
+        _print(notes.name, found)
+
+
+def _print(name: str, found: Inspection) -> None:
+    table = Table("", "", "", show_header=False, box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for row in (*_counts(found), *_columns(found), *_cost(found)):
+        table.add_row(*(Text(cell) for cell in row))  # as Text: a column name may look like markup
+    console = Console(highlight=False)
+    console.print(Text(name, style="bold"))
+    console.print(table)
+
+
+def _counts(found: Inspection) -> Iterator[Row]:
+    yield "notes", f"{found.rows:,}", ""
+    for reason, count in found.skipped.items():
+        yield "left out", f"{count:,}", reason
+    own = "" if found.columns.has_patients else "no patient column: each note is its own patient"
+    yield "patients", f"{found.patients:,}", own
+    yield "without a text", f"{found.null:,}", "null: not written by any command, and counted"
+    yield "empty", f"{found.empty:,}", "written and counted"
+    yield "without a word", f"{found.wordless:,}", "numbers and signs only"
+    for kind, count in found.tokens.items():
+        yield f"{kind.lower()} tokens", f"{count:,}", ""
+    yield "distinct words", f"{found.types:,}", ""
+    share = found.rare_types / found.types if found.types else 0
+    rare = f"of fewer than {RARE_BELOW} patients ({share:.0%}); never an output of a release"
+    yield "rare words", f"{found.rare_types:,}", rare
+    yield "exact duplicates", f"{found.exact_duplicates:,}", "notes whose text an earlier note has"
+    yield "same words", f"{found.same_words:,}", "notes with the same words in the same order as an earlier note"
+    for label, count in found.conflicts.items():
+        yield "two labels", f"{count:,}", f"texts that stand under two labels or more of {label}"
+
+
+def _columns(found: Inspection) -> Iterator[Row]:
+    columns = found.columns
+    yield "", "", ""
+    if found.preset:
+        yield "preset", found.preset, "known by its header"
+    for role, name in (("text", columns.text), ("id", columns.note_id), ("patient", columns.patient_id)):
+        if name is not None:
+            yield role, name, "guessed" if role in found.guessed else ""
+    yield "kept", str(len(columns.keep)), ", ".join(columns.keep)
+    yield "dropped", str(len(columns.dropped)), ", ".join(columns.dropped)
+
+
+def _cost(found: Inspection) -> Iterator[Row]:
+    cost = found.estimate
+    yield "", "", ""
+    parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
+    yield "a release takes", f"about {_duration(cost.seconds)}", f"with {cost.workers} workers: {parts}"
+    yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "grows with the distinct words, not with the notes"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

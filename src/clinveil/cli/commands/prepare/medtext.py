@@ -1,0 +1,141 @@
+"""`clinveil prepare medtext`: Make MedText, a corpus for language models: a sentence a line, split by patient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
+from rich.console import Console
+from rich.table import Table
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.options import Notes, Out
+from clinveil.core.errors import InputError
+from clinveil.core.files import refuse_places, whole
+from clinveil.core.outputs import Maker
+from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.corpus.medtext import prepare, splitter
+from clinveil.corpus.medtext.prepare import MedTextPlan
+from clinveil.corpus.medtext.read import MedTextNotes, read_medtext
+from clinveil.corpus.medtext.split import SMALL, SplitSizes
+from clinveil.corpus.medtext.table import CorpusCounts, general_counts, table_rows
+from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.selection import selection
+
+MAKER = Maker("prepare medtext")
+# Paper C takes these of MIMIC-III.
+CATEGORY, DISCHARGE = "category", "Discharge summary"
+
+
+class MedTextSettings(Settings):
+    """Everything that `clinveil prepare medtext` can be told."""
+
+    notes: NotesSettings = group(NotesSettings)
+    quiet: bool = QUIET
+    force: bool = FORCE
+
+    size: Literal["small", "large", "all"] = flag(
+        "small", "small: 1280 notes to train on; large: all that are left; all: both, with the same test notes."
+    )
+    split: Literal["patient", "note"] = flag("patient", "note: the paper's, with one patient on both sides.")
+    train: int | None = flag(None, "Notes to train on, instead of 1280 or all (size all: of small).", ge=1)
+    words: int | None = flag(None, "Words to train on, instead of a number of notes.", ge=1)
+    valid: int = flag(128, "Notes to validate on, at least: patients stay whole.", ge=1)
+    test: int = flag(128, "Notes to test on, at least.", ge=1)
+    only: tuple[str, ...] = flag(
+        (), "Only notes with COLUMN=VALUE; repeatable (MIMIC-III: CATEGORY=Discharge summary unless given)."
+    )
+    tags: Literal["all", "published"] = flag("all", "De-identification tags to replace: all, or the papers' code's.")
+    tokenizer: Literal["rules", "spacy"] = flag("rules", "Our rules, or spaCy's tokens where it is installed.")
+    min_count: int = flag(3, "Words with fewer occurrences in all parts become <unk>.", ge=1)
+    min_patients: int = flag(1, "So do words of fewer patients (paper: 1).", ge=1)
+    general: Path | None = flag(None, "General text, a sentence a line (.txt, .txt.gz): a column of counts beside.")
+    seed: int | None = flag(None, "Public seed of the split (default: one is drawn and printed).", ge=0)
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.train is not None and self.words is not None:
+            raise ValueError("--train and --words are two sizes of one part: give one of them")
+        return self
+
+
+@command("prepare medtext", MedTextSettings)
+def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
+    """Make MedText (paper C): a sentence a line, rare words as <unk>, train, validation and test of other patients."""
+    how = run.settings
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general})
+    if how.general and not how.general.is_file():
+        raise InputError("is no file", where=how.general.name, remedy="--general takes .txt or .txt.gz")
+    split = splitter(how.tokenizer)
+    corpus, only = _open(notes, how)
+    found = read_medtext(corpus, only=only, tags=how.tags, split=split)
+    plan = MedTextPlan(_sizes(how), run.seed, how.split == "note", how.min_count, how.min_patients)
+    with whole(out, force=how.force, maker=MAKER) as part:
+        part.mkdir(mode=0o700)
+        counts = prepare.write_medtext(found, plan, part)
+        columns = [column for corpus_counts in counts for column in _beside(corpus_counts, how)]
+        prepare.write_records(part, columns, _about(how, plan, found))
+    _print(columns)
+    for line in _remarks(columns, found, how, has_patients=corpus.columns.has_patients, only=only):
+        run.say(line)
+
+
+def _open(path: Path, settings: MedTextSettings) -> tuple[NotesCorpus, dict[str, str]]:
+    """The corpus, which keeps the columns that notes are chosen by; and column -> value."""
+    only = selection(settings.only)
+    corpus = open_corpus(path, settings.notes, keep=tuple(only))
+    category = [name for name in corpus.columns.dropped if name.lower() == CATEGORY]
+    if not only and corpus.preset == "mimic3" and len(category) == 1:
+        only = {category[0]: DISCHARGE}
+        corpus = open_corpus(path, settings.notes, keep=tuple(only))
+    return corpus, only
+
+
+def _sizes(how: MedTextSettings) -> dict[str, SplitSizes]:
+    """Of each corpus that is made, by its folder's name."""
+    own = SplitSizes(how.valid, how.test, how.train, how.words)
+    told = how.train is not None or how.words is not None
+    small = own if told else SplitSizes(how.valid, how.test, SMALL.train)
+    large = own if told and how.size == "large" else SplitSizes(how.valid, how.test)
+    return {"small": {"": small}, "large": {"": large}, "all": {"small": small, "large": large}}[how.size]
+
+
+def _beside(counts: CorpusCounts, settings: MedTextSettings) -> list[CorpusCounts]:
+    """A corpus, and general text of its size where there is some."""
+    if settings.general is None:
+        return [counts]
+    split, count = splitter(settings.tokenizer), settings.min_count
+    encoding = settings.notes.encoding
+    return [counts, general_counts(settings.general, counts.words, min_count=count, encoding=encoding, split=split)]
+
+
+def _about(settings: MedTextSettings, plan: MedTextPlan, found: MedTextNotes) -> dict[str, object]:
+    names = ("size", "split", "tags", "tokenizer", "min_count", "min_patients")
+    return {"seed": plan.seed, **{name: getattr(settings, name) for name in names}, "left_out": dict(found.skipped)}
+
+
+def _print(columns: list[CorpusCounts]) -> None:
+    """What was made, as a table."""
+    head, *rows = table_rows(columns)
+    table = Table(*head, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def _remarks(
+    columns: list[CorpusCounts], found: MedTextNotes, how: MedTextSettings, *, has_patients: bool, only: dict[str, str]
+) -> Iterator[str]:
+    """What was left out, and what has to be known of the table."""
+    if not has_patients and how.split == "patient":
+        yield "no patient column, so each note counts as its own patient (--patient COL)"
+    if only and not how.only:
+        yield f"of MIMIC-III the notes with {CATEGORY.upper()}={DISCHARGE} (--only chooses others)"
+    if any(column.words < columns[0].words for column in columns[1::2]) and how.general:
+        yield "the general text is shorter than the notes: vocabulary and OOV do not compare"
+    for reason, count in found.skipped.items():
+        yield f"  left out, {reason}: {count}"

@@ -1,0 +1,44 @@
+"""`clinveil study jamia-2020`: Paper A: what obfuscation costs on similarity and classification, on your notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.commands.study._print import show
+from clinveil.cli.options import Out
+from clinveil.core.errors import UsageError
+from clinveil.study.jamia_2020.settings import StudySettings
+from clinveil.study.jamia_2020.study import run_study
+
+Pairs = Annotated[list[Path] | None, typer.Option("--pairs", help="Word pairs with people's scores; repeatable.")]
+References = Annotated[
+    list[str] | None, typer.Option("--reference-vectors", help="NAME=FILE: vectors of other text; repeatable.")
+]
+
+
+@command("study jamia-2020", StudySettings, findings=True)
+def jamia_2020(
+    run: Run[StudySettings],
+    notes: Annotated[Path, typer.Argument(help="Original notes: a file or a folder.")],
+    out: Out,
+    pairs: Pairs = None,
+    reference_vectors: References = None,
+) -> None:
+    """Obfuscate by every N, retrain vectors and classifiers, print the paper's tables with what was lost.
+
+    The same command goes on where an earlier run stopped. All of DIR is secret.
+    """
+    references = dict(map(_named, reference_vectors or ()))
+    results = run_study(notes, out, run.settings, pairs=tuple(pairs or ()), references=references, say=run.say)
+    show(run, results, out)
+
+
+def _named(said: str) -> tuple[str, Path]:
+    name, equals, path = said.partition("=")
+    if not (name and equals and path):
+        raise UsageError("--reference-vectors takes NAME=FILE")
+    return name, Path(path)

@@ -1,0 +1,260 @@
+"""The main job from beginning to end: notes in; a release, a vault and a report out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.attack import Context
+from clinveil.channel.build import build_channel, read_words
+from clinveil.channel.channel import Channel
+from clinveil.core.files import default_vault, refuse_existing, refuse_nested
+from clinveil.core.finding import Finding
+from clinveil.core.neural import need_torch
+from clinveil.core.runfolder import fingerprint, run_folder, run_hash
+from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import Accounting, Corpus
+from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.people import Patient, read_patients
+from clinveil.lm.notes import read_notes
+from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.crosswalk import id_maps
+from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.releases.measure import attacked, not_tried, useful, without_kept
+from clinveil.releases.producers.obfuscation.plan import Preflight, plan, preflight, require_patients
+from clinveil.releases.producers.obfuscation.record import Obfuscation, record_of
+from clinveil.releases.producers.obfuscation.side_by_side import aligned, demo_side_by_side, sources
+from clinveil.releases.producers.obfuscation.stages import (
+    Job,
+    channel_of,
+    crosswalk_batches,
+    kept_digests,
+    ledger_batches,
+    protect,
+    released_in_order,
+    vectors_of,
+    write_notes,
+)
+from clinveil.releases.producers.synthesis.run import Synthesis
+from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.producers.synthesis.write import MAKER
+from clinveil.releases.publish import KIND, Outcome, Places, publish
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.report.record import Gate, StageRow
+from clinveil.utility.classifiers import any_neural
+from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.table import Vectors
+
+
+def nothing(line: str) -> None:
+    """Say it to nobody."""
+
+
+@dataclass
+class _Clock:
+    """Times the stages and says what goes on."""
+
+    say: Say
+    rows: list[StageRow] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
+        """Time a stage; what it learns of its own determinism, it writes into what is yielded."""
+        self.say(f"{name}: {what}")
+        said, began = {"determinism": determinism}, time.perf_counter()
+        yield said
+        seconds = round(time.perf_counter() - began, 2)
+        stays: Literal["vault", "release"] = "release" if name == "obfuscate" else "vault"
+        self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What a run needs from outside, read and found to be usable before anything is made."""
+
+    corpus: NotesCorpus
+    found: Preflight
+    known: dict[str, Patient]
+
+
+def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
+    known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
+    if settings.channel.keep_words:
+        read_words(settings.channel.keep_words)
+    if any_neural(settings.model):
+        need_torch()  # now, not after the hours that come before the measuring
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    found = preflight(corpus)
+    require_patients(found, settings)
+    return _Ready(corpus, found, known)
+
+
+def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
+    """The plan of a release: what it would do and how long that should take. Makes nothing.
+
+    Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
+    """
+    ready = _ready(notes, settings)
+    yield from _plan_lines(ready.corpus, ready.found, settings)
+    if settings.seed is not None:
+        yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
+
+
+def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> Iterator[str]:
+    columns = corpus.columns
+    yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
+    if columns.patient_id is None:
+        yield "no patient column: each note is taken for a patient of its own (name one with --patient)"
+    kept = ", ".join(columns.keep) or "none"
+    yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
+    steps = plan(found, settings)
+    yield from (f"  {row.stage:<17} {row.what}, about {row.seconds:,.0f} s" for row in steps)
+    yield f"  in all about {sum(row.seconds for row in steps):,.0f} s with {settings.workers} workers"
+
+
+def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = nothing) -> Outcome:
+    """The main job: notes in; a release, a vault and a report out.
+
+    Raises:
+        InputError: the notes do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
+    Source: paper A, Algorithm 1, with what `docs/design.md` adds.
+    """
+    refuse_nested(OUT=out, NOTES=notes)
+    ready = _ready(notes, settings)
+    for line in _plan_lines(ready.corpus, ready.found, settings):
+        say(line)
+    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    with run_folder(out, KIND, asked, force=settings.force) as run:
+        folder, key = Places(run), run.key(settings.seed)
+        if key.test_seed is not None:
+            say("TEST SEED: not for release")
+        if settings.order == "source":
+            say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
+        if (folder.vault / "vectors").exists():
+            say("resuming: the vectors of the interrupted run are used")
+        job = Job(ready.corpus, folder, key, settings, ready.known)
+        return _run(job, ready.found, fingerprint(notes), _Clock(say))
+
+
+def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outcome:
+    settings = job.settings
+    seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
+    rng = np.random.default_rng(seeds["measuring"])
+    removal = f"find PHI and {settings.identifiers.mode} it" if settings.phi else "left out"
+    with clock.stage("identifiers", removal, "keyed"):
+        protected = protect(job)
+    with clock.stage("vocabulary", "words and the patients who use them"):
+        counts = count_words(protected.corpus, job.folder.work)
+    with clock.stage("vectors", f"train {settings.vectors.algorithm}") as row:
+        vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
+        row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
+    with clock.stage("neighbours", "neighbour table and channel"):
+        channel, _ = channel_of(job, vectors, counts)
+        digests = kept_digests(job.folder)
+    with clock.stage("obfuscate", f"replace every word, N {settings.channel.n}", "keyed"):
+        tally, path = write_notes(job, protected.corpus, channel)
+    released = _reopened(job, path)
+    with clock.stage("check", "read the release back"):
+        check = _read_back(job, protected.corpus, released, channel, path)
+    with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
+        context = _context(job, channel, counts, protected.corpus, released)
+        findings = [*attacked(context, rng), *useful(context, settings.label, settings.model)]
+        findings += _cost_of_keeping(job, context, vectors, rng)
+    rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
+    gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
+    gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
+    notes = fingerprint(path)
+    made = Obfuscation(
+        job, rows, counts, channel, tally, protected.found, clock.rows, digests, seeds, source_sha256, notes
+    )
+    account = made.account(gates, findings)
+    sample = sources(job.corpus, rng, job.deidentifier())
+    clock.say("report: two editions")
+    record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
+    return publish(job.folder, account, record, demo_side_by_side(settings))
+
+
+def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
+    walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
+    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places)
+
+
+def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:
+    """What the attacks look at: both sides of the release, what made it, and how to get from one to the other."""
+    notes, patients = id_maps(crosswalk_batches(job.folder))
+    return Context(
+        channel=channel,
+        counts=counts,
+        original=job.corpus,
+        released=released,
+        entered=entered,
+        notes=notes,
+        patients=patients,
+        known=job.known,
+        keep=released.columns.keep,
+        workers=job.settings.workers,
+    )
+
+
+def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generator) -> list[Finding]:
+    """With `--keep-words`, the inversion figures of the same channel with none kept."""
+    if not job.settings.channel.keep_words:
+        return []
+    none_kept = job.settings.channel.but(keep_words=None)
+    base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=context.counts)
+    return without_kept(context, base, rng)
+
+
+def _reopened(job: Job, path: Path) -> Corpus:
+    columns = job.corpus.columns
+    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
+    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """What became of a run of `synthesize`: findings, gates, and the line about public seeds, where there is one."""
+
+    findings: tuple[Finding, ...]
+    gates: tuple[Gate, ...]
+    mark: str | None
+
+
+def synthesize(
+    notes: Path,
+    out: Path,
+    settings: SynthesisSettings,
+    *,
+    source: Path | None = None,
+    vault: Path | None = None,
+    say: Say = nothing,
+) -> Synthesised:
+    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
+
+    Args:
+        out: one file where it has a known suffix, else a folder. vault: where model and key stay (OUT.vault).
+        source: the model of an earlier run, to write with it again.
+
+    Raises:
+        GateError: a gate failed: no note leaves. InputError: the notes do not fit. UsageError: a place is taken.
+    """
+    safe = vault or default_vault(out)
+    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
+        refuse_nested(OUT=out, the_vault=safe, **{role: place})
+    refuse_existing(out, force=settings.force, maker=MAKER)
+    if settings.lm.neural and source is None:
+        need_torch()
+    os.umask(0o077)
+    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
+    synthesis = Synthesis(settings, read, out, safe, source, say)
+    found = synthesis.run()
+    return Synthesised(tuple(found), tuple(synthesis.gates), synthesis.mark)

@@ -1,0 +1,261 @@
+"""The record of a run: what the reports show of it, and what both manifests say."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.tally import Tally
+from clinveil.core.finding import Finding
+from clinveil.core.spans import LABELS
+from clinveil.corpus.corpus import Accounting, Columns
+from clinveil.phi.catalogue import covered as covered_labels
+from clinveil.releases.manifest import Account, NotesFile
+from clinveil.releases.producers.obfuscation.stages import Job
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.report.edition import outward_count
+from clinveil.report.record import (
+    AlignedNote,
+    Column,
+    CorpusFacts,
+    Fact,
+    Gate,
+    PhiCount,
+    ReleaseRecord,
+    StageRow,
+    TokenRow,
+)
+from clinveil.vectors.count import WordCounts
+
+TITLE = "Release of clinical notes"
+# Settings that name a place on the custodian's machine; the public edition says only whether they were given.
+_PLACES = ("patients", "keep_words", "vectors")
+# How the run was called, not what it made.
+_CALL = ("workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+
+
+@dataclass(frozen=True)
+class Obfuscation:
+    """What was made, and how: what this producer alone has to tell."""
+
+    job: Job
+    rows: Accounting
+    counts: WordCounts
+    channel: Channel
+    tally: Tally
+    found: Counter[str] | None
+    stages: Sequence[StageRow]
+    digests: Mapping[str, str]
+    seeds: Mapping[str, int]
+    source_sha256: str
+    notes_sha256: str
+
+    def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
+        """All that the run has to tell."""
+        job, columns = self.job, self.job.corpus.columns
+        notes = NotesFile(
+            f"notes{job.corpus.suffix}",
+            self.rows.written,
+            columns.text,
+            columns.note_id,
+            columns.patient_id,
+            columns.keep,
+        )
+        seeds = () if job.key.test_seed is None else ("notes",)
+        shown, inside = self._told(), self._inside()
+        settings = public_settings(job.settings)
+        account = Account(job.key, notes, self.rows.read, settings, gates, findings, seeds, shown, inside)
+        return replace(account, told={"run": account.run, **shown})
+
+    def _told(self) -> dict[str, Any]:
+        rows, skipped = self.rows, self.rows.skipped
+        told = {reason: outward_count(n, "notes") for reason, n in skipped.items()}
+        # How many were read tells how many were left out.
+        read = rows.read if told == dict(skipped) else None
+        return {
+            "columns": {column.name: column.disposition for column in dispositions(self.job.corpus.columns)},
+            "accounting": {"read": read, "written": rows.written, "skipped": told},
+            "tokens": self.tally.as_dict(),
+            "vault_digests": dict(self.digests),
+            "seed": self.seeds["measuring"],
+            "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
+        }
+
+    def _inside(self) -> dict[str, Any]:
+        """Every count in full, and what only the custodian may know."""
+        private = {
+            "source_sha256": self.source_sha256,
+            "settings_in_full": self.job.settings.flat(),
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+            "seeds": dict(self.seeds),
+            "seconds": {stage.name: stage.seconds for stage in self.stages},
+        }
+        rows = {"read": self.rows.read, "written": self.rows.written, "skipped": dict(self.rows.skipped)}
+        return {"accounting": rows, "edition": "internal", "private": private}
+
+
+def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
+    """The settings that a reader of the release may see."""
+    record = settings.flat()
+    shown = {k: v for k, v in record.items() if k not in _CALL and k not in _PLACES}
+    shown["n"] = str(settings.channel.n)
+    return shown | {f"{k}_given": record.get(k) is not None for k in _PLACES if k in record}
+
+
+def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
+    """The token accounting, by class; the denominator is everything but white space."""
+    return (
+        TokenRow(
+            "words",
+            tally.words,
+            replaced=tally.replaced,
+            dropped=tally.dropped,
+            kept=tally.kept_words,
+            unknown=tally.unknown,
+            self_replaced=tally.self_replaced,
+        ),
+        TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
+        TokenRow("punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied),
+        TokenRow("other", tally.other, dropped=tally.other),
+    )
+
+
+def dispositions(columns: Columns) -> tuple[Column, ...]:
+    """What became of each source column."""
+    roles = {columns.note_id: "note id, replaced by a random one", columns.text: "text, every word replaced"}
+    if columns.patient_id:
+        roles[columns.patient_id] = "patient id, replaced by a random one"
+    roles |= {name: "kept as it is" + (", label" if name in columns.labels else "") for name in columns.keep}
+    dropped = [Column(name, "dropped") for name in columns.dropped]
+    if columns.other_dropped:
+        dropped.append(Column(f"{columns.other_dropped} more", "dropped"))
+    return (*(Column(n, d) for n, d in roles.items()), *dropped)
+
+
+def record_of(
+    made: Obfuscation, account: Account, not_tried: tuple[str, ...], notes: Sequence[AlignedNote]
+) -> ReleaseRecord:
+    """The internal edition: what a report of this run shows."""
+    job, counts, rows = made.job, made.counts, made.rows
+    lost = rows.read - rows.written - rows.skipped.total()
+    facts = CorpusFacts(
+        read=rows.read - min(lost, 0),
+        notes=rows.written,
+        patients=counts.n_patients if job.corpus.columns.patient_id else None,
+        tokens=counts.n_tokens,
+        types=len(counts),
+        skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
+        columns=dispositions(job.corpus.columns),
+        more=(
+            Fact("words that may come out", int(made.channel.eligible.sum())),
+            Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
+            *_kept(made),
+        ),
+    )
+    return ReleaseRecord(
+        title=TITLE,
+        edition="internal",
+        run=account.run,
+        created=account.created,
+        version=version("clinveil"),
+        corpus=facts,
+        accounting=token_rows(made.tally),
+        gates=tuple(account.gates),
+        findings=tuple(account.findings),
+        phi=_phi(made),
+        notes=tuple(notes),
+        stages=tuple(made.stages),
+        settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
+        provenance=_provenance(made),
+        warnings=_warnings(made, account.findings),
+        not_tried=not_tried,
+        test_seed=job.key.test_seed is not None,
+    )
+
+
+def _kept(made: Obfuscation) -> list[Fact]:
+    """The words left as they are on request: their number for everybody, the words for the vault."""
+    kept = sorted(made.channel.kept)
+    if not made.job.settings.channel.keep_words:
+        return []
+    return [Fact("words kept as they are", len(kept)), Fact("which words", ", ".join(kept), internal=True)]
+
+
+def _shown(value: Any) -> Any:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else value
+
+
+def _phi(made: Obfuscation) -> tuple[PhiCount, ...] | None:
+    if made.found is None:
+        return None
+    treated = {
+        "replace": "replaced by a surrogate, or a tag where none can be made",
+        "remove": "removed",
+        "tag": "tagged",
+    }[made.job.settings.identifiers.mode]
+    covered = covered_labels()
+    return tuple(
+        PhiCount(label, what, made.found[label], treated if label in covered else "no detector for it")
+        for label, what in LABELS.items()
+    )
+
+
+def _provenance(made: Obfuscation) -> tuple[Fact, ...]:
+    facts = [Fact("released notes (SHA-256)", made.notes_sha256)]
+    facts += [Fact("key commitment (SHA-256)", made.job.key.commitment)]
+    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in made.digests.items()]
+    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in made.seeds.items()]
+    facts += [
+        Fact("source notes (SHA-256)", made.source_sha256, internal=True),
+        Fact("clinveil", version("clinveil")),
+        Fact("Python", platform.python_version()),
+        Fact("randomness of the release", "SipHash-2-4 and BLAKE2b, keyed"),
+    ]
+    return tuple(facts)
+
+
+def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]:
+    job, settings, said = made.job, made.job.settings, []
+    if made.job.corpus.columns.patient_id is None:
+        said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
+        said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
+    said += _feed_warnings(findings, made.counts.n_patients)
+    if not settings.phi:
+        said.append("PHI replacement was switched off: names entered the vocabulary.")
+    if settings.channel.memo == "occurrence":
+        said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
+    if settings.channel.layout == "keep":
+        said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
+    if job.corpus.columns.keep:
+        said.append(_singled_out(findings, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
+    if settings.order == "source":
+        said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
+    if settings.channel.keep_words:
+        said.append(f"{made.tally.kept_words:,} words were left as they are on request; they are not protected.")
+    return tuple(said)
+
+
+def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
+    own = {f.measure.removeprefix("attack.own_"): f for f in findings if f.measure.startswith("attack.own_")}
+    if not own:
+        return ["No known-patient feed was given: no patient's own identifiers could be looked for in their notes."]
+    missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
+    said = [f"Not looked for, because the feed holds none that could be: {', '.join(missing)}."] if missing else []
+    known = int(own["name"].detail.get("in_release") or 0)
+    if 2 * known < patients:
+        said.append(f"The feed knows {known / patients:.0%} of the patients: nothing is known of the others.")
+    if own["name"].control == 0:
+        said.append("No known patient's own full name stands in their source notes: is the feed of these patients?")
+    return said
+
+
+def _singled_out(findings: Sequence[Finding], measure: str, what: str) -> str:
+    share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
+    some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
+    return f"{what} {some} of the notes are the only ones with theirs."

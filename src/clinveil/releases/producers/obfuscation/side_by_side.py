@@ -1,0 +1,144 @@
+"""Source and release side by side, word by word: sampled notes for the vault, an invented one for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from numpy.random import Generator
+
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.build import build_channel
+from clinveil.channel.channel import Channel
+from clinveil.core.keys import Key
+from clinveil.core.tokens import Kind, lookup_form, tokenize, words
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
+from clinveil.corpus.demo.stream import demo_corpus
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.report.record import AlignedNote, AlignedToken, Mark
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.train import train
+
+SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each at which it is cut
+DEMO_PATIENTS, DEMO_SEED = 80, 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """One note in pieces: (source text, text that entered the channel, whether it was an identifier)."""
+
+    note_id: str
+    patient_id: str
+    pieces: Sequence[tuple[str, str, bool]]
+
+    @property
+    def entered(self) -> str:
+        """The whole text that entered the channel."""
+        return "".join(entered for _, entered, _ in self.pieces)
+
+
+def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED) -> list[Source]:
+    """A simple random sample of notes (reservoir), treated again as the run treated them."""
+    chosen: list[tuple[str, str, str]] = []
+    for seen, row in enumerate(_rows(corpus.batches())):
+        place = seen if seen < size else int(rng.integers(seen + 1))
+        if place < size:
+            chosen[place : place + 1] = [row]
+    return [_source(*row, deidentifier) for row in sorted(chosen)]
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, str]]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT))
+        yield from ((n, p, t) for n, p, t in zip(*columns, strict=True) if t)
+
+
+def _source(note_id: str, patient_id: str, text: str, deidentifier: Deidentifier | None) -> Source:
+    spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
+    surrogates = deidentifier.replacements(text, spans, patient_id)[0] if deidentifier else []
+    pieces: list[tuple[str, str, bool]] = []
+    position = 0
+    for span, surrogate in zip(spans, surrogates, strict=True):
+        between = text[position : span.start]
+        pieces += [(between, between, False), (text[span.start : span.end], surrogate, True)]
+        position = span.end
+    return Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
+
+
+def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str, *, demo: bool = False) -> list[AlignedNote]:
+    """Run the notes through the channel as the release did (same key, same draws) and lay both sides together."""
+    if not notes:
+        return []
+    batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
+    result = obfuscator(batch)
+    assert result.alignment is not None
+    texts = result.batch.column(TEXT).to_pylist()
+    starts, ends = result.alignment.column("start").to_pylist(), result.alignment.column("end").to_pylist()
+    return [
+        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(*case, obfuscator.channel)), demo)
+        for i, case in enumerate(zip(notes, texts, starts, ends, strict=True), 1)
+    ]
+
+
+def _tokens(
+    note: Source, released: str, starts: list[int], ends: list[int], channel: Channel
+) -> Iterator[AlignedToken]:
+    """The source's tokens in order, each with what stands in its place; an identifier is one token.
+
+    A long note is treated whole and only then cut, so that what is shown of it is what was released.
+    """
+    written = dict(zip(starts, words(released), strict=True))
+    position = 0
+    for source, entered, identifier in note.pieces:
+        if position >= LONGEST:
+            return
+        if identifier:
+            out = [written[s] for s in range(position, position + len(entered)) if s in written]
+            yield AlignedToken(source, " ".join(out), "phi")
+        else:
+            yield from _plain(source, position, written, channel)
+        position += len(entered)
+
+
+def _plain(text: str, position: int, written: dict[int, str], channel: Channel) -> Iterator[AlignedToken]:
+    for token in tokenize(text):
+        if position + token.start >= LONGEST:
+            return
+        source = text[token.start : token.end]
+        if token.kind == Kind.SPACE:
+            yield from (AlignedToken("\n", "", "dropped") for _ in range(source.count("\n")))
+        elif token.kind == Kind.WORD:
+            released = written.get(position + token.start, "")
+            yield AlignedToken(source, released, _mark(source, released, channel))
+        else:
+            yield AlignedToken(source, "", "dropped")
+
+
+def _mark(source: str, released: str, channel: Channel) -> Mark:
+    form = lookup_form(source)
+    if not released:
+        return "dropped"
+    if form in channel.kept:
+        return "kept"
+    return "replaced" if form in channel.ids else "unknown"
+
+
+def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
+    """An invented note under the same settings, through a channel learnt from invented notes with a public key.
+
+    The external edition shows this one: a real channel's answers to known words would be pairs for an attacker.
+    """
+    key, corpus = Key.from_seed(DEMO_SEED), demo_corpus(DEMO_PATIENTS, DEMO_SEED)
+    with TemporaryDirectory() as scratch:
+        learning = VectorSettings(dim=32, epochs=2)
+        vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
+    kept_none = settings.channel.but(keep_words=None, min_patients=min(settings.channel.min_patients, 10))
+    channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
+    obfuscator = Obfuscator(channel, key, align=True)
+    deidentifier = Deidentifier(key, mode=settings.identifiers.mode) if settings.phi else None
+    note = next(_rows(corpus.batches()))
+    return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)

@@ -1,0 +1,208 @@
+"""The stages that make a release: protect PHI, learn the channel, write the notes; their products stay in the vault.
+
+What is no text (vectors, neighbours, channel) is kept for a resumed run; what is text is made anew from the key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clinveil.channel.apply import Obfuscator, obfuscate_batches
+from clinveil.channel.build import build_channel
+from clinveil.channel.channel import Channel, Policy
+from clinveil.channel.files import load_channel, save_channel
+from clinveil.channel.tally import Tally
+from clinveil.core.files import remove
+from clinveil.core.keys import Key
+from clinveil.core.runfolder import fingerprint
+from clinveil.core.settings import NotesSettings
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
+from clinveil.corpus.open import open_corpus
+from clinveil.corpus.people import Patient
+from clinveil.corpus.write import Writer
+from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
+from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases.publish import Places
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.scale import processes, threads
+from clinveil.vectors.count import WordCounts
+from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.neighbours import load_neighbours, save_neighbours
+from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.vectors.train import train
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every stage works with."""
+
+    corpus: Corpus
+    folder: Places
+    key: Key
+    settings: ReleaseSettings
+    known: dict[str, Patient]
+
+    def deidentifier(self) -> Deidentifier | None:
+        """What finds and treats PHI; None with `--no-phi`."""
+        if not self.settings.phi:
+            return None
+        return Deidentifier(self.key, mode=self.settings.identifiers.mode, patients=self.known or None)
+
+    def obfuscator(self, channel: Channel) -> Obfuscator:
+        """What draws the released words."""
+        return Obfuscator(channel, self.key, align=True)
+
+
+@dataclass
+class Protected:
+    """The notes as they enter the channel, and what the PHI step found (None where it did not run)."""
+
+    corpus: Corpus
+    found: Counter[str] | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def protect(job: Job) -> Protected:
+    """Find PHI and treat it; the treated notes lie in the scratch folder. With `--no-phi`, the notes themselves."""
+    deidentifier = job.deidentifier()
+    if deidentifier is None:
+        return Protected(job.corpus)
+    path = job.folder.work / "protected.parquet"
+    found: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    writer: pq.ParquetWriter | None = None
+    try:
+        for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers)):
+            found += result.counts
+            skipped += result.skipped
+            writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
+            writer.write_batch(result.batch)
+    finally:
+        if writer:
+            writer.close()
+    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
+    return Protected(open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped)
+
+
+def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
+    """Train word vectors, or take those that an interrupted run of the same settings left."""
+    place = job.folder.vault / "vectors"
+    if not place.exists():
+        workers, scratch = job.settings.workers, job.folder.work
+        save_vectors(
+            train(protected, job.settings.vectors, seed=seed, workers=workers, scratch=scratch, counts=counts), place
+        )
+    return load_vectors(place)
+
+
+def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel, Neighbours]:
+    """The neighbour table and the channel made from it; kept for a resumed run."""
+    tables, place = job.folder.vault / "neighbours", job.folder.vault / "channel"
+    if not (tables.exists() and place.exists()):
+        threads = job.settings.workers
+        channel, table = build_channel(vectors, job.settings.channel, key=job.key, threads=threads, counts=counts)
+        remove(tables)
+        save_neighbours(table, tables)
+        remove(place)
+        save_channel(channel, place)
+    how = job.settings
+    return load_channel(place, Policy(how.channel.memo, how.channel.layout, how.channel.numbers)), load_neighbours(
+        tables
+    )
+
+
+def kept_digests(folder: Places) -> dict[str, str]:
+    """What names vectors, neighbour table and channel in the manifest: the hashes of these folders of the vault."""
+    return {name: fingerprint(folder.vault / name) for name in ("vectors", "neighbours", "channel")}
+
+
+def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
+    """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
+    columns, suffix = job.corpus.columns, job.corpus.suffix
+    obfuscator, rename = job.obfuscator(channel), Renamer(job.key, patients=columns.patient_id is not None)
+    path, tally = job.folder.staging / f"notes{suffix}", Tally()
+
+    def written(ledger: _Ledger) -> Iterator[pa.RecordBatch]:
+        nonlocal tally
+        for result in obfuscate_batches(protected.batches(), obfuscator, threads(job.settings.workers)):
+            tally += result.tally
+            renamed, crosswalk = rename(result.batch)
+            ledger.write(crosswalk, result.alignment)
+            yield renamed
+
+    with Writer(path, columns, suffix) as notes, _Ledger(job.folder.vault) as ledger:
+        for batch in _in_order(job, written(ledger)):
+            notes.write(batch)
+    return tally, path
+
+
+def _in_order(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The renamed notes as they are released; the files of a folder have no order but that of their names."""
+    if job.settings.order == "source" or not job.corpus.suffix:
+        return batches
+    return reordered(batches, by_new_id, job.folder.work / "order")
+
+
+class _Ledger:
+    """`crosswalk.parquet` and `alignment.parquet` of the vault, written side by side."""
+
+    def __init__(self, vault: Path) -> None:
+        self._vault = vault
+        self._writers: dict[str, pq.ParquetWriter] = {}
+
+    def __enter__(self) -> _Ledger:
+        return self
+
+    def write(self, crosswalk: pa.RecordBatch, alignment: pa.RecordBatch | None) -> None:
+        """One batch of each."""
+        for name, batch in (("crosswalk", crosswalk), ("alignment", alignment)):
+            if batch is not None:
+                writer = self._writers.get(name) or pq.ParquetWriter(self._vault / f"{name}.parquet", batch.schema)
+                self._writers[name] = writer
+                writer.write_batch(batch)
+
+    def __exit__(self, *_: object) -> None:
+        for name, writer in self._writers.items():
+            writer.close()
+            (self._vault / f"{name}.parquet").chmod(0o600)
+
+
+def ledger_batches(folder: Places, name: str) -> Iterator[pa.RecordBatch]:
+    """The rows of `crosswalk` or `alignment`, in source order; none where no note was written."""
+    path = folder.vault / f"{name}.parquet"
+    if path.exists():
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches()
+
+
+def crosswalk_batches(folder: Places) -> Iterator[pa.RecordBatch]:
+    """Source and released ids of every written note, in source order."""
+    return ledger_batches(folder, "crosswalk")
+
+
+def _in_source_order(job: Job, released: Corpus) -> Iterator[pa.RecordBatch]:
+    if job.settings.order == "source":
+        return released.batches()
+    ids = (i for batch in crosswalk_batches(job.folder) for i in batch.column("note_id").to_pylist())
+    places = {note_id: place for place, note_id in enumerate(ids)}
+    return reordered(released.batches(), by_place(places), job.folder.work / "read back")
+
+
+def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
+    """The released notes in source order. The files of a folder of .txt are called up by name."""
+    if not path.is_dir():
+        yield from _in_source_order(job, released)
+        return
+    left = {file.stem for file in path.iterdir()}
+    for batch in crosswalk_batches(job.folder):
+        ids = [i for i in batch.column("note_id").to_pylist() if i in left]
+        left.difference_update(ids)
+        texts = [(path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
+        yield from memory_corpus([(i, i, text) for i, text in zip(ids, texts, strict=True)]).batches()
+    yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()

@@ -1,0 +1,230 @@
+"""What must hold before synthetic notes may leave; each is measured on the notes as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.text._full_names import NameIndex
+from clinveil.attacks.text.copies import copies
+from clinveil.core.finding import Detail, Finding
+from clinveil.core.tokens import words
+from clinveil.lm.notes import PlainNotes
+from clinveil.releases.gates import sound
+from clinveil.releases.producers.synthesis.trained import Sides
+from clinveil.releases.producers.synthesis.write import Floor
+from clinveil.report.record import Gate
+from clinveil.stats.fisher import ALPHA, fisher_from
+
+SPANS = (10, 20, 50)
+NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
+BY_CHANCE = "A model can put a first and a last name together by chance. It must not know which belong together."
+UNSEEN = "Neither this gate nor that of long copies could see a copy, so that nothing is known of copies."
+SEE = "Hold out more patients (--held-out), or bring more patients or longer notes, which are less alike."
+NOT_TRIED = (
+    "membership inference, canaries and S-PDTP: clinveil attack membership, canaries and leaveout",
+    "copies with a word changed here and there; facts about a patient told in other words",
+)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was measured, and the gates made of it."""
+
+    gates: list[Gate]
+    findings: list[Finding]
+
+
+def look(
+    written: PlainNotes, expected: int, sides: Sides, floor: Floor, rng: Generator, *, span: int, feed: Path | None
+) -> Looked:
+    """Measure written notes against those of training.
+
+    Args:
+        expected: how many notes were drawn. span: words in a row that count as a copy. feed: known patients, or None.
+    """
+    spans = tuple(sorted({*SPANS, span}))
+    # Below the floor on all sides: or each rare word, <unk> in the copy alone, would cut a copy to pieces.
+    seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
+    found = copies(written.as_corpus(), seen, other, rng, spans=spans)
+    gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
+    gates += _seeing([_copied(found, span), _copied_whole(found)])
+    if feed is not None:
+        finding = known_names(written, feed, rng)
+        found.append(finding)
+        gates.append(_names(finding))
+    return Looked(gates, found)
+
+
+def _accounted(written: PlainNotes, expected: int) -> Gate:
+    return sound(
+        "every note accounted for",
+        "Is each note that was drawn written once, under an id of its own?",
+        abs(expected - len(set(written.note_ids))),
+        "notes",
+        "Read back = drawn.",
+    )
+
+
+def _floor(below: int) -> Gate:
+    return sound(
+        "rare-word floor held",
+        "Is any written word one that too few training patients used?",
+        below,
+        "words",
+        "A word of fewer patients than --min-patients is never written, nor one that the model made up.",
+    )
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How many training patients may be copied in some way, and how many are. `least`: refused from so many on."""
+
+    what: str
+    count: int
+    may: int
+    least: int | None
+
+
+def _copied(found: Sequence[Finding], span: int) -> Gate:
+    runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
+    shorter = [less for less in sorted(runs) if less < span]
+    return _copies_gate(
+        runs[span],
+        "no long copies",
+        f"Does a run of the notes hold {span} words or more that are one training patient's own, or shorter runs those "
+        "of more training than held-out patients?",
+        f"{span} words in a row",
+        [_run_test(runs[less], ALPHA / len(shorter)) for less in shorter],
+    )
+
+
+def _run_test(finding: Finding, level: float) -> _Rule:
+    detail = finding.detail
+    hits = (finding.count or 0, _whole(detail, "held_out_copied"), _whole(detail, "visible"))
+    return _test(f"{detail['span']} words in a row", hits, finding, level)
+
+
+def _copied_whole(found: Sequence[Finding]) -> Gate:
+    finding = next(f for f in found if f.measure == "attack.copies_whole")
+    detail, least = finding.detail, finding.detail["least_words"]
+    hits = _whole(detail, "same_copied"), _whole(detail, "same_held_out_copied"), _whole(detail, "same_visible")
+    return _copies_gate(
+        finding,
+        "no note copied whole",
+        f"Does a whole note of a training patient, with {least} words of their own or more, stand in the notes, or "
+        f"shorter ones, from {detail['least_same']} words and numbers up, of more training than held-out patients?",
+        f"{least} words in one note",
+        [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)],
+    )
+
+
+def _test(what: str, hits: tuple[int, int, int], finding: Finding, level: float) -> _Rule:
+    """Fisher's exact test of (training patients copied, held-out ones copied, training ones who could be)."""
+    copied, by_chance, visible = hits
+    least = fisher_from(visible, finding.n, _whole(finding.detail, "held_out_patients"), by_chance, level)
+    return _Rule(what, copied, visible if least is None else least - 1, least)
+
+
+def _whole(detail: Detail, name: str) -> int:
+    return int(detail[name] or 0)
+
+
+def _copies_gate(finding: Finding, name: str, question: str, what: str, tests: list[_Rule]) -> Gate:
+    detail, may = finding.detail, _whole(finding.detail, "allowed")
+    first = _Rule(what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1)
+    rules = [first, *tests]
+    shown = next((rule for rule in rules if rule.count > rule.may), first)
+    rule = "One training patient is one too many"
+    if may:
+        rule = (
+            f"Some held-out patients have that by chance: refused at P {ALPHA} (Fisher's exact test), and above their "
+            "share or a tenth of the patients"
+        )
+    found = "" if shown is first else f" Refused for {shown.what}."
+    return Gate(
+        name,
+        question,
+        passed=shown.count <= shown.may,
+        value=shown.count,
+        threshold=shown.may,
+        unit="patients",
+        meaning=f"Own words stand in no held-out note and with two training patients at most. {rule}.{found}",
+        remedy="More --dropout, fewer --epochs or a smaller model, with --force or another OUT; with many copies by "
+        "chance, as of notes put together from templates, more --held-out.",
+        power=_copies_power(detail, finding.n, what, tests),
+        blind=all(rule.least is None for rule in rules),
+    )
+
+
+def _copies_power(detail: Detail, patients: int, what: str, tests: list[_Rule]) -> str:
+    seen = f"{_whole(detail, 'visible') / patients:.0%} of the training patients have {what} of their own"
+    told = "; ".join(f"from {test.least} patients on with {test.what}" for test in tests if test.least is not None)
+    told = f" Tested against held-out patients, {ALPHA} in all: refuses {told}." if told else ""
+    if detail["refused_from"] is None:
+        return (
+            f"No power: no number of patients copied whole would be refused; {seen}.{told}"
+            if not told
+            else (f"By the rule of one patient none would be refused: {seen}.{told}")
+        )
+    least = detail["refused_from"]
+    return (
+        f"Refuses with 95 % from {least} patient{'s'[: least != 1]} copied whole on: {seen}.{told} "
+        "Changed words hide a copy."
+    )
+
+
+def _seeing(gates: list[Gate]) -> list[Gate]:
+    """The copy gates; where neither could see any copy the last of them fails, for nothing is known of copies then."""
+    if not all(gate.passed and gate.blind for gate in gates):
+        return gates
+    unseen = replace(gates[-1], passed=False, meaning=UNSEEN, remedy=SEE)
+    return [*gates[:-1], unseen]
+
+
+def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
+    """`attack.known_names`: full names of known patients in the notes, against made-up pairs of the same parts."""
+    from clinveil.corpus.people import read_patients
+
+    names = [person.name for person in read_patients(feed).values()]
+    index = NameIndex(names, rng)
+    hits = index.find([words(text) for text in written.texts])
+    # Shuffled pairs are real ones now and then: of few names often, and then the worst leak would look like chance.
+    known = np.isin(hits.code, np.concatenate([index.real.whole, index.real.ends]))
+    by_set = np.bincount(hits.replicate[(hits.replicate == 0) | ~known], minlength=index.replicates + 1)
+    real, made = int(by_set[0]), by_set[1:]
+    detail: dict[str, str | int] = {"most_of_made_up": int(made.max()) if made.size else 0}
+    if not hits.row.size:
+        detail["warning"] = NO_POWER
+    return Finding(
+        "attack.known_names",
+        real,
+        int(index.tested.sum()),
+        "lower",
+        control=float(made.mean()),
+        detail=detail,
+        unit="known full names",
+        control_is="made-up pairs of the same name parts, those left out that are somebody's, mean",
+        control_kind="negative",
+    )
+
+
+def _names(finding: Finding) -> Gate:
+    most = int(finding.detail["most_of_made_up"] or 0)
+    unseen = finding.detail.get("warning")
+    return Gate(
+        "known names no more often than made-up ones",
+        "Do full names of known patients stand in the notes more often than made-up pairs of the same parts?",
+        passed=(finding.value or 0) <= most,
+        value=finding.value,
+        threshold=most,
+        unit="names",
+        meaning=BY_CHANCE,
+        remedy="Replace PHI in the training notes first: clinveil deidentify.",
+        power=str(unseen) if unseen else f"Refuses from {most + 1} places with a known full name on.",
+        blind=unseen is not None,
+    )

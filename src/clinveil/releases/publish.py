@@ -1,0 +1,134 @@
+"""The two trees of a run, and its end: reports, card, manifests, sums; the release appears in one rename or not at all.
+
+`OUT/vault/` holds every secret; `OUT/release/` is there only if all gates passed. Scratch text lies in
+`OUT/vault/work/` and is removed at exit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clinveil.core.errors import InputError
+from clinveil.core.files import private_text, refuse_existing
+from clinveil.core.finding import Finding, write_findings
+from clinveil.core.runfolder import Kind, RunFolder
+from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
+from clinveil.report.card import release_card
+from clinveil.report.edition import external_edition
+from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, score, to_json
+from clinveil.report.render import render, write_report
+
+RECORD = "record.json"
+_MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
+_MADE += ("record.json", "findings.json", "report.html", "report-external.html")
+KIND = Kind(
+    what="release run",
+    vault="vault",
+    own=frozenset(f"vault/{name}" for name in _MADE),
+    scratch=("vault/work", "vault/staging"),
+    stale=("release", "vault/refused"),
+)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of one run."""
+
+    run: RunFolder
+
+    @property
+    def release(self) -> Path:
+        """What may leave."""
+        return self.run.root / "release"
+
+    @property
+    def vault(self) -> Path:
+        """What never does."""
+        return self.run.vault
+
+    @property
+    def work(self) -> Path:
+        """Scratch text; removed at exit."""
+        return self.vault / "work"
+
+    @property
+    def staging(self) -> Path:
+        """The release while it is being made."""
+        return self.vault / "staging"
+
+    @property
+    def refused(self) -> Path:
+        """Where a release with a test seed goes instead."""
+        return self.vault / "refused"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: where things are, which gates failed, and what was measured."""
+
+    folder: Places
+    gates: tuple[Gate, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing was released."""
+        return not all(gate.passed for gate in self.gates)
+
+    def summary(self) -> Iterator[str]:
+        """Lines for people."""
+        failed = [gate for gate in self.gates if not gate.passed]
+        yield score(self.gates)
+        for gate in failed:
+            yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.remedy}"
+        if not failed:
+            yield f"report   {self.folder.release / 'report.html'}"
+            yield f"release  {self.folder.release}"
+        yield f"vault    {self.folder.vault} (never leaves; start with report.html)"
+
+
+def publish(folder: Places, account: Account, record: ReleaseRecord, shown: Sequence[AlignedNote]) -> Outcome:
+    """Write everything that a run leaves behind, and let the release appear if all gates passed.
+
+    A release with a test seed is kept in `vault/refused/`; of one that failed another gate only the evidence is kept.
+
+    Args:
+        record: the internal edition. shown: what the external one shows instead of notes of the source.
+    """
+    outcome = Outcome(folder, tuple(account.gates), tuple(account.findings))
+    notes = released_files(folder.staging)
+    outward = external_edition(record, shown)
+    (folder.staging / "report.html").write_text(render(outward), encoding="utf-8")
+    write_companions(folder.staging, release_card(outward), account.manifest("external", notes))
+    private_text(folder.vault / NAME, sealed(account.manifest("internal", notes)))
+    private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
+    write_report(record, folder.vault / "report.html")
+    write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.told["seed"])
+    if not outcome.refused:
+        _open_up(folder.staging)
+        folder.staging.replace(folder.release)
+    elif account.public_seeds:
+        folder.staging.replace(folder.refused)
+    folder.run.finish("refused" if outcome.refused else "finished")
+    return outcome
+
+
+def _open_up(release: Path) -> None:
+    """What may leave is readable like any other file."""
+    for item in [release, *release.rglob("*")]:
+        item.chmod(0o755 if item.is_dir() else 0o644)
+
+
+def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -> Path:
+    """Write the report of one edition and return its path. Raises InputError where the vault holds no record."""
+    try:
+        stored = json.loads((run / "vault" / RECORD).read_text(encoding="utf-8"))[edition]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError("holds no record of a run", where=run.name, remedy="name the OUT of a release") from None
+    target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
+    refuse_existing(target, force=force or out is None)
+    write_report(from_json(stored), target)
+    return target

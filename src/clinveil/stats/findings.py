@@ -1,0 +1,26 @@
+"""Findings of the commonest kinds: a share with its exact interval, and what could not be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clinveil.core.finding import Finding
+from clinveil.stats import clopper_pearson
+
+
+def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:
+    """The share `count / n` of independent things (`over`: which), with their exact 95 % interval; lower is better.
+
+    Args:
+        more: other fields of the finding; the unit is `over` unless given.
+    """
+    method = f"exact over {over} (Clopper-Pearson), 95 %"
+    own = {"better": "lower", "unit": over, "method": method, **more}
+    low, high = clopper_pearson(count, n)
+    return Finding(measure, count / n, n, low=low, high=high, count=count, **own)
+
+
+def unmeasured(measure: str, why: str, n: int = 0, *, detail: Mapping[str, Any] | None = None, **more: Any) -> Finding:
+    """A number that could not be had, and why; lower would be better."""
+    return Finding(measure, None, n, **{"better": "lower", "detail": {**(detail or {}), "why": why}, **more})

@@ -1,0 +1,168 @@
+"""The privacy score of paper C: the audits of a study, how scores differ on the same patients, and section 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout.compare import Compared, compare
+from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
+from clinveil.attacks.models.leaveout.pdtp import LeaveOut
+from clinveil.attacks.models.leaveout.plan import Audit, audit_of
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints, SmallInts
+from clinveil.scale.tasks import Store
+from clinveil.stats import t_interval
+from clinveil.study.clinicalnlp_2019.corpora import Parts
+from clinveil.study.clinicalnlp_2019.settings import PLANTED, SAME, UNIGRAM, Mode, StudySettings, label_of
+from clinveil.study.engine import labelled
+
+
+@dataclass(frozen=True)
+class Audits:
+    """The audits of a study.
+
+    Attributes:
+        models: by mode and dropout. planted: of the least dropout, with names. unigram: of the same patients, counted.
+    """
+
+    models: Mapping[tuple[Mode, float], Audit]
+    planted: Audit
+    unigram: Audit
+
+    @property
+    def trained(self) -> list[Audit]:
+        """Those of networks."""
+        return [*self.models.values(), self.planted]
+
+
+def audits_of(store: Store, parts: Parts, told: StudySettings) -> Audits:
+    """The audits that the settings ask for; writes their data to the store."""
+    modes: tuple[Mode, ...] = ("exact", "compat") if told.compat else ("exact",)
+    models = {(mode, p): _audit(store, parts, told, told.leave_out(p, mode)) for mode in modes for p in told.dropout}
+    first = told.dropout[0]
+    planted = _audit(store, parts, told, told.leave_out(first, "exact", names=True), PLANTED)
+    counted = told.leave_out(first, "exact").but(model="unigram")
+    return Audits(models, planted, audit_of(models["exact", first].data, counted, seed=told.seed, name=UNIGRAM))
+
+
+def _audit(store: Store, parts: Parts, told: StudySettings, how: LeaveOutSettings, name: str = "") -> Audit:
+    notes, valid = (parts.load(store, part) for part in ("train", "valid"))
+    # Without names in it the vocabulary is that of all parts, as in paper C.
+    words = None if how.plant_names else parts.vocabulary(store)
+    rng = np.random.default_rng([told.seed, 2])
+    units = pick_units(notes, how.units, rng, by_note=how.unit == "note")
+    data = prepare(notes, units, how, rng, vocabulary=words, validation=valid)
+    exact, main = (how.mode == mode and not name for mode in ("exact", told.main))
+    tokens = data.encoded.ids.size
+    audit = audit_of(data.save(store.root), how, seed=told.seed, words=tokens * exact, name=name, keep=main)
+    if exact:
+        return audit
+    full = replace(audit.full, write=tokens) if main else audit.full
+    return replace(audit, full=full, again=None, reseeded=(), other_seeds=())
+
+
+@dataclass
+class Privacy:
+    """What the audits found: numbers, a row a unit as CSV by file, and section 4.4's counts by model."""
+
+    findings: list[Finding] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    rarity: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def privacy_of(store: Store, audits: Audits, told: StudySettings) -> Privacy:
+    """Compare the finished models."""
+    made, seed, first = Privacy(), told.seed, told.dropout[0]
+    scores: dict[tuple[Mode, float], Compared] = {}
+    for (mode, dropout), audit in audits.models.items():
+        label, name = label_of(dropout), f"units-{mode}-{dropout:g}"
+        one = scores[mode, dropout] = _compared(store, audit, seed)
+        made.findings += [labelled(f, corpus=label) for f in one.findings]
+        made.files[f"{name}.csv"] = one.table
+        made.rarity[f"{label}, {mode}"] = rarities(load_data(audit.data), one.leave_out)
+        if mode == "exact":
+            text = _compared(store, audit, seed, text=True)
+            made.findings += [labelled(f, corpus=label) for f in text.findings]
+            made.files[f"{name}-text.csv"] = text.table
+    for (mode, dropout), one in scores.items():
+        if dropout != first:
+            detail = {"corpus": label_of(dropout), "mode": mode, "against": label_of(first)}
+            made.findings += _falls(scores[mode, first], one, detail, seed)
+    unigram = _compared(store, audits.unigram, seed)
+    made.findings += [labelled(f, corpus=SAME) for f in unigram.findings]
+    for (mode, dropout), one in scores.items():
+        if mode == "exact":
+            made.findings += _falls(one, unigram, {"corpus": SAME, "mode": mode, "against": label_of(dropout)}, seed)
+    planted = _compared(store, audits.planted, seed)
+    made.findings += [labelled(f, corpus=f"{label_of(first)}, {PLANTED}") for f in planted.findings]
+    made.files["units-planted.csv"] = planted.table
+    return made
+
+
+def _compared(store: Store, audit: Audit, seed: int, *, text: bool = False) -> Compared:
+    patients = [f"unit {i}" for i in range(len(audit.left_out))]
+    return compare(store, audit, np.random.default_rng([seed, 3]), patients, text=text)
+
+
+def _falls(before: Compared, after: Compared, detail: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+    """What the score, and the effect where both have it, is lower in the second, on the same patients."""
+    yield fall(before.leave_out.scores - after.leave_out.scores, {**detail, "of": "score"}, seed)
+    if before.effects is not None and after.effects is not None:
+        yield fall(before.effects.own - after.effects.own, {**detail, "of": "effect"}, seed)
+
+
+def fall(difference: Doubles, detail: Mapping[str, Any], seed: int) -> Finding:
+    """`attack.pdtp_fall`: the mean difference over patients."""
+    return Finding(
+        "attack.pdtp_fall",
+        float(difference.mean()),
+        difference.size,
+        "higher",
+        *t_interval(difference),
+        chance=0.0,
+        source=crossfit.SOURCE,
+        detail={**detail, "scale": "nats"},
+        unit="audited patients",
+        p=crossfit.flipped_p(difference, np.arange(difference.size), np.random.default_rng([seed, 4])),
+        p_is="signs flipped by patient, one-sided",
+        method=f"{crossfit.METHOD}, paired",
+        chance_is="no difference",
+    )
+
+
+def rarities(data: AuditData, compared: LeaveOut) -> dict[str, Any]:
+    """Section 4.4: of the words where the differences are largest, how many are rare, and how.
+
+    Returns:
+        units, positive; `only_here`: the word stands in no other unit's or note's text; `before_only_here`: the word
+        before it does not; `pair_only_here`: the two together do not; median occurrences, median place in the note.
+    """
+    ids, size = data.encoded.ids, data.vocabulary.size
+    counts = np.bincount(ids, minlength=size)
+    pairs = _pairs([data.encoded.note(row) for row in range(len(data.encoded))], size)
+    rows: list[tuple[bool, bool, bool, int, float]] = []
+    for unit, place in enumerate(compared.places):
+        notes = data.notes_of(unit)
+        own = np.concatenate(notes)
+        word, before = int(own[place]), int(own[place - 1]) if place else 0
+        rest = counts - np.bincount(own, minlength=size)
+        own_pairs = _pairs(notes, size)
+        pair = before * size + word
+        alone = int((pairs == pair).sum() - (own_pairs == pair).sum()) == 0
+        rows.append((rest[word] == 0, rest[before] == 0, alone, int(counts[word]), place / own.size))
+    columns = [np.array(column, dtype=float) for column in zip(*rows, strict=True)]
+    names = ("only_here", "before_only_here", "pair_only_here")
+    said: dict[str, Any] = {name: int(column.sum()) for name, column in zip(names, columns[:3], strict=True)}
+    said |= {"units": len(rows), "positive": int((compared.signed > 0).sum())}
+    return said | {"occurrences": float(np.median(columns[3])), "place": float(np.median(columns[4]))}
+
+
+def _pairs(notes: Sequence[SmallInts], size: int) -> Ints:
+    """Each word with the one before it in its note, as one number."""
+    return np.concatenate([note[:-1].astype(np.int64) * size + note[1:] for note in notes])

@@ -1,0 +1,254 @@
+"""The study of paper A: its grid as tasks, and what they found, with means over repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.neural import need_torch
+from clinveil.core.types import Say
+from clinveil.report.draw import Figure
+from clinveil.scale.tasks import Store
+from clinveil.stats import t_interval
+from clinveil.study.engine import Bench, Plan, Results, findings_of
+from clinveil.study.inputs import File, Source, Train
+from clinveil.study.jamia_2020.measures import Classify, Compare, Lists, References, Similar
+from clinveil.study.jamia_2020.settings import StudySettings
+from clinveil.study.jamia_2020.tables import figures, tables
+from clinveil.study.jamia_2020.treat import Neighbourhood, Prepare, Setting, Treat
+from clinveil.study.outputs import Study, run
+from clinveil.study.tables import Table
+from clinveil.utility.classifiers import any_neural, classifier
+from clinveil.vectors.settings import VectorSettings
+
+ORIGINAL = Setting("original")
+LIMIT_HOURS = 2.0
+LEVEL = 0.9  # paper A's intervals
+
+
+def run_study(
+    notes: Path,
+    out: Path,
+    settings: StudySettings,
+    *,
+    pairs: tuple[Path, ...] = (),
+    references: Mapping[str, Path] | None = None,
+    say: Say = lambda line: None,
+) -> Results:
+    """Do the study of paper A on notes of one's own; the same call again goes on where an earlier one stopped.
+
+    Args:
+        notes: a file or folder. out: the folder of the study, secret as a whole.
+        pairs: word-pair lists; without them there is no Table 3. references: name -> out-of-domain vectors.
+        settings: grid and sizes; without a label there is no Table 4.
+        say: is told the plan and each finished task.
+
+    Raises:
+        InputError: what does not fit. UsageError: nothing to measure, a folder that is something else's, or a plan of
+            more than two hours without `yes`. MissingExtra: a network without PyTorch, Ray without Ray.
+    """
+    if not settings.label and not pairs:
+        raise UsageError("nothing to measure by", remedy="--label COLUMN, --pairs FILE, or both")
+    if len(settings.label) > 1:
+        raise UsageError("one label a study", remedy="run it once for each --label")
+    if settings.label and any_neural(settings.model):
+        need_torch()
+    lists = Lists(tuple(map(File.of, pairs)), settings.any_size) if pairs else None
+    if lists:
+        lists.read()
+    known = {name: File.of(path) for name, path in (references or {}).items()}
+    return run(Jamia2020(settings, Source.of(notes, settings.notes, settings.label), lists, known), out, say)
+
+
+@dataclass(frozen=True)
+class Jamia2020(Study):
+    """Paper A on some notes, word-pair lists and out-of-domain vectors."""
+
+    settings: StudySettings
+    source: Source
+    lists: Lists | None = None
+    references: Mapping[str, File] = field(default_factory=dict)
+    command: ClassVar[str] = "study jamia-2020"
+
+    def perform(self, bench: Bench) -> Results:
+        """Do what is not done, and gather what was found. Raises UsageError for a long plan without `yes`."""
+        workers = self.settings.workers
+        for line in self.plan.lines(bench.store, workers):
+            bench.say(line)
+        hours = self.plan.hours(bench.store, workers)
+        if hours > LIMIT_HOURS and not self.settings.yes:
+            raise UsageError(f"this is planned to take about {hours:.0f} hours", remedy="--yes starts it")
+        bench.do(self.plan)
+        return self._collected(bench.store)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """All tasks."""
+        told = self.settings
+        wanted = (*self.treats, *self.similars, *self.reference_tasks, *self.compares)
+        return Plan(wanted, min(told.max_documents * told.max_tokens, 10**8))
+
+    @cached_property
+    def prepare(self) -> Prepare:
+        """The notes as sampled, cut and split."""
+        told = self.settings
+        label = told.label[0] if told.label else None
+        cuts = (told.max_documents, told.max_tokens, told.min_class, told.separator)
+        return Prepare(self.source, label, *cuts, told.seed)
+
+    @cached_property
+    def grid(self) -> list[Setting]:
+        """The settings of Table 4, and the baselines."""
+        told = self.settings
+        grid = [Setting("neighbours", n, algorithm) for algorithm in told.algorithm for n in told.n if n != "0"]
+        if not told.baselines:
+            return [ORIGINAL, *grid]
+        noise = [Setting(kind, "", told.algorithm[0], share) for kind in told.noise for share in told.unchanged]
+        product = Setting("product", "3-14", told.algorithm[0])
+        return [ORIGINAL, Setting("phi-remove"), Setting("phi-replace"), *grid, product, *noise]
+
+    @cached_property
+    def treats(self) -> list[Treat]:
+        """The notes under every setting, drawn once: of these the page shows the example and the tokens."""
+        pairs = [similar.treat for similar in self.similars if similar.treat.repetition == 0]
+        return list(dict.fromkeys([*pairs, *map(self._treat, self.grid)]))
+
+    @cached_property
+    def similars(self) -> list[Similar]:
+        """Word pairs by N, each repetition with draws and training of its own."""
+        found: list[Similar] = []
+        for algorithm in self.settings.similarity_algorithm if self.lists else ():
+            grid = [ORIGINAL] + [Setting("neighbours", n, algorithm) for n in self.settings.n if n != "0"]
+            for treat in (self._treat(s, repetition) for s in grid for repetition in range(self.settings.repetitions)):
+                assert self.lists is not None
+                fast = self._train(treat, "fasttext") if self.settings.subwords else None
+                found.append(Similar(treat, self._train(treat, algorithm), fast, self.lists))
+        return found
+
+    @cached_property
+    def reference_tasks(self) -> list[References]:
+        """Out-of-domain vectors, where there are any."""
+        if not self.lists or not self.references:
+            return []
+        train = self._train(self._treat(ORIGINAL), self.settings.similarity_algorithm[0])
+        return [References(train, self.lists, tuple(self.references.items()), self.settings.seed)]
+
+    @cached_property
+    def compares(self) -> list[Compare]:
+        """Every model on every setting against itself on the original with vectors of the same algorithm."""
+        if not self.settings.label:
+            return []
+        found = []
+        for setting in self.grid:
+            for model in self.settings.model:
+                for algorithm in self._algorithms(model, setting):
+                    original, treated = (self._runs(model, side, algorithm) for side in (ORIGINAL, setting))
+                    controls = self._runs(model, ORIGINAL, algorithm, shuffled=True)[:1]
+                    found.append(Compare(original, treated, controls, seed=self.settings.seed))
+        return [*found, *(self._transfers() if self.settings.transfers and "cnn" in self.settings.model else ())]
+
+    def _transfers(self) -> Iterator[Compare]:
+        """The supplement: protected vectors on plain text, and plain vectors on protected text."""
+        told, algorithm = self.settings, self.settings.algorithm[0]
+        original = self._runs("cnn", ORIGINAL, algorithm)
+        for n in [n for n in told.n if n != "0"][:1] + [n for n in told.n if "-" in n][:1]:
+            setting = Setting("neighbours", n, algorithm)
+            plain = self._runs("cnn", ORIGINAL, algorithm, start=setting)
+            yield Compare(original, plain, (), f"vectors of {setting.label}, plain text", told.seed)
+            other = self._runs("cnn", setting, algorithm, start=ORIGINAL)
+            yield Compare(original, other, (), f"plain vectors, text {setting.label}", told.seed)
+
+    def _algorithms(self, model: str, setting: Setting) -> tuple[str, ...]:
+        if not classifier(model).neural:
+            return ("",)
+        return (setting.algorithm,) if setting.algorithm else self.settings.algorithm
+
+    def _runs(
+        self, model: str, setting: Setting, algorithm: str, *, start: Setting | None = None, shuffled: bool = False
+    ) -> tuple[Classify, ...]:
+        """The runs of one model on one setting's text, from vectors of `start`'s text (the same unless given)."""
+        told = self.settings
+        train = self._train(self._treat(start or setting), algorithm) if algorithm else None
+        size: Literal["small", "paper"] = "paper" if told.size == "paper" else "small"
+        return tuple(
+            Classify(
+                self.prepare, self._treat(setting), model, train, run, told.max_tokens, told.device, size, shuffled
+            )
+            for run in seeds(told.seed, 1 if not classifier(model).neural or shuffled else told.seeds)
+        )
+
+    def _treat(self, setting: Setting, repetition: int = 0) -> Treat:
+        vectors = self._vectors(setting.algorithm) if setting.algorithm else None
+        near = Neighbourhood(self.prepare, vectors, self.settings.seed) if vectors else None
+        return Treat(self.prepare, setting, near, repetition, self.settings.seed)
+
+    def _train(self, treat: Treat, algorithm: str) -> Train:
+        return Train(treat, self._vectors(algorithm), treat.seed + 1_000 * treat.repetition)
+
+    def _vectors(self, algorithm: str) -> VectorSettings:
+        names = ("dim", "window", "negative", "epochs")
+        own: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        return VectorSettings.model_validate({"algorithm": algorithm, **own})
+
+    def _collected(self, store: Store) -> Results:
+        treated = [(treat, store.result(treat)) for treat in self.treats]
+        tokens = [finding for _, result in treated for finding in findings_of(result)]
+        raw = [finding for similar in self.similars for finding in findings_of(store.result(similar))]
+        compared = [finding for compare in self.compares for finding in findings_of(store.result(compare))]
+        corpus = store.result(self.prepare)
+        facts: dict[str, Any] = {"lead": corpus, "corpus": corpus}
+        facts["examples"] = {treat.setting.label: str(result["example"]) for treat, result in treated}
+        facts["references"] = [row for task in self.reference_tasks for row in store.result(task)["rows"]]
+        return Results(self.settings, (*means(raw), *raw, *tokens, *compared), facts)
+
+    def tables(self, results: Results) -> Sequence[Table]:
+        """All tables that have numbers."""
+        return tables(results, self.paper)
+
+    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
+        """The figures that have numbers."""
+        return figures(results)
+
+
+def means(raw: Sequence[Finding]) -> Iterator[Finding]:
+    """Correlations over repetitions: mean, 90 % t interval, and how many pairs every repetition scored."""
+    grouped: dict[tuple[str, ...], list[Finding]] = {}
+    names = ("algorithm", "list", "series", "n")
+    for finding in raw:
+        grouped.setdefault(tuple(str(finding.detail.get(name) or "") for name in names), []).append(finding)
+    for key, found in grouped.items():
+        values = [f.value for f in found if f.value is not None]
+        if len(values) < 2:
+            continue
+        covered = min(int(f.detail.get("scored") or f.n) for f in found)
+        pairs = int(found[0].detail.get("pairs") or 0)
+        yield Finding(
+            "study.similarity",
+            sum(values) / len(values),
+            len(values),
+            "higher",
+            *t_interval(values, LEVEL),
+            chance=0.0,
+            source="paper A, Table 3 and Figure 1",
+            detail={
+                **dict(zip(names, key, strict=True)),
+                "repetitions": len(values),
+                "covered": covered,
+                "pairs": pairs,
+            },
+            unit="repetitions",
+            method="t interval over repetitions, 90 %",
+            chance_is="no correlation",
+        )
+
+
+def seeds(seed: int, n: int) -> list[int]:
+    """Independent seeds of runs."""
+    return [int(x) for x in np.random.SeedSequence([seed, 9]).generate_state(n)]

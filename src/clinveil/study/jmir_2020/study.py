@@ -1,0 +1,147 @@
+"""The study of paper B: its plan, and what its tasks found with P adjusted over models and the permuted control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from clinveil.attacks.vectors.association import over_models
+from clinveil.core.errors import UsageError
+from clinveil.core.finding import Finding
+from clinveil.core.types import Say
+from clinveil.corpus.people import read_codes
+from clinveil.report.draw import Figure
+from clinveil.scale.tasks import Store
+from clinveil.study.engine import Bench, Plan, Results, findings_of, labelled
+from clinveil.study.inputs import File, Source, Train
+from clinveil.study.jmir_2020.settings import FIGURE_3, Model, StudySettings, models
+from clinveil.study.jmir_2020.tables import ALL_NAMES, figures, tables
+from clinveil.study.jmir_2020.tasks import Attack, AttackNames, Treat
+from clinveil.study.outputs import Study, run
+from clinveil.study.tables import Table
+
+
+def run_study(
+    notes: Path, patients: Path, codes: Path, out: Path, settings: StudySettings, say: Say = lambda line: None
+) -> Results:
+    """Do the study of paper B on notes of one's own; the same call again goes on where an earlier one stopped.
+
+    Args:
+        notes: a file or folder; patients: patients.parquet; codes: codes.csv.
+        out: the folder of the study, secret as a whole: tables.md, figures, findings.json, study.html, tasks.
+        settings: grid, setting and draws.
+        say: is told the plan and each finished task.
+
+    Raises:
+        InputError: what does not fit. UsageError: the folder is something else's. MissingExtra: `--on ray` without Ray.
+    """
+    read_codes(codes)
+    source = Source.of(notes, settings.notes)
+    return run(Jmir2020(settings, source, File.of(patients), File.of(codes)), out, say)
+
+
+@dataclass(frozen=True)
+class Jmir2020(Study):
+    """Paper B on some notes, known patients and diagnoses."""
+
+    settings: StudySettings
+    source: Source
+    patients: File
+    codes: File
+    command: ClassVar[str] = "study jmir-2020"
+
+    def perform(self, bench: Bench) -> Results:
+        """Do what is not done, and gather what was found. Raises UsageError if no model could be attacked."""
+        plan = self.plan()
+        for line in plan.lines(bench.store, self.settings.workers):
+            bench.say(line)
+        bench.do(plan)
+        results = self._collected(bench.store)
+        if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):
+            raise UsageError("no model could be attacked", remedy=next(iter(results.facts["missing"].values()), ""))
+        return results
+
+    def plan(self) -> Plan:
+        """All tasks."""
+        return Plan((self.names, *filter(None, [self.figure_3]), *self.attacks), self.source.words)
+
+    @property
+    def treat(self) -> Treat:
+        """The notes with the names that the remover missed."""
+        told = self.settings
+        return Treat(self.source, self.patients, told.mode, told.miss_rate, told.seed, told.redrawn)
+
+    @property
+    def names(self) -> AttackNames:
+        """Attack 1 on all models."""
+        told, treat, grid = self.settings, self.treat, models(self.settings)
+        trains = tuple(_train(treat, model) for model in grid)
+        return AttackNames(treat, trains, tuple(model.label for model in grid), told.metric, told.k, told.draws)
+
+    @property
+    def attacks(self) -> list[Attack]:
+        """Attacks 2 and 3 on each model under each metric."""
+        told, treat = self.settings, self.treat
+        draws = (told.permutations, told.patient_draws, told.scenario_draws, told.k, told.target)
+        return [
+            Attack(treat, _train(treat, model), model.label, self.codes, metric, *draws)
+            for model in models(told)
+            for metric in told.metric
+        ]
+
+    @property
+    def figure_3(self) -> Attack | None:
+        """The curve on notes with all names."""
+        told = self.settings
+        everyone = Treat(self.source, self.patients, "none", 1.0, told.seed, everyone=True)
+        own = (_train(everyone, FIGURE_3), FIGURE_3.label, self.codes, "cityblock", told.permutations)
+        return Attack(everyone, *own, curve_only=True) if told.figure_3 else None
+
+    def _collected(self, store: Store) -> Results:
+        named, others = store.result(self.names), list[Finding]()
+        missing = dict(named["missing"])
+        for attack in self.attacks:
+            result = store.result(attack)
+            if "why" in result:
+                missing[f"{attack.label}, {attack.metric}"] = str(result["why"])
+            else:
+                others += _beside(findings_of(result), findings_of(result, "permuted"))
+        curve = findings_of(store.result(self.figure_3)) if self.figure_3 else []
+        curve = [labelled(f, series=ALL_NAMES) for f in curve if f.measure == "attack.association_by_frequency"]
+        control = "; control: names dealt out anew in every note" if self.settings.redrawn else ""
+        treated = store.result(self.treat)
+        lead = {**treated, "mode": self.settings.mode, "redrawn": control}
+        facts: Mapping[str, Any] = {"lead": lead, "k": int(named["k"]), "missing": missing}
+        return Results(self.settings, (*findings_of(named), *over_models(others), *curve), facts)
+
+    def tables(self, results: Results) -> Sequence[Table]:
+        """All tables."""
+        return tables(results, self.paper)
+
+    def figures(self, results: Results) -> Mapping[str, Sequence[Figure]]:
+        """The figures that have numbers."""
+        return figures(results, self.paper)
+
+
+def _train(treat: Treat, model: Model) -> Train:
+    return Train(treat, model.vector_settings(), treat.seed)
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    return (finding.measure, *(str(finding.detail.get(name, "")) for name in ("model", "metric", "series", "label")))
+
+
+def _beside(true: Sequence[Finding], permuted: Sequence[Finding]) -> Iterator[Finding]:
+    """The true findings, each with what it was under permuted names."""
+    controls = {_key(finding): finding for finding in permuted}
+    for finding in true:
+        other = controls.get(_key(finding))
+        if other is None or other.value is None:
+            yield finding
+            continue
+        more: dict[str, Any] = {"names_permuted": other.value}
+        if other.p is not None:
+            more["names_permuted_p"] = other.p
+        yield labelled(finding, **more)

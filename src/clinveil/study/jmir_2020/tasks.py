@@ -1,0 +1,227 @@
+"""The tasks of paper B: notes as an imperfect remover left them, and attacks 1 to 3 on vectors trained on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.random import Generator
+
+from clinveil.attacks.vectors.association import association, over_models
+from clinveil.attacks.vectors.chain import chain_of
+from clinveil.attacks.vectors.names import Metric, names, paper_k
+from clinveil.attacks.vectors.scenario import PAPER_TARGETS, scenario
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.corpus.corpus import PATIENT_ID, Corpus
+from clinveil.corpus.people import Patient, read_codes, read_patients, write_patients
+from clinveil.phi.emulated import EmulatedRemover
+from clinveil.phi.redrawn_names import redrawn_names
+from clinveil.scale.tasks import Result, Store
+from clinveil.study.engine import Task, found
+from clinveil.study.inputs import COLUMNS, File, NotesTask, Source, Train, write_notes
+from clinveil.vectors.table import Vectors
+
+MISSED, SURROGATES = "missed.parquet", "surrogates.parquet"
+SMALLEST = 20  # patients of a stratum of like note count
+BEST = "attack.names_best"
+
+
+@dataclass(frozen=True)
+class Treat(NotesTask):
+    """Emulate the remover on the notes; write them, those who were missed, and their surrogates.
+
+    Attributes:
+        mode: what becomes of the names that are not missed; "none" leaves all, and attacks those who would be missed.
+        everyone: nobody's name is touched and all patients are attacked (Figure 3).
+        redrawn: the missed names are dealt out anew in every note.
+    """
+
+    source: Source
+    patients: File
+    mode: str
+    miss_rate: float
+    seed: int
+    redrawn: bool = False
+    everyone: bool = False
+
+    stage = "remove names"
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "names left in all notes" if self.everyone or self.mode == "none" else f"names, mode {self.mode}"
+
+    def seconds(self, millions: float) -> float:
+        """Measured on a shared x86-64 machine, November 2026."""
+        return 3.4 * millions
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Write the notes, `missed.parquet` and, in mode replace, `surrogates.parquet`."""
+        treated, missed, surrogates = self._treated()
+        notes: Counter[str] = Counter()  # of each patient
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            for batch in treated.batches():
+                notes.update(batch.column(PATIENT_ID).to_pylist())
+                yield batch
+
+        rows = write_notes(counted(), folder)
+        write_patients(missed, folder / MISSED)
+        if surrogates:
+            write_patients(surrogates, folder / SURROGATES)
+        each = [notes[patient.patient_id] for patient in missed]
+        return {"notes": rows, "patients": len(notes), "missed": len(missed), "notes_of_missed": each}
+
+    def _treated(self) -> tuple[Corpus, list[Patient], list[Patient]]:
+        corpus = self.source.corpus()
+        patients, key = read_patients(self.patients.path), Key.from_seed(self.seed)
+        if self.everyone:
+            return corpus, list(patients.values()), []
+        remover = EmulatedRemover(key, patients, self.miss_rate, "replace" if self.mode == "replace" else "remove")
+        if self.mode != "none":
+            corpus = replace(remover.over(corpus), columns=COLUMNS)
+        if self.redrawn:
+            corpus = redrawn_names(corpus, remover.missed, key)
+        return corpus, remover.missed, remover.surrogate_patients() if self.mode == "replace" else []
+
+    def people(self, store: Store, name: str = MISSED) -> list[Patient]:
+        """Those who were missed, or their surrogates."""
+        path = store.folder(self) / name
+        return list(read_patients(path).values()) if path.exists() else []
+
+
+@dataclass(frozen=True)
+class Attack(Task):
+    """Name and diagnosis (experiments 2a, 2b and 3) on one model under one metric.
+
+    Attributes:
+        label: of the model. permutations, patient_draws, scenario_draws, k: as in the settings.
+        targets: descriptions or codes of attack 3; none for the paper's eleven.
+        curve_only: only the curve of Figure 3.
+    """
+
+    treat: Treat
+    train: Train
+    label: str
+    codes: File
+    metric: str
+    permutations: int
+    patient_draws: int | None = None
+    scenario_draws: int = 0
+    k: int | None = None
+    targets: tuple[str, ...] = ()
+    curve_only: bool = False
+
+    stage = "attack"
+    says = "attack {label}, {metric}"
+
+    def seconds(self, millions: float) -> float:
+        """With the paper's draws and 650 patients."""
+        return 20.0
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Findings under the true names, and under names permuted over patients with as many notes."""
+        missed, codes = self.treat.people(store), read_codes(self.codes.path)
+        rng = np.random.default_rng(self.treat.seed)
+        try:
+            vectors = self.train.load(store)
+            findings = self._findings(vectors, missed, codes, rng)
+            if self.curve_only:
+                return found(findings, model=self.label)
+            treated = store.result(self.treat)
+            own: dict[str, Any] = {"everyone": treated["patients"], "k": self.k, "threads": 1, **self._targets}
+            findings += chain_of(vectors, missed, codes, rng, **own)
+            others = permuted_names(missed, treated["notes_of_missed"], rng)
+            permuted = self._findings(vectors, others, codes, rng)
+            said = found(permuted, model=self.label)["findings"]
+            return {**found(findings, model=self.label), "permuted": said}
+        except InputError as error:
+            return {"why": str(error)}
+
+    def _findings(
+        self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], rng: Generator
+    ) -> list[Finding]:
+        own: dict[str, Any] = {"draws": 19 if self.curve_only else self.patient_draws, "paper_p": not self.curve_only}
+        own |= {"permutations": self.permutations, "metrics": (self.metric,), "threads": 1}
+        findings = association(vectors, missed, codes, rng, **own)
+        if self.curve_only:
+            return findings
+        return findings + scenario(vectors, missed, codes, rng, draws=self.scenario_draws, **self._targets)
+
+    @property
+    def _targets(self) -> dict[str, Any]:
+        return {"targets": self.targets or PAPER_TARGETS, "metrics": (self.metric,)}
+
+
+def permuted_names(missed: Sequence[Patient], notes: Sequence[int], rng: Generator) -> list[Patient]:
+    """The patients with their whole names dealt out among those with as many notes: a control of attacks 2, 3.
+
+    Args:
+        missed: the patients whose names were left. notes: how many notes each has.
+    """
+    order = np.lexsort((rng.random(len(missed)), np.asarray(notes)))
+    out = list(missed)
+    for rows in np.array_split(order, max(1, len(missed) // SMALLEST)):
+        for row, other in zip(rows.tolist(), rng.permutation(rows).tolist(), strict=True):
+            out[row] = replace(missed[row], name=missed[other].name)
+    return out
+
+
+@dataclass(frozen=True)
+class AttackNames(Task):
+    """Attack 1 on all models and metrics, under the same re-pairings, so that picking the best is paid for.
+
+    Attributes:
+        labels: of the models. draws: re-pairings.
+        k: pairs taken for names; None for the paper's 600, or as many as are true if these are fewer.
+    """
+
+    treat: Treat
+    trains: tuple[Train, ...]
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    k: int | None
+    draws: int
+
+    stage = "attack"
+    says = "attack names in all models"
+
+    def seconds(self, millions: float) -> float:
+        """Of each model and metric 1.5 seconds with 9,999 re-pairings."""
+        return 1.5 * len(self.trains) * len(self.metrics) * self.draws / 9_999
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """The findings, each P also adjusted over all models and metrics."""
+        people, decoys = ([one.name for one in self.treat.people(store, kind)] for kind in (MISSED, SURROGATES))
+        k, missing = self.k or paper_k(people), dict[str, str]()
+        findings = names(
+            self._models(store, missing),
+            people,
+            np.random.default_rng(self.treat.seed),
+            metrics=cast(tuple[Metric, ...], self.metrics),
+            k=k,
+            draws=self.draws,
+            surrogates=decoys,
+            threads=1,
+            skip=lambda label, error: missing.update({label: str(error)}),
+        )
+        best = [finding for finding in findings if finding.measure == BEST]  # its P pays for the choice already
+        others = over_models([finding for finding in findings if finding.measure != BEST])
+        return {"k": k, **found([*others, *best]), "missing": missing}
+
+    def _models(self, store: Store, missing: dict[str, str]) -> Iterator[tuple[str, Vectors]]:
+        """The models that were trained; why there are others not goes to `missing`."""
+        for train, label in zip(self.trains, self.labels, strict=True):
+            try:
+                vectors = train.load(store)
+            except InputError as error:
+                missing[label] = str(error)
+                continue
+            yield label, vectors

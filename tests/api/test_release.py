@@ -1,0 +1,59 @@
+"""`clinveil.release`, `verify` and `synthesize` on a frame: what the commands write, and nothing left beside it."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import clinveil
+from clinveil.core.errors import GateError, InputError, UsageError
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pl.from_arrow(pa.Table.from_batches(list(clinveil.demo_corpus(patients=60, seed=1).batches())))
+
+
+@pytest.fixture(scope="module")
+def made(frame, tmp_path_factory):
+    out, said = tmp_path_factory.mktemp("runs") / "out", []
+    return clinveil.release(frame, out, label="diagnosis_group", epochs=1, dim=16, say=said.append), out, said
+
+
+def test_a_frame_is_released_behind_gates(made, frame):
+    outcome, out, said = made
+    assert not outcome.refused, [gate.name for gate in outcome.gates if not gate.passed]
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+    released = pl.read_parquet(outcome.folder.release / "notes.parquet")
+    assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
+    assert len(released) == len(frame) and not set(released["note_id"]) & set(frame["note_id"])
+    assert any("notes of 60 patients" in line for line in said)
+
+
+def test_it_can_be_verified_and_its_findings_are_a_frame(made):
+    outcome, _, _ = made
+    assert all(check.passed for check in clinveil.verify(outcome.folder.release))
+    findings = clinveil.to_frame(outcome.findings, "polars")
+    assert {"attack.inversion", "utility.classification"} <= set(findings["measure"])
+    (outcome.folder.release / "notes.parquet").write_bytes(b"")
+    assert not all(check.passed for check in clinveil.verify(outcome.folder.release))
+
+
+def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
+    with pytest.raises(UsageError, match="no setting labels"):
+        clinveil.release(frame, tmp_path / "out", labels="diagnosis_group")
+    with pytest.raises(InputError, match="50"):
+        clinveil.release(frame.head(20), tmp_path / "out")
+    with pytest.raises(UsageError, match="one of lr"):
+        clinveil.release(frame, tmp_path / "out", model=("lr", "nothing"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_synthetic_notes_of_a_frame(frame, tmp_path):
+    try:
+        made = clinveil.synthesize(frame, tmp_path / "out", model="unigram", count=20)
+        assert made.findings and (tmp_path / "out" / "notes.parquet").exists()
+    except GateError:  # a gate may refuse so few notes
+        assert not (tmp_path / "out").exists()
+    assert (tmp_path / "out.vault").is_dir()

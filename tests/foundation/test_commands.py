@@ -1,0 +1,179 @@
+"""A command is one file, or what anybody registers; attacks bring theirs with them; work says how far it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar
+
+import pytest
+import typer
+
+from clinveil.attacks.attack import Attack, attacks
+from clinveil.cli.command import Run, command
+from clinveil.cli.groups import COMMANDS
+from clinveil.cli.main import main
+from clinveil.cli.progress import Speaker
+from clinveil.core import registry
+from clinveil.core.finding import Finding
+from clinveil.core.progress import track
+from clinveil.core.registry import Registry
+from clinveil.core.settings import QUIET, SEED, Settings, choice, flag, own_settings
+
+
+class Horn:
+    class Settings(Settings):
+        pitch: int = flag(3, "How high it is.")
+
+
+class Drum:
+    """Without settings."""
+
+
+INSTRUMENTS: Registry[Any] = Registry("instrument", first=("drum",))
+INSTRUMENTS.register("drum")(Drum)
+INSTRUMENTS.register("horn")(Horn)
+
+
+class PlaySettings(Settings):
+    instrument: str = choice(INSTRUMENTS, "drum", "What is played.")
+    own: Settings = own_settings("instrument")
+    seed: int | None = SEED
+    quiet: bool = QUIET
+
+
+@pytest.fixture()
+def play():
+    """A command of somebody else's."""
+
+    @command("play", PlaySettings, findings=True)
+    def play(run: Run[PlaySettings], who: Annotated[str, typer.Argument(help="Who plays.")]) -> None:
+        """Play a tune."""
+        pitch = getattr(run.settings.own, "pitch", 0)
+        run.show([Finding("corpus.tune", pitch, 1, unit="notes")], f"{who} plays (seed {run.seed})")
+
+    yield play
+    COMMANDS.forget("play")
+
+
+class FirstLetters(Attack):
+    """Count the released notes that begin with one of some letters."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"released", "original"})
+    letter: tuple[str, ...] = flag(("a",), "A letter; repeatable.")
+
+    def __call__(self, context, rng):
+        counts = [self._count(side) for side in (context.released, context.original)]
+        detail = {"workers": context.workers}
+        return [Finding("attack.first_letters", counts[0], counts[1], "lower", unit="notes", detail=detail)]
+
+    def _count(self, notes):
+        texts = (text for batch in notes.batches() for text in batch["text"].to_pylist())
+        return sum(text.startswith(self.letter) for text in texts)
+
+
+@pytest.fixture()
+def first_letters():
+    """An attack of somebody else's."""
+    attacks.register("first-letters")(FirstLetters)
+    yield
+    attacks.forget("first-letters")
+
+
+def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
+    assert main(["--help"]) == 0
+    assert "play        Play a tune." in capsys.readouterr().out
+    assert main(["play", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(
+        words in said for words in ("--pitch", "How high it is.", "drum|horn", "--json", "--config", "Who plays.")
+    )
+    assert main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"]) == 0
+    ran = capsys.readouterr()
+    assert json.loads(ran.out)["findings"][0]["value"] == 7
+    assert ran.err == "seed 5 (public: --seed 5 gives the same again)\n"
+    assert main(["play", "she", "--pitch", "7"]) == 2
+    assert capsys.readouterr().err == "clinveil: --pitch is of --instrument horn\n"
+    assert main(["play", "she", "--instrument", "lute"]) == 2
+
+
+def test_a_seed_that_is_drawn_is_said_once_and_not_at_all_when_quiet(play, capsys):
+    assert main(["play", "she"]) == 0
+    ran = capsys.readouterr()
+    seed = ran.err.split()[1]
+    assert ran.err.count(seed) == 2 and f"(seed {seed})" in ran.out
+    assert main(["play", "she", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_command_comes_by_an_entry_point(monkeypatch, capsys):
+    @command("elsewhere")
+    def elsewhere(_: Run[Settings]) -> None:
+        """Done elsewhere."""
+        typer.echo("it ran")
+
+    COMMANDS.forget("elsewhere")
+    point = {"elsewhere": SimpleNamespace(load=lambda: elsewhere)}
+    monkeypatch.setattr(registry, "_installed", lambda group: point if group == "clinveil.commands" else {})
+    assert main(["--help"]) == 0 and "elsewhere   Done elsewhere." in capsys.readouterr().out
+    assert main(["elsewhere"]) == 0 and capsys.readouterr().out == "it ran\n"
+    COMMANDS.forget("elsewhere")
+
+
+def test_an_attack_that_is_registered_has_a_command_of_its_needs_and_settings(first_letters, tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("id,text\n1,ab\n2,bc\n3,ac\n")
+    (tmp_path / "b.csv").write_text("id,text\n1,bb\n2,ac\n")
+    assert main(["attack", "--help"]) == 0
+    assert "Count the released notes that begin with one of some" in capsys.readouterr().out
+    line = [
+        "attack",
+        "first-letters",
+        str(tmp_path / "a.csv"),
+        "--original",
+        str(tmp_path / "b.csv"),
+        "--seed",
+        "1",
+        "-q",
+    ]
+    assert main([*line, "--workers", "3", "--json", "-"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (found["value"], found["n"], found["detail"]["workers"]) == (2, 1, 3)
+    assert main([*line, "--letter", "b", "--letter", "c", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"][0]["value"] == 1
+    assert main(line[:3]) == 2
+
+
+def test_the_help_page_imports_no_command():
+    code = "import sys; from clinveil.cli.main import main; main(['--help']); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.splitlines()[-1].split())
+    assert not {"pyarrow", "scipy", "gensim", "sklearn", "torch"} & loaded
+    assert not [name for name in loaded if name.startswith("clinveil.cli.commands.")]
+
+
+def test_items_are_counted_where_a_terminal_looks_on(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    loud, quiet = Speaker(), Speaker(quiet=True)
+    assert list(track(range(3), "notes", loud, total=30, size=lambda _: 10)) == [0, 1, 2]
+    assert "30 of 30 notes" in capsys.readouterr().err
+    assert list(track(range(3), "notes", quiet)) == list(track(range(3), "notes", print)) == [0, 1, 2]
+    quiet("nothing")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_line_stands_above_the_count(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    speaker = Speaker()
+    with speaker.count("notes") as show, speaker.count("passes") as inner:
+        show(4)
+        inner(1)
+        speaker("[half] way")
+    assert "[half] way\n" in capsys.readouterr().err
+
+
+def test_no_count_where_nobody_looks_on(capsys):
+    assert list(track("ab", "notes", Speaker())) == ["a", "b"]
+    assert capsys.readouterr().err == ""
