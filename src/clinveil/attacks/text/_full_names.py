@@ -77,7 +77,8 @@ class NameIndex:
         self._codes[0] = 0
         self.replicates = replicates
         self.tested = np.array([len(n) > 1 and sum(map(len, n)) > 1 for n in parts], dtype=bool)
-        self.real = Forms(*(np.zeros(len(names), dtype=kind) for kind in (np.uint64, np.int64, np.uint64, np.int64)))
+        n = len(names)
+        self.real = Forms(np.zeros(n, np.uint64), np.zeros(n, np.int64), np.zeros(n, np.uint64), np.zeros(n, np.int64))
         sizes = np.array([len(name) for name in parts], dtype=np.int64)
         groups = (np.flatnonzero(self.tested & (sizes == size)) for size in np.unique(sizes[self.tested]))
         self._tables = _tables([piece for rows in groups for piece in self._forms(parts, rows, rng)])

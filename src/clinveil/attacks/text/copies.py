@@ -176,7 +176,8 @@ class _Scan:
         """The longest run: of all training notes, and of as many words as were held out."""
         by_note = np.maximum.reduceat(self.seen.runs, np.cumsum(self.lengths + 1) - self.lengths - 1)
         longest, matched, other = (float(runs.max()) for runs in (self.seen.runs, self.matched, self.other.runs))
-        name, n, about = "attack.copies_longest", int(self.lengths.sum()), {"source": SOURCE, "unit": "words"}
+        name, n = "attack.copies_longest", int(self.lengths.sum())
+        about: dict[str, Any] = {"source": SOURCE, "unit": "words"}
         more = {**self.detail, "why": "a maximum has no interval here"}
         own = {"median_of_notes": float(np.median(by_note)), "held_out": other, "matched": matched}
         yield Finding(name, longest, n, "lower", detail={**more, **own}, **about)
