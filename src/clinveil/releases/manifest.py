@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import ClinveilError, InputError
-from clinveil.core.files import sha256
+from clinveil.core.files import read_json, sha256
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
@@ -164,11 +164,8 @@ def verify(folder: Path) -> list[Check]:
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return document if document["schema"] == SCHEMA else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
+    document = read_json(path)
+    return document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
 
 
 def _nothing_else(folder: Path, manifest: dict[str, Any]) -> Check:

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import Maker
 from clinveil.core.keys import Key
-from clinveil.core.outputs import Maker
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import ROLE_FIELDS, Columns
