@@ -14,8 +14,7 @@ from numpy.random import Generator
 from clinveil.attacks.models.leaveout import pdtp
 from clinveil.attacks.models.leaveout.crossfit import Effects, cross_fit, effect_finding
 from clinveil.attacks.models.leaveout.data import AuditData, load_data
-from clinveil.attacks.models.leaveout.models import AuditModel, NetworkModel, load_logs
-from clinveil.attacks.models.leaveout.plan import Audit
+from clinveil.attacks.models.leaveout.models import Audit, AuditModel, NetworkModel, load_logs
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
 from clinveil.lm.model import Logs

@@ -12,6 +12,7 @@ import numpy as np
 
 from clinveil.attacks.models._without_model import written
 from clinveil.attacks.models.leaveout.data import AuditData, load_data
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
 from clinveil.lm.model import LanguageModel, Logs
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from clinveil.lm.training import Training
 
 FORKS = "forks"
+OTHER_SEEDS = 1_000  # by how much the seeds of further trainings are larger
 MOST_FORKS = 4 * 2**30  # bytes of states kept to share beginnings
 History = dict[str, Any]  # what training says of itself, ready for JSON
 
@@ -217,3 +219,78 @@ def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "log
         remedy = f"remove tasks/{folder.name}, and run the same command again"
         raise InputError(f"has no readable {name}", where=folder.name, remedy=remedy) from None
     return list(np.split(flat, np.cumsum(lengths)[:-1]))
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All models of one audit.
+
+    Attributes:
+        full: of all units. again: the same once more (None for count models). reseeded, left_out: the others.
+        name: "" or how the first weights were made.
+        other_seeds: what `left_out` is, under each further training seed: the effect is measured across seeds.
+    """
+
+    data: Path
+    full: AuditModel
+    again: AuditModel | None
+    reseeded: tuple[AuditModel, ...]
+    left_out: tuple[AuditModel, ...]
+    name: str = ""
+    other_seeds: tuple[tuple[AuditModel, ...], ...] = ()
+
+    @property
+    def models(self) -> tuple[AuditModel, ...]:
+        """All of them, the full model first."""
+        again = (self.again,) if self.again else ()
+        others = (one for models in self.other_seeds for one in models)
+        return (self.full, *again, *self.reseeded, *self.left_out, *others)
+
+    @property
+    def shared(self) -> tuple[AuditModel, ...]:
+        """Those that others go on from: they are trained first."""
+        return (self.full, *(one for one in self.reseeded if isinstance(one, NetworkModel) and one.shares))
+
+
+def audit_of(
+    folder: Path,
+    settings: LeaveOutSettings,
+    *,
+    seed: int,
+    words: int = 0,
+    initial: Path | None = None,
+    name: str = "",
+    keep: bool = False,
+) -> Audit:
+    """The models that an audit needs.
+
+    Args:
+        folder: of the data. words: tokens of synthetic notes a model, 0 for none. initial: first weights.
+        keep: keep the model of all units, as a checkpoint.
+    """
+    recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
+    if recipe is None:
+        counted = CountModel(data=folder, kind=settings.lm.model, mode=settings.mode, seed=seed, write=words)
+        return Audit(folder, counted, None, (), tuple(replace(counted, left_out=unit) for unit in units), name)
+    bare = NetworkModel(
+        data=folder,
+        kind=settings.lm.model,
+        mode=settings.mode,
+        seed=seed,
+        write=words,
+        recipe=recipe,
+        initial=initial,
+        device=settings.lm.device,
+    )
+    full, more = replace(bare, keep=keep, shares=True), settings.seeds - 1
+    reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i, shares=i < more) for i in range(settings.reseeds))
+
+    def without_each(of: NetworkModel, forks: NetworkModel | None) -> tuple[NetworkModel, ...]:
+        return tuple(replace(of, left_out=unit, forks=forks) for unit in units)
+
+    other_seeds = tuple(
+        without_each(replace(bare, seed=seed + OTHER_SEEDS + i), reseeded[i] if i < len(reseeded) else None)
+        for i in range(more)
+    )
+    again = replace(bare, repeat=1, write=0)
+    return Audit(folder, full, again, reseeded, without_each(bare, full), name, other_seeds)
