@@ -37,21 +37,13 @@ UNIGRAM_SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
 
 @dataclass(frozen=True)
 class LeaveOut:
-    """Differences between the model of all units and other models, by model (rows) and scored unit (columns).
+    """Differences between the model of all units and other models, by model (rows) and scored unit (columns)."""
 
-    Attributes:
-        largest: (n_units, n_units) the largest absolute difference over the words of unit j when i was left out.
-        gaps: (n_units, n_units) the mean of log p - log p' over the words of unit j: the strongest sign of membership.
-        signed: (n_units,) the difference with its sign where it is largest, each unit left out itself.
-        places: (n_units,) the word of each unit where that is.
-        reseeded: (n_seeds, n_units) the largest difference to models of all units with another seed; may have no row.
-    """
-
-    largest: Doubles = field(repr=False)
-    gaps: Doubles = field(repr=False)
-    signed: Doubles = field(repr=False)
-    places: Ints = field(repr=False)
-    reseeded: Doubles = field(repr=False)
+    largest: Doubles = field(repr=False)  # (n, n) the largest absolute one over the words of unit j when i was left out
+    gaps: Doubles = field(repr=False)  # (n, n) the mean of log p - log p': the strongest sign of membership
+    signed: Doubles = field(repr=False)  # (n,) with its sign where it is largest, each unit left out itself
+    places: Ints = field(repr=False)  # (n,) the word of each unit where that is
+    reseeded: Doubles = field(repr=False)  # (n_seeds, n) largest to models of all units with other seeds; maybe no row
 
     @property
     def scores(self) -> Doubles:
