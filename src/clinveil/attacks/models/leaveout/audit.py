@@ -117,7 +117,11 @@ def audit_notes(
     data = prepare(notes, units, settings, rng, public=public)
     say(f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary")
     over = over or processes(settings.workers, ahead=AHEAD)
-    audits = _audits(data, settings, seed, store, over, say, public)
+    weights = _first_weights(data, settings, seed, store, public)
+    perform_all(store, list(weights.values()), over, say)
+    files = {"": None, **{name: store.folder(work) / INITIAL for name, work in weights.items()}}
+    folder, words = data.save(store.root), data.encoded.ids.size if settings.from_text else 0
+    audits = [audit_of(folder, settings, seed=seed, words=words, initial=at, name=name) for name, at in files.items()]
     train_audits(store, audits, over, say, workers=settings.workers, most_hours=settings.max_hours)
     owners = [notes.patients[rows[0]] if by_note else f"unit {unit}" for unit, rows in enumerate(units)]
     found: list[Finding] = []
@@ -130,29 +134,19 @@ def audit_notes(
     return found
 
 
-def _audits(
-    data: AuditData,
-    settings: LeaveOutSettings,
-    seed: int,
-    store: Store,
-    over: Map,
-    say: Say,
-    public: PlainNotes | None,
-) -> list[Audit]:
-    """An audit for each kind of first weights, random ones first; makes the weights."""
-    folder, recipe = data.save(store.root), settings.audit_recipe()
-    weights: dict[str, Pretrained | Embedded] = {}
+def _first_weights(
+    data: AuditData, settings: LeaveOutSettings, seed: int, store: Store, public: PlainNotes | None
+) -> dict[str, Pretrained | Embedded]:
+    """What makes first weights other than random ones, by name."""
+    recipe, made = settings.audit_recipe(), dict[str, Pretrained | Embedded]()
     if recipe is not None and public is not None:
         place = AuditData(encode(public.texts, data.vocabulary), data.vocabulary, ()).save(store.root)
         start = replace(recipe, plan="rows", schedule="fixed")
-        weights["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
+        made["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
     if recipe is not None and settings.init_vectors is not None:
         hashed = fingerprint(settings.init_vectors)
-        weights["word vectors"] = Embedded(folder, recipe, seed, settings.init_vectors, hashed)
-    perform_all(store, list(weights.values()), over, say)
-    files = {"": None, **{name: store.folder(work) / INITIAL for name, work in weights.items()}}
-    words = data.encoded.ids.size if settings.from_text else 0
-    return [audit_of(folder, settings, seed=seed, words=words, initial=file, name=name) for name, file in files.items()]
+        made["word vectors"] = Embedded(data.save(store.root), recipe, seed, settings.init_vectors, hashed)
+    return made
 
 
 @dataclass(frozen=True)
