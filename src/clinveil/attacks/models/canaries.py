@@ -127,11 +127,6 @@ class Family:
         if not self.places or min(len(set(place)) for place in self.places) < 2:
             raise InputError(f"canaries of the family {self.name} have nothing to choose from")
 
-    @property
-    def bits(self) -> float:
-        """log2 of how many secrets there are."""
-        return float(sum(np.log2(len(place)) for place in self.places))
-
     def draw(self, n: int, rng: Generator) -> list[str]:
         """Secrets, uniform and independent."""
         columns = [rng.integers(len(place), size=n) for place in self.places]
