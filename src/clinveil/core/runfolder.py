@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -44,7 +44,11 @@ def fingerprint(path: Path) -> str:
     """SHA-256 of a file, or of the names and hashes of a folder's files; "" where nothing is there."""
     if not path.is_dir():
         return sha256(path) if path.exists() else ""
-    listing = "".join(f"{p.relative_to(path)}\0{sha256(p)}\n" for p in sorted(path.rglob("*")) if p.is_file())
+    return _hashed(path, path.rglob("*"))
+
+
+def _hashed(root: Path, paths: Iterable[Path]) -> str:
+    listing = "".join(f"{p.relative_to(root)}\0{sha256(p)}\n" for p in sorted(paths) if p.is_file())
     return hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -52,9 +56,7 @@ def fingerprint(path: Path) -> str:
 def code_version() -> str:
     """SHA-256 of our source files and word lists: what is half done goes on under the same code only."""
     package = Path(str(files("clinveil")))
-    sources = (path for path in sorted(package.rglob("*")) if path.is_file() and path.parent.name != "__pycache__")
-    listing = "".join(f"{path.relative_to(package)}\0{sha256(path)}\n" for path in sources)
-    return hashlib.sha256(listing.encode()).hexdigest()
+    return _hashed(package, (path for path in package.rglob("*") if path.parent.name != "__pycache__"))
 
 
 def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
