@@ -227,13 +227,7 @@ class Wanted:
 
 
 def draw_notes(
-    model: LanguageModel,
-    key: Key,
-    drawing: SamplingConfig,
-    floor: Floor,
-    wanted: Wanted,
-    counts: Counts,
-    say: Say,
+    model: LanguageModel, key: Key, drawing: SamplingConfig, floor: Floor, wanted: Wanted, counts: Counts, say: Say
 ) -> Iterator[pa.RecordBatch]:
     """Batches of synthetic notes, `synthetic-000001` and so on; `counts` is kept while they pass, and `say` is told.
 

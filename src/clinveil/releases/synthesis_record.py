@@ -107,10 +107,7 @@ class Synthetic:
         return vars(self.counts) | more
 
 
-_SEEDS = {
-    "notes": "The notes were drawn under a public seed.",
-    "model": "The model was trained with a public seed.",
-}
+_SEEDS = {"notes": "The notes were drawn under a public seed.", "model": "The model was trained with a public seed."}
 
 
 def public_seeds(key: Key, trained: Trained) -> list[str]:
