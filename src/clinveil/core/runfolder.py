@@ -140,11 +140,6 @@ class RunFolder:
         if status == "finished" and _state(self.aside, self.kind):
             remove(self.aside)
 
-    @property
-    def ended(self) -> bool:
-        """Whether `finish` was called."""
-        return (_state(self.root, self.kind) or {}).get("status", "running") != "running"
-
 
 @contextmanager
 def run_folder(
@@ -177,7 +172,7 @@ def run_folder(
                 for name in kind.scratch:
                     remove(root / name)
         except BaseException as error:
-            if not folder.ended:
+            if (_state(root, kind) or {}).get("status", "running") == "running":  # it did not finish
                 _undo(folder, before, wholly=bool(asked) and isinstance(error, InputError | UsageError), there=there)
             raise
 
@@ -255,13 +250,8 @@ def _refuse_strange(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
     """Raise UsageError where the folder holds files that its run did not write: they would be lost with it."""
     found = {name for name in files_in(root) if not _HALF.fullmatch(name.removeprefix(f"{kind.vault}/"))}
     own = {*kind.own, *kind.scratch, *kind.stale}
-    listed = {*own, *state["files"]} if "files" in state else {name for name in found if _below(name, own)}
-    refuse_more(root, found, {*kind.first, *listed})
-
-
-def _below(name: str, own: Collection[str]) -> bool:
-    place = Path(name)
-    return any(str(above) in own for above in (place, *place.parents))
+    below = {name for name in found if any(str(above) in own for above in (Path(name), *Path(name).parents))}
+    refuse_more(root, found, {*kind.first, *({*own, *state["files"]} if "files" in state else below)})
 
 
 def _state(root: Path, kind: Kind) -> dict[str, Any] | None:

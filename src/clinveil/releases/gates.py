@@ -98,7 +98,7 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
     Args:
         digits: whether the release can hold any; without, the gates of numbers hold by construction and say so.
     """
-    own = [f for f in findings if _is_own(f)]
+    own = [f for f in findings if f.measure.startswith("attack.own_")]
     return [
         *(_feed(f) for f in own if f.measure == "attack.own_name"),
         *(_own_name(f) if f.measure == "attack.own_name" else _own(f, digits) for f in own if f.value is not None),
@@ -117,10 +117,6 @@ def _feed(finding: Finding) -> Gate:
         meaning="Where the feed is of other patients, finding nothing in the release says nothing.",
         remedy="Bring the feed of these patients, under the patient ids that the notes use, or leave --patients out.",
     )
-
-
-def _is_own(finding: Finding) -> bool:
-    return finding.measure.startswith("attack.own_")
 
 
 def _own(finding: Finding, digits: bool) -> Gate:

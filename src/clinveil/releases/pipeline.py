@@ -19,6 +19,7 @@ from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.core.files import default_vault, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
+from clinveil.core.keys import TEST_SEED
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
@@ -173,7 +174,7 @@ def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = not
     with run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
-            say("TEST SEED: not for release")
+            say(TEST_SEED)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
