@@ -206,6 +206,7 @@ def audit(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     assert audit("--seed", "1") == 0
     files = ("findings.json", "units-random-model.csv", "run.json")
@@ -231,6 +232,7 @@ def test_without_a_seed_the_same_command_goes_on(audit, tmp_path):
     assert sorted((tmp_path / "out" / "tasks").iterdir()) == tasks
 
 
+@pytest.mark.slow
 def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
     assert audit("--seed", "1", model="unigram") == 0
     assert audit("--seed", "1", "--from-text", model="unigram") == 0

@@ -37,6 +37,7 @@ def test_the_readmes_commands_run_in_order(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("document", ["i-have-notes.md", "synthetic-notes.md"])
+@pytest.mark.slow
 def test_the_commands_about_notes_run_in_order(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     typed = commands(ROOT / "docs" / document)

@@ -48,6 +48,7 @@ def test_threads_read_few_items_ahead():
     assert len(seen) < 20
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same():
     ray = pytest.importorskip("ray")
     from clinveil.scale.local import on_ray

@@ -183,6 +183,7 @@ def test_one_training_pair_is_refused():
         PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
 
 
+@pytest.mark.slow
 def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance():
     findings = measured(colours())
     own, floor = one(findings, "vectors"), one(findings, "random vectors")
@@ -198,6 +199,7 @@ def test_labels_without_a_rule_stay_at_chance():
     assert own.low < 0.5 < own.high
 
 
+@pytest.mark.slow
 def test_difference_features_see_equal_words_that_concatenation_does_not():
     pairs, words = same()
     found = {}
