@@ -190,11 +190,7 @@ class Floor:
 
     def below(self, texts: Iterable[str]) -> int:
         """Words that stand below the floor all the same: what reading the release back must not find."""
-        return sum(1 for word in _words(texts) if word not in self.allowed)
-
-
-def _words(texts: Iterable[str]) -> Iterator[str]:
-    return (word for text in texts for word in text.split())
+        return sum(word not in self.allowed for text in texts for word in text.split())
 
 
 @dataclass
