@@ -102,7 +102,7 @@ class NeuralTask:
         """
         from clinveil.core.neural import seeded
         from clinveil.lm.network import NeuralModel
-        from clinveil.lm.states import load_training, save_training
+        from clinveil.lm.training import load_training, save_training
 
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
         identity = self.identity

@@ -14,8 +14,7 @@ from clinveil.core.errors import ClinveilError, UsageError
 from clinveil.core.neural import need_torch
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
 from clinveil.corpus.open import open_corpus
-from clinveil.lm.checkpoint import load_model
-from clinveil.lm.model import LanguageModel, fit_of
+from clinveil.lm.model import LanguageModel, fit_of, load_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, Seen, encode, form_of, read_notes
 from clinveil.lm.recipe import ModelSettings

@@ -12,8 +12,7 @@ from typing import Any
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.types import Say
-from clinveil.lm.checkpoint import load_model, save_model
-from clinveil.lm.model import LanguageModel
+from clinveil.lm.model import LanguageModel, load_model, save_model
 from clinveil.lm.notes import PlainNotes, Seen, encode
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.producers.synthesis.settings import SynthesisSettings
