@@ -21,8 +21,7 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Mask
 from clinveil.stats import permutation_p
 from clinveil.utility.correlation import Correlated, Statistic
-from clinveil.utility.pairs import PairList
-from clinveil.utility.term_vectors import PairVectors, Protocol, pair_vectors
+from clinveil.utility.pairs import PairList, PairVectors, Protocol, pair_vectors
 from clinveil.vectors.table import Vectors
 
 Missing = Literal["exclude", "random", "zero"]

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn, optim
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import BELOW, MAPS, MIMIC_WIDTHS, Convolutions, Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import BELOW, MAPS, MIMIC_WIDTHS, Convolutions, Network, Neural
 
 KIM_WIDTHS, LARGEST_NORM = (3, 4, 5), 3.0
 

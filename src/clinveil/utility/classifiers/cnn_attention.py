@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import MAPS, MIMIC_WIDTHS, Attention, Convolutions, Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import MAPS, MIMIC_WIDTHS, Attention, Convolutions, Network, Neural
 
 
 class CnnAttention(Network):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import Network, Neural
 from clinveil.utility.classifiers.lstm import Lstm
 
 
