@@ -40,9 +40,8 @@ class Network(nn.Module):
         super().__init__()
         self.recipe = recipe
         self.input = nn.Parameter(torch.empty(size, recipe.width).uniform_(-init_range, init_range))
-        self.output = (
-            self.input if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
-        )
+        own = None if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
+        self.output = self.input if own is None else own
         self.bias = nn.Parameter(torch.zeros(size))
 
     def start(self, lanes: int) -> State:
@@ -76,12 +75,7 @@ class Network(nn.Module):
 
 
 class Decoder(ABC):
-    """Notes being written by a network, token by token, as a language model's `Stream`."""
-
-    def __init__(self, network: Network) -> None:
-        self._device = network.input.device
-        with torch.inference_mode():
-            self._begin()
+    """Notes being written by a network, token by token, as a language model's `Stream`; made in inference mode."""
 
     def probabilities(self) -> Doubles:
         """(lanes, size); the softmax in double precision."""
@@ -89,43 +83,24 @@ class Decoder(ABC):
             found: Doubles = torch.softmax(self._scores().double(), dim=-1).cpu().numpy()
         return found
 
-    def push(self, ids: Ints) -> None:
-        """One token for every lane."""
-        with torch.inference_mode():
-            self._step(torch.from_numpy(ids).to(self._device))
-
-    def reset(self, lanes: Ints) -> None:
-        """Begin anew in these lanes."""
-        with torch.inference_mode():
-            self._restart(lanes.tolist())
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """The state of all lanes before their notes."""
-
     @abstractmethod
     def _scores(self) -> Tensor:
         """(lanes, size) of the next token."""
 
     @abstractmethod
-    def _step(self, ids: Tensor) -> None:
+    def push(self, ids: Ints) -> None:
         """One token for every lane, (lanes,)."""
 
     @abstractmethod
-    def _restart(self, lanes: Sequence[int]) -> None:
+    def reset(self, lanes: Ints) -> None:
         """Begin anew in these lanes."""
 
 
 class NeuralModel:
-    """A network that was trained, as a `LanguageModel`."""
+    """A network that was trained, as a `LanguageModel`; `kind` is `lstm` or `gpt`."""
 
     def __init__(self, vocabulary: Vocabulary, network: Network) -> None:
-        self.vocabulary, self.network = vocabulary, network.eval()
-
-    @property
-    def kind(self) -> str:
-        """`lstm` or `gpt`."""
-        return self.network.recipe.kind
+        self.vocabulary, self.network, self.kind = vocabulary, network.eval(), network.recipe.kind
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Log-probability of each token, without dropout.

@@ -101,10 +101,5 @@ def _hash(counts: Ints) -> str:
     return hashlib.sha256(np.ascontiguousarray(counts).data).hexdigest()
 
 
-language_models.register("unigram")(
-    CountedKind(
-        about="a unigram: words drawn one by one, as often as they stand in the training notes",
-        count=train_unigram,
-        load=load_unigram,
-    )
-)
+ABOUT = "a unigram: words drawn one by one, as often as they stand in the training notes"
+language_models.register("unigram")(CountedKind(about=ABOUT, count=train_unigram, load=load_unigram))
