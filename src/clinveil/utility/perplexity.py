@@ -25,10 +25,9 @@ STANDING = "{standing:,} words stand as <unk> in the notes: nobody knows their s
 class Unknown:
     """The words of notes that a vocabulary does not know, and what it costs to spell them.
 
-    The code is stated and the same for all models of the same notes: each letter, and the end of the word, is one of
-    as many symbols as the words of these notes have different letters, and one more; all equally likely. A word of L
-    letters costs (L + 1) log2(symbols). A byte pair vocabulary knows every word. A word that stands as `<unk>` in the
-    notes cannot be charged: it counts as unknown and as `unk_in_source`.
+    The code is the same for all models of the same notes: each letter, and the end of the word, is one of as many
+    symbols as the words of these notes have different letters, and one more; all equally likely. A byte pair vocabulary
+    knows every word. A word that stands as `<unk>` in the notes cannot be charged.
 
     Attributes:
         words, unknown, unk_in_source: (n_notes,) running words; those that come as `<unk>`; of these, those written so.
@@ -78,9 +77,8 @@ def perplexity_findings(
 ) -> list[Finding]:
     """`utility.perplexity` and `utility.bits_per_character` of notes; intervals leave out each patient in turn.
 
-    Perplexity is the paper's: an unknown word is one token, `<unk>`. So it compares within one vocabulary only: one
-    that knows fewer words has the lower perplexity. Bits a character charge unknown words with their spelling
-    (`Unknown`), are the length of a code for the notes, and compare between vocabularies.
+    Perplexity is the paper's, and compares within one vocabulary only. Bits a character charge unknown words with their
+    spelling (`Unknown`), are the length of a code for the notes, and compare between vocabularies.
 
     Args:
         fit: of these notes, in this order. of: which notes, for people ("valid", "held out").
