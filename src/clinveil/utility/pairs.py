@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -237,42 +237,42 @@ def pair_vectors(
     use = subwords if protocol == "jamia" else None
     if use is not None and use.subwords is None:
         raise InputError("these vectors have no subwords", remedy="train them with --algorithm fasttext, into a folder")
-    own = _known(vectors, pairs, single=protocol == "clinicalnlp", whole=use is not None)
+
+    def own_words(term: str) -> list[Floats]:
+        forms = words(term)
+        known = [vectors.matrix[vectors.ids[form]] for form in forms if form in vectors.ids]
+        refused = len(forms) > 1 if protocol == "clinicalnlp" else use is not None and len(known) < len(forms)
+        return [] if refused else known
+
+    own = _terms(pairs, vectors.dim, own_words)
     missing = np.isnan(own.cosines())
     if use is None or not missing.any():
         return PairVectors(own, None, np.zeros(len(pairs), dtype=np.bool_))
-    subword = _composed(use, pairs, own, missing)
+    needed = {term for pair, gap in zip(pairs.terms, missing, strict=True) if gap for term in pair}
+
+    def with_subwords(term: str) -> list[Floats]:
+        parts = [_subword(use, form) for form in words(term)] if term in needed else []
+        return [part for part in parts if part is not None]
+
+    subword = _terms(pairs, use.dim, with_subwords)
     return PairVectors(own, subword, missing & ~np.isnan(subword.cosines()))
 
 
-def _known(vectors: Vectors, pairs: PairList, *, single: bool, whole: bool) -> TermVectors:
-    """Means of known words; `single`: of one word only; `whole`: only where all its words are known."""
+def _terms(pairs: PairList, dim: int, known: Callable[[str], list[Floats]]) -> TermVectors:
+    """Of each term the mean of the vectors that are known of its words."""
     terms = {term: row for row, term in enumerate(unique_terms(pairs))}
-    matrix = np.zeros((len(terms), vectors.dim))
+    matrix = np.zeros((len(terms), dim))
     found, partial = np.zeros(len(terms), dtype=np.bool_), np.zeros(len(terms), dtype=np.bool_)
     for term, row in terms.items():
-        forms = words(term)
-        known = [vectors.ids[form] for form in forms if form in vectors.ids]
-        gaps = len(known) < len(forms)
-        if known and not (single and len(forms) > 1) and not (whole and gaps):
-            matrix[row], found[row], partial[row] = vectors.matrix[known].mean(axis=0, dtype=np.float64), True, gaps
+        if parts := known(term):
+            matrix[row], found[row] = np.mean(parts, axis=0, dtype=np.float64), True
+            partial[row] = len(parts) < len(words(term))
     one, other = (np.array([terms[pair[side]] for pair in pairs.terms], dtype=np.int64) for side in (0, 1))
     return TermVectors(matrix, found, partial, one, other)
 
 
-def _composed(vectors: Vectors, pairs: PairList, own: TermVectors, missing: Mask) -> TermVectors:
-    """fastText's vectors of the terms of missing pairs: its words, and for the others their n-grams."""
-    needed = set(own.one[missing].tolist()) | set(own.other[missing].tolist())
-    matrix, found = np.zeros((own.found.size, vectors.dim)), np.zeros_like(own.found)
-    for row, term in enumerate(unique_terms(pairs)):
-        parts = [_subword(vectors, form) for form in words(term)] if row in needed else []
-        known = [part for part in parts if part is not None]
-        if known:
-            matrix[row], found[row] = np.mean(known, axis=0, dtype=np.float64), True
-    return TermVectors(matrix, found, np.zeros_like(found), own.one, own.other)
-
-
 def _subword(vectors: Vectors, form: str) -> Floats | None:
+    """fastText's vector of a word, and of another one that of its n-grams."""
     if form in vectors.ids:
         return vectors.matrix[vectors.ids[form]]
     return vectors.subwords.vector(form) if vectors.subwords else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class Network(nn.Module):
         penalties: (parameter, weight) of the squares that the loss takes in (L2).
     """
 
-    def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool = False) -> None:
+    def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
         super().__init__()
         self.words = nn.Embedding.from_pretrained(matrix.clone(), freeze=static, padding_idx=PAD)  # type: ignore[no-untyped-call]
         self.output = nn.Linear(width, n_classes)
@@ -126,14 +126,6 @@ class Attention(nn.Module):
         return (self.inner.weight**2).sum() + (self.score.weight**2).sum()
 
 
-class MakesNetwork(Protocol):
-    """Makes a network of a matrix of word vectors."""
-
-    def __call__(self, matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-        """A network with its first weights; `several`: of several labels a text, `static`: vectors do not learn."""
-        ...
-
-
 def adam(weights: list[nn.Parameter], several: bool) -> optim.Optimizer:
     """As the MIMIC models were released."""
     return optim.Adam(weights, lr=1e-3)
@@ -144,10 +136,12 @@ class Neural(Classifier):
     """A network as a classifier.
 
     Attributes:
-        network: makes it. optimizer: of the weights that learn, and whether a text has several labels.
+        network: makes it with its first weights, from a matrix of word vectors, the number of classes, and by name
+            `several` (labels a text) and `static` (the vectors do not learn).
+        optimizer: of the weights that learn, and whether a text has several labels.
     """
 
-    network: MakesNetwork
+    network: Callable[..., Network]
     optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = adam
     neural: ClassVar[bool] = True
 

@@ -12,7 +12,7 @@ from clinveil.utility.classifiers._neural import MAPS, MIMIC_WIDTHS, Attention, 
 class CnnAttention(Network):
     """Feature maps of each width, weighed over time by an attention of their own."""
 
-    def __init__(self, matrix: Tensor, n_classes: int, *, static: bool = False) -> None:
+    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
         super().__init__(matrix, MAPS * len(MIMIC_WIDTHS), n_classes, static=static)
         self.convolutions = Convolutions(matrix.shape[1], MIMIC_WIDTHS)
         self.attentions = nn.ModuleList(Attention(MAPS) for _ in MIMIC_WIDTHS)
@@ -33,8 +33,5 @@ class CnnAttention(Network):
         return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + words)
 
 
-def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-    return CnnAttention(matrix, n_classes, static=static)
-
-
-classifiers.register("cnn-attention")(Neural("a convolutional network with attention (paper A)", 220.0, _network))
+ABOUT = "a convolutional network with attention (paper A)"
+classifiers.register("cnn-attention")(Neural(ABOUT, 220.0, CnnAttention))
