@@ -38,24 +38,19 @@ class LanguageModel(Protocol):
     @property
     def vocabulary(self) -> Vocabulary:
         """What it encodes with."""
-        ...
 
     @property
     def kind(self) -> str:
-        """`unigram`, `ngram`, `lstm` or `gpt`."""
-        ...
+        """Its name in the registry."""
 
     def score(self, notes: Sequence[Ids]) -> list[Logs]:
         """Log-probability of each token of each note, its first and its end too."""
-        ...
 
     def stream(self, lanes: int) -> Stream:
         """Notes being written, `lanes` of them at once."""
-        ...
 
     def ready(self, *, double: bool = False, threads: int = 1) -> AbstractContextManager[None]:
         """A block in which it writes or scores many notes; `double`: a network in double precision, and so it stays."""
-        ...
 
 
 @runtime_checkable
@@ -64,7 +59,6 @@ class Kept(Protocol):
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
         """Write what it is, beside its vocabulary; what `model.json` says of it."""
-        ...
 
 
 class Stream(Protocol):
@@ -72,15 +66,12 @@ class Stream(Protocol):
 
     def probabilities(self) -> Doubles:
         """(lanes, size) of the next token; rows add up to 1 but for rounding."""
-        ...
 
     def push(self, ids: Ints) -> None:
         """Add one token to every lane."""
-        ...
 
     def reset(self, lanes: Ints) -> None:
         """Begin new notes in these lanes."""
-        ...
 
 
 @dataclass(frozen=True)

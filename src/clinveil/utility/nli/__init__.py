@@ -66,8 +66,12 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
     detail = {**parts.detail, "features": settings.features, "seeds": settings.seeds}
     detail |= {"epochs_mean": float(np.mean(task.epochs)), "words_with_vector": float(np.mean(found))}
     majority = int(np.bincount(parts.targets(parts.train)).argmax())
-    chance = float((truth == majority).mean())
-    return _Scores(task, chance, own == truth, floor == truth, shuffled == truth, detail).findings()
+    scores = _Scores(premise_groups(parts.test), float((truth == majority).mean()), detail)
+    return [
+        scores.side("vectors", own == truth, floor == truth, "random vectors of the same words"),
+        scores.side("random vectors", floor == truth, shuffled == truth, "training labels shuffled"),
+        scores.gain(own == truth, floor == truth),
+    ]
 
 
 class _Task:
@@ -101,26 +105,15 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Scores:
-    """Turns right and wrong answers, (n_seeds, n_test) bool, into findings."""
+    """Turns right and wrong answers, (n_seeds, n_test) bool, into findings; `premise`: of each test pair."""
 
-    task: _Task
+    premise: Ints
     chance: float
-    own: Mask
-    floor: Mask
-    shuffled: Mask
     detail: dict[str, Any]
 
-    def findings(self) -> list[Finding]:
-        """Vectors, random vectors, and the difference."""
-        return [
-            self._side("vectors", self.own, float(self.floor.mean()), "random vectors of the same words"),
-            self._side("random vectors", self.floor, float(self.shuffled.mean()), "training labels shuffled"),
-            self._gain(),
-        ]
-
-    def _gain(self) -> Finding:
+    def gain(self, own: Mask, floor: Mask) -> Finding:
         """What the vectors add to random ones, on the same pairs."""
-        gain = self.own.astype(np.float64) - self.floor
+        gain = own.astype(np.float64) - floor
         sums = self._by_premise(gain)
         enough = len(sums) > 1
         low, high = jackknife_t(sums, lambda sums: float(sums[0] / sums[1])) if enough else (None, None)
@@ -131,7 +124,8 @@ class _Scores:
             method="jackknife over premises, t, of the mean of these seeds, 95 %" if enough else "none, of one premise",
         )
 
-    def _side(self, series: str, right: Mask, control: float, what: str) -> Finding:
+    def side(self, series: str, right: Mask, control: Mask, what: str) -> Finding:
+        """The accuracy of some vectors, beside that of a control, `what`."""
         shares = self._by_premise(right)
         detail = {**self.detail, **_over_seeds(right.mean(axis=1)), "series": series}
         seen = max(detail["test_premises_seen"], detail["test_hypotheses_seen"])
@@ -139,8 +133,8 @@ class _Scores:
             detail["warning"] = f"a sentence of {seen:.0%} of the test pairs stands in a training pair too"
         span = share_by_patient(shares)
         return Finding(
-            *("utility.nli", float(right.mean()), right.shape[1], "higher", *span, self.chance, control, SOURCE),
-            detail=detail,
+            *("utility.nli", float(right.mean()), right.shape[1], "higher", *span),
+            *(self.chance, float(control.mean()), SOURCE, detail),
             unit="test pairs",
             method=share_method(shares, "premises") + ", of the mean of these seeds",
             chance_is="majority label",
@@ -150,8 +144,8 @@ class _Scores:
 
     def _by_premise(self, scores: Mask | Doubles) -> Doubles:
         """(n_premises, 2) the sum of the seeds' mean scores, (n_seeds, n_test), and the number of pairs."""
-        premise = premise_groups(self.task.parts.test)
-        return np.stack([np.bincount(premise, weights=scores.mean(axis=0)), np.bincount(premise)], axis=1)
+        weights = scores.mean(axis=0)
+        return np.stack([np.bincount(self.premise, weights=weights), np.bincount(self.premise)], axis=1)
 
 
 def _over_seeds(by_seed: Doubles) -> dict[str, float | None]:
