@@ -30,12 +30,7 @@ Signatures = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Split:
-    """Rows for training and for testing, both ascending, and what is kept together.
-
-    Attributes:
-        group: (n,) what must stay on one side: patients and near-duplicates, linked.
-        duplicates: texts that are near-duplicates of an earlier one.
-    """
+    """Rows for training and for testing, both ascending; (n,) groups that stay on one side; near-duplicate texts."""
 
     train: Ints = field(repr=False)
     test: Ints = field(repr=False)
@@ -46,12 +41,9 @@ class Split:
 def splits(
     patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
 ) -> list[Split]:
-    """As many splits as parts, each part once for testing; the same for the same rng state.
+    """As many splits as parts, each part once for testing; patients, texts and labels are one of each a note.
 
-    Args:
-        patients, texts, labels: one of each a note.
-    Raises:
-        InputError: fewer groups than parts, or no label with as many notes as parts.
+    Raises InputError for fewer groups than parts, or no label with as many notes as parts.
     """
     patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
     alike = near_duplicates(texts, rng)
