@@ -76,11 +76,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Fit:
-    """How well a model predicts notes.
-
-    Attributes:
-        totals: (n_notes,) nats, the log-probability of each note. tokens, characters: (n_notes,) of each note.
-    """
+    """How well a model predicts notes: (n_notes,) log-probability in nats, tokens and characters of each."""
 
     totals: Logs = field(repr=False)
     tokens: Ints = field(repr=False)
@@ -88,10 +84,9 @@ class Fit:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2).
+        """exp of the mean -ln P a token; ends of lines and notes, and `<unk>`, count (paper C, Table 2); or infinity.
 
-        Compares at one vocabulary only: one that knows fewer words has fewer to tell apart. Between vocabularies
-        compare bits a character, `utility.perplexity`. Infinite where it is more than a float can hold.
+        Compares at one vocabulary only: one that knows fewer words has fewer to tell apart.
         """
         with np.errstate(over="ignore"):
             return float(np.exp(-self.totals.sum() / self.tokens.sum()))

@@ -149,11 +149,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the two sides of a task are compared.
+    """How the two sides of a task are compared: networks start from the vectors, and the mean of their seeds counts.
 
-    Attributes:
-        vectors, released_vectors: word vectors of the original and of the released text, for networks.
-        seeds: runs of a network, whose mean counts. control: also train on shuffled labels, once a side.
+    `control`: also train on shuffled labels, once a side.
     """
 
     setting: Setting = "protected"

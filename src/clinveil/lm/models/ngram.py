@@ -120,6 +120,7 @@ def _count(ids: Ids, rows: Ints, places: Ints, length: int, size: int, shorter: 
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:
+    """The places of these keys; -1 where there is no such key."""
     if not keys.size:
         return np.full(wanted.size, NONE, dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
