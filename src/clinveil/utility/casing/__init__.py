@@ -14,17 +14,19 @@ from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.core.settings import Settings, flag
 from clinveil.stats import jackknife_t, share_by_patient, share_method
-from clinveil.utility.casing.lines import Lines, alphabet_of, stream
-from clinveil.utility.casing.score import (
+from clinveil.utility.casing.lines import (
     GOLD,
     WORDS,
     Counts,
+    Lines,
+    alphabet_of,
     by_owner,
     count_words,
     metric_shares,
     permuted,
     restore_usual,
     score,
+    stream,
     usual_casings,
 )
 
