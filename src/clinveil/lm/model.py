@@ -114,8 +114,7 @@ def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> 
 def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dict[str, Any]]:
     """A model that `save_model` wrote, and what was said about it.
 
-    Raises:
-        InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
+    Raises InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
     """
     said = _json(folder, "model.json")
     remedy = "make one: clinveil synthesize"

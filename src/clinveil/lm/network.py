@@ -32,8 +32,7 @@ PIECE = 64  # tokens of each at once: what bounds the memory of the scores
 class Network(nn.Module):
     """A network that gives scores of the next token.
 
-    Attributes:
-        input, output: (size, width) vectors of tokens; one and the same where tied. bias: (size,) of the output.
+    input, output: (size, width) vectors of tokens; one and the same where tied. bias: (size,) of the output.
     """
 
     def __init__(self, size: int, recipe: Recipe, init_range: float) -> None:

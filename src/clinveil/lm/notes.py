@@ -49,8 +49,7 @@ class PlainNotes:
 def read_notes(corpus: Corpus, *, prepared: bool = False) -> PlainNotes:
     """All notes of a corpus in MedText's form; those without a word are left out. Raises InputError where all are.
 
-    Args:
-        prepared: the texts are in that form already (`clinveil prepare medtext`).
+    `prepared`: the texts are in that form already (`clinveil prepare medtext`).
     """
     formed = ((bare(text) if prepared else medtext(text), note, patient) for note, patient, text in rows(corpus))
     if not (kept := [row for row in formed if row[0]]):

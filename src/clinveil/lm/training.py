@@ -49,8 +49,7 @@ class TokenProgress(Progress):
 class Training(Trainer[Network, Batch]):
     """One training; call everything inside `seeded`.
 
-    Args:
-        size: of the vocabulary. initial: first weights, instead of random ones.
+    size: of the vocabulary. initial: first weights, instead of random ones.
     """
 
     progress: TokenProgress
@@ -186,8 +185,7 @@ def save_training(training: Training, path: Path, identity: str) -> None:
 def load_training(training: Training, path: Path, identity: str) -> None:
     """Bring a training to where one like it stood.
 
-    Raises:
-        InputError: the file is damaged, or of another training: other notes, vocabulary, recipe or seed.
+    Raises InputError: the file is damaged, or of another training: other notes, vocabulary, recipe or seed.
     """
     tensors, about = read_tensors(path)
     if about.get("identity") != identity:

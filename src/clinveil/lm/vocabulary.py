@@ -67,8 +67,7 @@ class WordVocabulary:
 class BytePairs:
     """Byte pair encoding over bytes, by the library `tokenizers`: no word is unknown, and the softmax is small.
 
-    Args:
-        model: as JSON, what `train_byte_pairs` made. Raises InputError for another, MissingExtra without `tokenizers`.
+    `model`: as JSON, what `train_byte_pairs` made. Raises InputError for another, MissingExtra without `tokenizers`.
     """
 
     kind = "bytes"

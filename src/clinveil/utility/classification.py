@@ -113,8 +113,7 @@ def classification(
         rng: of a seed that has nothing to do with the key: then two releases of the same notes compare.
         crosswalk: source note id of each released one; None where they are equal.
         min_class: notes of a class of its own.
-    Raises:
-        WrongNotes: no such column, or a released note that the crosswalk does not know.
+    Raises WrongNotes: no such column, or a released note that the crosswalk does not know.
     """
     settings = ClassifierSettings(max_documents=notes, min_class=min_class)
     detail: Mapping[str, Any] = {"label": label}

@@ -100,8 +100,7 @@ def read_labelled(
         merge: small classes, and those of fewer than `MERGED_PATIENTS` patients, become one class if together they are
             large enough; with one label a note only.
 
-    Raises:
-        WrongNotes: no such column. InputError: fewer than two classes left.
+    Raises WrongNotes: no such column. InputError: fewer than two classes left.
     """
     sample: KeySample[_Row] = KeySample(limit, rng)
     without = 0
@@ -174,11 +173,8 @@ def texts_of(
 ) -> list[str | None]:
     """The released texts in the order of the labelled notes; None for a note that was not released.
 
-    Args:
-        crosswalk: source note id of each released one; None where they are equal.
-
-    Raises:
-        WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
+    `crosswalk`: source note id of each released one; None where they are equal.
+    Raises WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
     """
     place = {note: i for i, note in enumerate(labelled.note_ids)}
     texts: list[str | None] = [None] * len(place)

@@ -63,8 +63,7 @@ def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
 
     Known columns: term1, term2 (or word1, word2) and score, mean, rating, similarity, or physicians and coders.
 
-    Args:
-        any_size: take a list that is known by its name also where its rows are not as many as were published.
+    `any_size`: take a list that is known by its name also where its rows are not as many as were published.
 
     Raises:
         InputError: missing, not UTF-8, no such columns, a blank term, a score that is no number, or another number of
@@ -76,19 +75,16 @@ def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
         raise InputError("holds no pair below its header", where=path.name)
     found = [_pair(row, values, terms, scores, path) for row, values in body]
     name = re.sub(r"\W+", "-", path.stem.lower()).strip("-") or "pairs"
-    published = _published(name)
+    compact = re.sub(r"\W|_", "", name)
+    published = next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), ())
     if published and len(found) not in published and not any_size:
         said = f"has {len(found)} pairs; the published list of that name has {' or '.join(map(str, published))}"
         raise InputError(said, where=path.name, remedy="--any-size takes it")
-    detail = {"score": _scored_by(rows[0][1], scores, named=len(body) < len(rows))}
+    names = [rows[0][1][place].lower() for place in scores] if len(body) < len(rows) else ["third column"]
+    detail = {"score": names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"}
     if published:
         detail["published"] = " or ".join(map(str, published))
     return PairList(name, tuple(pair for pair, _ in found), np.array([score for _, score in found]), detail)
-
-
-def _scored_by(header: list[str], scores: Sequence[int], *, named: bool) -> str:
-    names = [header[place].lower() for place in scores] if named else ["third column"]
-    return names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"
 
 
 def _rows(path: Path) -> Rows:
@@ -100,9 +96,8 @@ def _rows(path: Path) -> Rows:
             reader = csv.reader(file, delimiter=separator, strict=True)
             rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise InputError(
-            "is not there, or is no table in UTF-8", where=path.name, remedy="CSV: two terms, a score"
-        ) from None
+        what, remedy = "is not there, or is no table in UTF-8", "CSV: two terms, a score"
+        raise InputError(what, where=path.name, remedy=remedy) from None
     if not rows:
         raise InputError("holds no row", where=path.name)
     return rows
@@ -119,9 +114,8 @@ def _layout(rows: Rows, path: Path) -> tuple[Sequence[int], Sequence[int], Rows]
         if terms:
             raise InputError("has terms, but no column of scores", where=path.name, remedy="name it score")
     if len(header) != 3:
-        raise InputError(
-            "has no columns term1, term2 and score", where=path.name, remedy="give these names to its columns"
-        )
+        remedy = "give these names to its columns"
+        raise InputError("has no columns term1, term2 and score", where=path.name, remedy=remedy)
     return [0, 1], [2], rows if _number(rows[0][1][2]) is not None else rows[1:]
 
 
@@ -146,11 +140,6 @@ def _number(cell: str) -> float | None:
     except ValueError:
         return None
     return number if np.isfinite(number) else None
-
-
-def _published(name: str) -> tuple[int, ...]:
-    compact = re.sub(r"\W|_", "", name)
-    return next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), ())
 
 
 def unique_terms(pairs: PairList) -> Iterator[str]:
@@ -231,8 +220,7 @@ def pair_vectors(
             A pair with an unknown word is compared among those wholly, for two trainings share no axes; the protocol
             leaves that open.
 
-    Raises:
-        InputError: `subwords` that has none.
+    Raises InputError: `subwords` that has none.
     """
     use = subwords if protocol == "jamia" else None
     if use is not None and use.subwords is None:

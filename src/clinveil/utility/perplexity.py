@@ -84,13 +84,13 @@ def perplexity_findings(
         fit: of these notes, in this order. of: which notes, for people ("valid", "held out").
         control: how a unigram of the same training fits them, with the same vocabulary. more: labels for the details.
 
-    Raises:
-        InputError: the perplexity is no number.
+    Raises InputError: the perplexity is no number.
     """
     if not np.isfinite(fit.perplexity):
         raise InputError("the model's perplexity is no number", remedy="train it again, with a smaller --rate")
     unknown = unknown_words(notes.texts, model.vocabulary)
-    rows, own = _rows(fit, unknown), _by_patient(notes, _rows(fit, unknown))
+    rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
     detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
     control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
@@ -127,12 +127,6 @@ def _rows(fit: Fit, unknown: Unknown) -> Doubles:
     """(n_notes, 4): nats, tokens, bits of spelling, characters."""
     spelt = unknown.letters * unknown.bits_per_letter
     return np.stack([fit.totals, fit.tokens, spelt, fit.characters], axis=1).astype(np.float64)
-
-
-def _by_patient(notes: PlainNotes, rows: Doubles) -> Doubles:
-    """The sums of each patient's notes; a note without a patient is its own."""
-    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
-    return np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
 
 
 def _perplexity(rows: Doubles) -> float:

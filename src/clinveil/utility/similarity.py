@@ -102,8 +102,7 @@ def similarity(
         single words, covered, of these by subwords or with a word lacking, scored, left out, random, zero. Where
         subwords lend some pairs theirs, both findings come a second time for the pairs that need none.
 
-    Raises:
-        InputError: clinicalnlp without frequencies, or `subwords` that has none.
+    Raises InputError: clinicalnlp without frequencies, or `subwords` that has none.
     """
     how = settings or SimilarityTask()
     wanted = how.wanted(pairs)

@@ -124,8 +124,7 @@ def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
 def _band_links(signatures: Signatures, band: int) -> Ints:
     """(n_links, 2) texts that agree in a band and are similar enough: each with the first of its bucket."""
     part = np.ascontiguousarray(signatures[:, band * BAND_HASHES : (band + 1) * BAND_HASHES])
-    _, first, bucket = np.unique(part, axis=0, return_index=True, return_inverse=True)
-    pairs = np.stack([first[bucket.ravel()], np.arange(len(signatures))], axis=1)
+    pairs = _links(np.unique(part, axis=0, return_inverse=True)[1].ravel())
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     agree = (signatures[pairs[:, 0]] == signatures[pairs[:, 1]]).mean(axis=1)
     return np.asarray(pairs[agree >= SIMILAR], dtype=np.int64)

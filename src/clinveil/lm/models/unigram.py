@@ -21,11 +21,8 @@ from clinveil.lm.vocabulary import Ids, Vocabulary
 class Unigram:
     """p(u) = (count(u) + alpha) / (N + alpha V).
 
-    Args:
-        counts: (size,) occurrences in the training notes.
-
-    Raises:
-        InputError: alpha not positive, or counts that do not fit the vocabulary.
+    `counts`: (size,) occurrences in the training notes.
+    Raises InputError: alpha not positive, or counts that do not fit the vocabulary.
     """
 
     kind = "unigram"

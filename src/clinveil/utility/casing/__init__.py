@@ -85,8 +85,7 @@ def casing(
         restored, dealt out anew among the words. Intervals are over owners of test lines (patients or notes), or over
         lines where they have none; the model is trained once.
 
-    Raises:
-        MissingExtra: no PyTorch. InputError: no capital among the test lines, or training that cannot start.
+    Raises MissingExtra: no PyTorch. InputError: no capital among the test lines, or training that cannot start.
     """
     need_torch()
     settings = settings or CasingSettings()

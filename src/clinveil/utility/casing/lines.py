@@ -32,8 +32,7 @@ CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
 class Lines:
     """Lines that hold more than white space, stripped, in order.
 
-    Attributes:
-        name: of the file. lines: (n_lines). owners: (n_lines) patients, where they come from notes.
+    name: of the file. lines: (n_lines). owners: (n_lines) patients, where they come from notes.
     """
 
     name: str
@@ -52,8 +51,7 @@ class Lines:
 def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
     """Read a text file of a sentence a line (gzip or zstd by name), or notes in any format.
 
-    Raises:
-        InputError: missing or damaged, not in the encoding, or without a line of text.
+    Raises InputError: missing or damaged, not in the encoding, or without a line of text.
     """
     if path.is_dir() or suffix_of(path):
         found = _of_notes(path, settings)
@@ -70,8 +68,7 @@ def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Genera
     Lines of one patient stay on one side; of a text file, those that are equal but for case. (Headers and phrases that
     many patients' notes share stand on every side: real notes do so too.)
 
-    Raises:
-        InputError: too few lines that are independent of each other.
+    Raises InputError: too few lines that are independent of each other.
     """
     if test is None or dev is None:
         place = _shuffled(_groups(train), rng)

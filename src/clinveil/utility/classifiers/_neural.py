@@ -45,8 +45,7 @@ PATIENCE = 4  # epochs in which validation score and loss are no better, before 
 class Network(nn.Module):
     """Word vectors, a body that makes one vector a text, dropout and a linear output.
 
-    Attributes:
-        penalties: (parameter, weight) of the squares that the loss takes in (L2).
+    `penalties`: (parameter, weight) of the squares that the loss takes in (L2).
     """
 
     def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
@@ -180,8 +179,7 @@ class Neural(Classifier):
 class Encoder:
     """The words that a network knows: those of the texts that it learns from, most frequent first.
 
-    Attributes:
-        words: 0 pads and 1 is any other word. most_tokens: texts are cut there.
+    words: 0 pads and 1 is any other word. most_tokens: texts are cut there.
     """
 
     words: WordIds
@@ -253,8 +251,7 @@ class _Texts:
 class TextTraining(Trainer[Network, Ints]):
     """One training of a network; batches are rows of the texts.
 
-    Attributes:
-        score, threshold: of the epoch that is best on validation: by its score, and among equal ones by its loss.
+    `score, threshold`: of the epoch that is best on validation: by its score, and among equal ones by its loss.
     """
 
     remedy = "vectors with smaller values, or none"

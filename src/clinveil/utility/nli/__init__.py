@@ -51,8 +51,7 @@ def nli(vectors: Vectors, parts: NliParts, rng: Generator, settings: NliSettings
         difference on the same pairs. Intervals are over premises, of the mean of these seeds: a few
         cannot stand for all seeds, so their least, greatest and spread stand in the detail.
 
-    Raises:
-        MissingExtra: no PyTorch. InputError: a test label that training has not. UsageError: an unknown device.
+    Raises MissingExtra: no PyTorch. InputError: a test label that training has not. UsageError: an unknown device.
     """
     need_torch()
     settings = settings or NliSettings()

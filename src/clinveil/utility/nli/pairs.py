@@ -65,8 +65,7 @@ class SentencePairs:
 def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs:
     """Read CSV, TSV, JSONL (gzip or zstd by name) or Parquet; columns by name, see `LAYOUTS`.
 
-    Raises:
-        InputError: missing, damaged or empty, not in the encoding, no known columns, no labelled pair.
+    Raises InputError: missing, damaged or empty, not in the encoding, no known columns, no labelled pair.
     """
     source, _ = open_source(path, encoding)
     columns = next((layout for layout in LAYOUTS if set(layout) <= set(source.names)), None)
@@ -133,8 +132,7 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     `detail["grouping"]` says which; `test_hypotheses_seen` and `test_premises_seen` are the shares of test pairs whose
     sentence stands in a training pair too, `test_pairs_seen` those with both in one.
 
-    Raises:
-        InputError: one label only, or too few groups to split.
+    Raises InputError: one label only, or too few groups to split.
     """
     if len(set(train.labels)) < 2:
         raise InputError("all its pairs have one label; there is nothing to learn", where=train.name)
