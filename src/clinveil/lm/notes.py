@@ -59,11 +59,9 @@ def read_notes(corpus: Corpus, *, prepared: bool = False) -> PlainNotes:
 
 @dataclass(frozen=True)
 class EncodedNotes:
-    """Notes as numbers, one after another.
+    """Notes as numbers, one after another: tokens, ends included, (n_tokens,); where each begins, (n_notes + 1,).
 
-    Attributes:
-        ids: (n_tokens,) int32, of each note its tokens and the end. offsets: (n_notes + 1,).
-        characters: (n_notes,) of each note's text and the end of each line, for bits per character.
+    `characters`: (n_notes,) of each note's text and the end of each line, for bits per character.
     """
 
     ids: Ids = field(repr=False)

@@ -62,12 +62,10 @@ def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, s
 
 @dataclass(frozen=True)
 class NeuralTask:
-    """One training of a network.
+    """One training of a network, from first weights where there are such.
 
     Attributes:
-        validation: notes whose perplexity is looked at after each epoch, or None.
-        state: a file to write the state of the training to, and to go on from; or None.
-        initial: first weights, or None.
+        validation: notes whose perplexity is looked at after each epoch. state: a file to write to and to go on from.
     """
 
     encoded: EncodedNotes
@@ -91,11 +89,10 @@ class NeuralTask:
         return hashed.hexdigest()
 
     def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
-        """Train; also says how it went: losses and perplexities by epoch, the best epoch.
+        """Train; also says how it went: losses and perplexities by epoch.
 
-        Raises:
-            InputError: a loss that is no number (the last state that was written stays), too little memory, or a
-                state of another training.
+        Raises InputError for a loss that is no number (the last state written stays), too little memory, or a state of
+        another training.
         """
         from clinveil.core.neural import seeded
         from clinveil.lm.network import NeuralModel

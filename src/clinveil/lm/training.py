@@ -33,12 +33,7 @@ Validate = Callable[[Network], float]  # the perplexity of validation notes
 
 @dataclass
 class TokenProgress(Progress):
-    """Where a training stands: all that it needs to go on.
-
-    Attributes:
-        rate: of an annealed schedule. losses: mean training loss (nats a token) of each pass so far.
-        loss_sum, loss_tokens: of the pass under way.
-    """
+    """Where a training stands: annealed rate, mean loss (nats a token) of each pass, sums of the one under way."""
 
     rate: float = 0.0
     losses: list[float] = field(default_factory=list)

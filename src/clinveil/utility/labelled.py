@@ -29,12 +29,9 @@ class WrongNotes(InputError):
 
 @dataclass(frozen=True)
 class Labelled:
-    """Notes with their classes.
+    """Notes with their classes (names ascending), and what was left out and why, in counts.
 
-    Attributes:
-        note_ids, patients, texts: of each note. classes: names, ascending.
-        targets: (n_notes,) int64 classes, or with several labels a note (n_notes, n_classes) bool.
-        detail: what was left out and why, in counts.
+    `targets`: (n_notes,) int64 classes, or with several labels a note (n_notes, n_classes) bool.
     """
 
     note_ids: list[str] = field(repr=False)

@@ -149,12 +149,9 @@ def unique_terms(pairs: PairList) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TermVectors:
-    """The vectors of all terms of a list.
+    """The vectors of all terms of a list, (n_terms, dim) with zeros where none was found; (n_pairs,) rows of each pair.
 
-    Attributes:
-        matrix: (n_terms, dim) float64, zero where there is none. found: (n_terms,) bool.
-        partial: (n_terms,) bool, whether some but not all of its words have a vector; the mean is of those that have.
-        one, other: (n_pairs,) the rows of each pair.
+    `partial`: (n_terms,) whether some but not all of its words have a vector; the mean is of those that have.
     """
 
     matrix: Doubles
@@ -182,12 +179,9 @@ class TermVectors:
 
 @dataclass(frozen=True)
 class PairVectors:
-    """The vectors of both terms of every pair, each pair in one space.
+    """The vectors of both terms of every pair, each pair in one space: in `own`, that of the measured vectors, or,
 
-    Attributes:
-        own: in the vectors that are measured.
-        subword: in fastText's, for pairs that have no similarity in `own`; None without subwords.
-        from_subwords: (n_pairs,) bool, whose similarity is of `subword`.
+    where that gives none (`from_subwords`, (n_pairs,)), in fastText's, `subword`; None without subwords.
     """
 
     own: TermVectors
@@ -212,13 +206,10 @@ class PairVectors:
 def pair_vectors(
     vectors: Vectors, pairs: PairList, protocol: Protocol = "jamia", subwords: Vectors | None = None
 ) -> PairVectors:
-    """Look the terms of a list up, by lookup forms.
+    """Look the terms of a list up by lookup forms: jamia takes the mean of a term's words, clinicalnlp single words.
 
-    Args:
-        protocol: jamia takes the mean of a term's words, clinicalnlp single words only.
-        subwords: fastText vectors for unknown words (jamia only); they must come from the same text as `vectors`.
-            A pair with an unknown word is compared among those wholly, for two trainings share no axes; the protocol
-            leaves that open.
+    `subwords`: fastText vectors of the same text, for unknown words (jamia only). A pair with such a word is compared
+    among those wholly, for two trainings share no axes; the protocol leaves that open.
 
     Raises InputError: `subwords` that has none.
     """

@@ -59,10 +59,8 @@ class SimilarityTask:
         subwords: fastText vectors of the same text, for words without a vector (jamia).
         frequencies: how often each word occurs in the real training text (clinicalnlp; needed there).
         min_count: m of clinicalnlp (paper: 20 for the small set, 30 for the large one).
-        missing: what becomes of pairs without a similarity: `exclude` (jamia's default), `random` (clinicalnlp's) or
-            `zero`.
-        only: (n_pairs,) bool, the pairs to score, so that vector sets are compared on the same ones.
-        draws: of the bootstrap over pairs.
+        missing: pairs without a similarity: `exclude` (jamia's default), `random` (clinicalnlp's) or `zero`.
+        only: (n_pairs,) the pairs to score, so that vector sets are compared on the same ones.
     """
 
     protocol: Protocol = "jamia"

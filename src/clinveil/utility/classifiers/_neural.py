@@ -125,11 +125,6 @@ class Attention(nn.Module):
         return (self.inner.weight**2).sum() + (self.score.weight**2).sum()
 
 
-def adam(weights: list[nn.Parameter], several: bool) -> optim.Optimizer:
-    """As the MIMIC models were released."""
-    return optim.Adam(weights, lr=1e-3)
-
-
 @dataclass(frozen=True)
 class Neural(Classifier):
     """A network as a classifier.
@@ -141,7 +136,8 @@ class Neural(Classifier):
     """
 
     network: Callable[..., Network]
-    optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = adam
+    # As the MIMIC models were released.
+    optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = lambda weights, _: optim.Adam(weights, lr=1e-3)
     neural: ClassVar[bool] = True
 
     def __call__(self, job: Job) -> Predictions:

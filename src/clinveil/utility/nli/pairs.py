@@ -39,13 +39,7 @@ NO_LABEL = "-"  # MedNLI's mark where the annotators did not agree
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs of sentences as tokens, each pair with its label.
-
-    Attributes:
-        name: of the file.
-        premises, hypotheses: (n_pairs) tokens. labels: (n_pairs).
-        dropped: rows without a label (or `-`), or without a sentence.
-    """
+    """Pairs of sentences of a file as tokens, each with its label; `dropped`: rows without a label or a sentence."""
 
     name: str
     premises: Sequence[Sentence] = field(repr=False)
