@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,7 +20,8 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import whole
 from clinveil.core.fit import Weights
 from clinveil.core.neural import seeded
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles
+from clinveil.lm.model import Stream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
@@ -73,8 +74,8 @@ class Network(nn.Module):
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
-class Decoder(ABC):
-    """Notes being written by a network, token by token, as a language model's `Stream`; made in inference mode."""
+class Decoder(Stream):
+    """Notes being written by a network, token by token; made in inference mode."""
 
     def probabilities(self) -> Doubles:
         """(lanes, size); the softmax in double precision."""
@@ -85,14 +86,6 @@ class Decoder(ABC):
     @abstractmethod
     def _scores(self) -> Tensor:
         """(lanes, size) of the next token."""
-
-    @abstractmethod
-    def push(self, ids: Ints) -> None:
-        """One token for every lane, (lanes,)."""
-
-    @abstractmethod
-    def reset(self, lanes: Ints) -> None:
-        """Begin anew in these lanes."""
 
 
 class NeuralModel:

@@ -32,7 +32,6 @@ class Unknown:
     Attributes:
         words, unknown, unk_in_source: (n_notes,) running words; those that come as `<unk>`; of these, those written so.
         letters: (n_notes,) letters and ends of the unknown words, those that stand as `<unk>` apart.
-        symbols: of the code.
     """
 
     words: Ints = field(repr=False)

@@ -87,10 +87,9 @@ def _columns(text: Ints, batch: int) -> Tensor:
 
 
 class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
-    """RMSprop over columns of a text; the state goes on from batch to batch, through one pass.
+    """RMSprop over columns of a text, (n_characters,); the state goes on from batch to batch, through one pass.
 
-    text, dev: (n_characters,) numbers. on_look: called with (step, epochs made, dev loss) at each look.
-    Raises InputError: fewer than two characters.
+    Raises InputError for fewer than two characters.
     """
 
     clip_value = CLAMP
