@@ -145,11 +145,11 @@ class Form:
     attached: int
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Form:
-        """Count."""
+    def of(cls, texts: Iterable[str | None]) -> Form:
+        """Count; a note may lack its text."""
         n_unk = alone = attached = 0
         for text in texts:
-            for word in text.split():
+            for word in (text or "").split():
                 n_unk += word == UNK
                 alone += word == ","
                 attached += len(word) > 1 and word.endswith(",")
