@@ -50,7 +50,7 @@ def test_threads_read_few_items_ahead():
 
 def test_ray_gives_the_same():
     ray = pytest.importorskip("ray")
-    from clinveil.scale.on_ray import on_ray
+    from clinveil.scale.local import on_ray
 
     texts = [f"note {chr(97 + i)} of José" for i in range(9)]
     try:

@@ -47,7 +47,7 @@ def test_nobody_asked_nothing_stops(tmp_path):
 
 
 def test_a_cut_file_is_no_interruption(monkeypatch, capsys):
-    from clinveil.corpus import demo
+    from clinveil.cli.commands import generate as demo
 
     def cut(*args, **kwargs):
         raise EOFError

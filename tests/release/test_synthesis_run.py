@@ -14,8 +14,8 @@ import pytest
 from synthesis_cases import FAST, bytes_of, notes_of, open_to_others, rows_of, synthesis, texts_in
 
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.keys import TEST_SEED
 from clinveil.lm.model import load_model
-from clinveil.releases.manifest import TEST_SEED
 
 pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")

@@ -12,8 +12,6 @@ from clinveil.channel.channel import Channel
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import rows
 
-Row = tuple[str, str]
-
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:

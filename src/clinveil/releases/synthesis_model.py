@@ -5,7 +5,7 @@ Which patients are kept from training is a fixed function of patient and split s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -213,28 +213,16 @@ class Counts:
         return self.unknown / max(1, self.words)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """When it is enough: a number of notes, or of words."""
-
-    notes: int | None
-    words: int
-
-    def enough(self, counts: Counts) -> bool:
-        """Whether it is reached."""
-        return counts.notes >= self.notes if self.notes is not None else counts.words >= self.words
-
-
 def draw_notes(
     model: LanguageModel,
     key: Key,
     drawing: SamplingConfig,
     floor: Floor,
-    wanted: Wanted,
+    enough: Callable[[], bool],
     counts: Counts,
     say: Say,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of synthetic notes, `synthetic-000001` and so on; `counts` is kept while they pass, and `say` is told.
+    """Batches of synthetic notes, `synthetic-000001` and so on, until there are `enough`; `counts` is kept meanwhile.
 
     Raises:
         InputError: the model writes nothing but empty notes.
@@ -257,11 +245,11 @@ def draw_notes(
         counts.truncated += note.truncated
         ids.append(f"synthetic-{counts.notes:06d}")
         texts.append(text)
-        if len(ids) == BATCH or wanted.enough(counts):
+        if len(ids) == BATCH or enough():
             yield _batch(ids, texts)
             ids, texts = [], []
             say(f"{counts.notes:,} notes written, {counts.words:,} words")
-        if wanted.enough(counts):
+        if enough():
             return
 
 
