@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.utility.casing import CasingSettings
+from clinveil.utility.casing import CasingSettings, casing
 from clinveil.utility.casing.lines import NEWLINE, Lines, alphabet_of, encoded, stream
-from clinveil.utility.casing.measure import casing
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402

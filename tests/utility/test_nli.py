@@ -10,9 +10,8 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import WordIds
-from clinveil.utility.nli import NliSettings
-from clinveil.utility.nli.measure import matrix_of, nli, random_vectors, words_of
-from clinveil.utility.nli.measure import rows_of as token_rows
+from clinveil.utility.nli import NliSettings, matrix_of, nli, random_vectors, words_of
+from clinveil.utility.nli import rows_of as token_rows
 from clinveil.utility.nli.pairs import SentencePairs, nli_parts
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors

@@ -22,8 +22,7 @@ from clinveil.corpus.corpus import ROLE_FIELDS, Columns
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.lm.checkpoint import load_model, save_model
-from clinveil.lm.model import LanguageModel
+from clinveil.lm.model import LanguageModel, load_model, save_model
 from clinveil.lm.notes import PlainNotes, Seen, encode, read_notes
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary, train_model

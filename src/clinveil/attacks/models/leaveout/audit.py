@@ -169,7 +169,7 @@ class Pretrained:
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Train, and write the weights."""
-        from clinveil.lm.states import weights_of, write_tensors
+        from clinveil.lm.network import weights_of, write_tensors
 
         data = load_data(self.data)
         task = NeuralTask(data.encoded, data.vocabulary, self.recipe, self.seed, self.device)
@@ -201,8 +201,7 @@ class Embedded:
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the weights."""
         from clinveil.core.neural import seeded
-        from clinveil.lm.network import build
-        from clinveil.lm.states import weights_of, write_tensors
+        from clinveil.lm.network import build, weights_of, write_tensors
         from clinveil.vectors.files import load_vectors
 
         data, vectors = load_data(self.data), load_vectors(self.vectors)

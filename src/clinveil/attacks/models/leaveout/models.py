@@ -134,9 +134,9 @@ class NetworkModel(AuditModel):
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
         """Train: from a shared state where there is one, and leaving such states behind."""
         from clinveil.core.neural import seeded
-        from clinveil.lm.checkpoint import save_model
-        from clinveil.lm.network import NeuralModel
-        from clinveil.lm.states import load_training, read_tensors
+        from clinveil.lm.model import save_model
+        from clinveil.lm.network import NeuralModel, read_tensors
+        from clinveil.lm.training import load_training
 
         first = read_tensors(self.initial)[0] if self.initial else None
         about = (data.encoded, data.vocabulary, self.recipe, self.seed)
@@ -165,7 +165,7 @@ class NetworkModel(AuditModel):
 
 def _leave_states(training: Training, plan: Rows, data: AuditData, folder: Path, identity: str) -> None:
     """Write the state just before each unit's first step."""
-    from clinveil.lm.states import save_training
+    from clinveil.lm.training import save_training
 
     steps = sorted({plan.first_step_of(rows) for rows in data.units} - {0})
     size = sum(p.numel() for p in training.network.parameters()) * 12
