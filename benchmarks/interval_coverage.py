@@ -210,8 +210,7 @@ def correlation(pairs: int, truth: float, rng: Generator) -> tuple[float, Interv
 
 
 def planted(each: int, rng: Generator) -> tuple[float, tuple[float, float]]:
-    low, high = planted_interval(values("Gumbel", each, rng) + 1, values("Gumbel", each, rng))
-    return 1.0, (float(low or 0), float(high or 0))
+    return 1.0, planted_interval(values("Gumbel", each, rng) + 1, values("Gumbel", each, rng)) or (0.0, 0.0)
 
 
 def shares() -> Iterator[Case]:
