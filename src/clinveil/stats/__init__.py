@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from clinveil.stats.by_patient import jackknife_t, share_by_patient, share_method
 from clinveil.stats.hypotheses import (
     benjamini_hochberg,
     holm,
@@ -19,7 +18,10 @@ from clinveil.stats.intervals import (
     bootstrap_weights,
     clopper_pearson,
     effective_share,
+    jackknife_t,
     ratio,
+    share_by_patient,
+    share_method,
     t_interval,
     weighted_poisson,
     wilson,

@@ -26,8 +26,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel._inputs import BLIND, NO_SUCH_WORD, RARE, SHUFFLED, Band, Inputs, frequencies
-from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
+from clinveil.attacks.channel._inputs import (
+    BLIND,
+    NO_SUCH_WORD,
+    RARE,
+    SHUFFLED,
+    Band,
+    Inputs,
+    drawn_outputs,
+    frequencies,
+    sampled_words,
+)
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.types import Doubles, Ints, Mask

@@ -26,9 +26,10 @@ from clinveil.attacks.channel._inputs import (
     Band,
     Inputs,
     channel_and_counts,
+    drawn_outputs,
     frequencies,
+    sampled_words,
 )
-from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
 from clinveil.channel.channel import Channel, Memo
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag

@@ -22,7 +22,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.stats import permutation_p, share_by_patient, share_method
 from clinveil.stats.findings import proportion, unmeasured
-from clinveil.stats.owners import alone, own_name_p
+from clinveil.stats.refusals import alone, own_name_p
 
 PERMUTATIONS = 999
 REPLICATES = 39

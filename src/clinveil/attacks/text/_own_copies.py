@@ -25,7 +25,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, Mask, SmallInts
 from clinveil.stats import hypergeometric_tail
 from clinveil.stats.findings import proportion
-from clinveil.stats.fisher import allowed, refused_from
+from clinveil.stats.refusals import allowed, copies_refused_from
 
 PIECE = 20  # words of a stock phrase, of a note that can be copied whole, and of one's own in it
 SHORT = 5  # words and numbers of a note that is compared as one
@@ -177,7 +177,7 @@ def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail:
     count, chance = int(copied.sum()), int(by_chance.sum())
     may = allowed(n, others, chance)
     more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": may}
-    more |= {"visible": int(visible.sum()), "refused_from": refused_from(n, int(visible.sum()), may)}
+    more |= {"visible": int(visible.sum()), "copies_refused_from": copies_refused_from(n, int(visible.sum()), may)}
     return proportion(
         measure,
         count,

@@ -17,8 +17,8 @@ from clinveil.releases.producers.synthesis.gates import NOT_TRIED
 from clinveil.releases.producers.synthesis.settings import SynthesisSettings
 from clinveil.releases.producers.synthesis.trained import Trained
 from clinveil.releases.producers.synthesis.write import Counts, Floor
-from clinveil.report.card import card, size_class
 from clinveil.report.record import Gate, score
+from clinveil.report.render import card, size_class
 
 # What a recipient may see. A setting that is new stays inside until somebody adds it here.
 SHOWN = ("count", "temperature", "top_p", "longest", "exact", "min_patients", "span", "prepared")
