@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.vectors._groups import PAPER_TARGETS, over_models
 from clinveil.attacks.vectors.association import Association
 from clinveil.attacks.vectors.chain import Chain
-from clinveil.attacks.vectors.names import Metric, names, paper_k
+from clinveil.attacks.vectors.names import Names, paper_k
 from clinveil.attacks.vectors.scenario import Scenario
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
@@ -203,13 +202,10 @@ class AttackNames(Task):
         """The findings, each P also adjusted over all models and metrics."""
         people, decoys = ([one.name for one in self.treat.people(store, kind)] for kind in (MISSED, SURROGATES))
         k, missing = self.k or paper_k(people), dict[str, str]()
-        findings = names(
+        findings = Names(metric=self.metrics, k=k, draws=self.draws).on(
             self._models(store, missing),
             people,
             np.random.default_rng(self.treat.seed),
-            metrics=cast(tuple[Metric, ...], self.metrics),
-            k=k,
-            draws=self.draws,
             surrogates=decoys,
             threads=1,
             skip=lambda label, error: missing.update({label: str(error)}),
