@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -31,9 +32,13 @@ from clinveil.stats.findings import unmeasured
 
 RARE = 20
 EXACT = "exact, no sampling"
-BLIND = "always naming the most frequent of these words"
+GUESSING: dict[str, Any] = {
+    "unit": "tokens",
+    "chance_is": "always naming the most frequent of these words",
+    "control_is": "the same guesser, outputs shuffled among these tokens",
+    "control_kind": "negative",
+}
 NO_SUCH_WORD = "no such word in the notes"
-SHUFFLED = "the same guesser, outputs shuffled among these tokens"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
 
@@ -111,21 +116,9 @@ class Band:
         if not self.tokens:
             return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
-        return Finding(
-            measure,
-            self.recovered,
-            self.tokens,
-            "lower",
-            chance=self.prior_vulnerability,
-            control=self.shuffled,
-            source=SOURCE,
-            detail={**detail, "types": types},
-            unit="tokens",
-            method=EXACT,
-            chance_is=BLIND,
-            control_is=SHUFFLED,
-            control_kind="negative",
-        )
+        beside = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
+        told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "types": types}, "method": EXACT}
+        return Finding(measure, self.recovered, self.tokens, "lower", **beside, **told)
 
 
 @dataclass(frozen=True, eq=False)

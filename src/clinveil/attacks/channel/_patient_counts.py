@@ -27,10 +27,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from clinveil.attacks.channel._inputs import (
-    BLIND,
+    GUESSING,
     NO_SUCH_WORD,
     RARE,
-    SHUFFLED,
     Band,
     Inputs,
     drawn_outputs,
@@ -38,7 +37,7 @@ from clinveil.attacks.channel._inputs import (
     sampled_words,
 )
 from clinveil.channel.channel import Channel
-from clinveil.core.finding import Detail, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus
 from clinveil.stats import ratio, share_by_patient, share_method
@@ -259,25 +258,10 @@ def _finding(band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, d
     by_patient = game.by_patient(game.hits(named))
     low, high = share_by_patient(by_patient)
     one_draw = ratio(game.by_patient(game.hits(every[-1])))
-    full: Detail = {**detail, "one_draw": one_draw, "patients": len(by_patient)}
-    return Finding(
-        MEASURE,
-        ratio(by_patient),
-        int(by_patient[:, 1].sum()),
-        "lower",
-        low,
-        high,
-        game.prior_vulnerability(),
-        game.shuffled(named),
-        SOURCE,
-        full,
-        unit="tokens",
-        count=int(by_patient[:, 0].sum()),
-        method=share_method(by_patient, "patients"),
-        chance_is=BLIND,
-        control_is=SHUFFLED,
-        control_kind="negative",
-    )
+    told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "one_draw": one_draw, "patients": len(by_patient)}}
+    told |= {"count": int(by_patient[:, 0].sum()), "method": share_method(by_patient, "patients"), **GUESSING}
+    told |= {"chance": game.prior_vulnerability(), "control": game.shuffled(named)}
+    return Finding(MEASURE, ratio(by_patient), int(by_patient[:, 1].sum()), "lower", low, high, **told)
 
 
 def _uses(counters: Sequence[Counter[str]], vocabulary: Sequence[str]) -> Uses:
