@@ -90,13 +90,8 @@ def write_report(record: ReleaseRecord, path: Path) -> None:
 @cache
 def environment() -> Environment:
     """The templates of this package, with every value escaped."""
-    made = Environment(
-        loader=PackageLoader("clinveil.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    how: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    made = Environment(loader=PackageLoader("clinveil.report"), autoescape=True, **how)
     made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds}
     made.filters |= {"clip": clip, "md": md, "prose": prose}
     made.globals |= {"gate_number": gate_number, "people": people, "svg": Markup}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Doubles, Ints
 
 LEVEL = 0.95
 DRAWS = 1000
@@ -108,37 +109,27 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 
 
 def bootstrap_weights(
-    n_clusters: int,
-    statistic: Callable[[NDArray[np.int64]], float],
-    rng: Generator,
-    *,
-    draws: int = DRAWS,
-    level: float = LEVEL,
+    n_clusters: int, statistic: Callable[[Ints], float], rng: Generator, *, draws: int = DRAWS, level: float = LEVEL
 ) -> Interval:
     """The percentile interval of a statistic when whole clusters (patients) are drawn with replacement.
 
     Args:
-        n_clusters: how many patients there are.
         statistic: from weights, shape (n_clusters,), how often each patient was drawn, to a number; NaN where a draw
             has no such number (it is left out).
 
-    Raises:
-        InputError: no cluster, or no draw that gave a number.
+    Raises InputError for no cluster, or no draw that gave a number.
     Source: Efron 1979, Ann. Stat. 7:1; of clusters: Davison & Hinkley 1997, section 3.8.
     """
     _level(level)
     if n_clusters < 1 or draws < 1:
         raise InputError(f"a bootstrap needs patients and draws, got {n_clusters} and {draws}")
-    values = np.array([statistic(_multiplicity(n_clusters, rng)) for _ in range(draws)], dtype=np.float64)
+    drawn = (np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters) for _ in range(draws))
+    values = np.array([statistic(weights) for weights in drawn], dtype=np.float64)
     values = values[~np.isnan(values)]
     if not values.size:
         raise InputError("no draw of the bootstrap gave a number")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
-
-
-def _multiplicity(n_clusters: int, rng: Generator) -> NDArray[np.int64]:
-    return np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
 
 
 def bootstrap_clusters(
@@ -157,9 +148,11 @@ def bootstrap_clusters(
 
     Raises and source: as `bootstrap_weights`.
     """
-    return bootstrap_weights(
-        len(values), lambda weights: statistic(np.repeat(values, weights, axis=0)), rng, draws=draws, level=level
-    )
+
+    def of_drawn(weights: Ints) -> float:
+        return statistic(np.repeat(values, weights, axis=0))
+
+    return bootstrap_weights(len(values), of_drawn, rng, draws=draws, level=level)
 
 
 def ratio(values: NDArray[Any]) -> float:
@@ -175,10 +168,7 @@ def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
     show. Its degrees of freedom fall where few patients hold most of the hits, for then that variance is little known
     itself: 2n / (kurtosis - 1). Where none or all are hits there is no variance, and patients take the place of things.
 
-    Args:
-        values: hits and things of each patient; hits may be fractions.
-
-    Raises ValueError where there are no things.
+    Hits may be fractions. Raises ValueError where there are no things.
     Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.
     """
     hits, things = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)
@@ -190,7 +180,7 @@ def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
     return effective_share(share * n, n, level)
 
 
-def _effective(residuals: NDArray[np.float64], share: float, things: float, level: float) -> float:
+def _effective(residuals: Doubles, share: float, things: float, level: float) -> float:
     """How many independent things tell as much of the share as these patients do."""
     n, square = len(residuals), float(residuals @ residuals)
     if n < 2:
@@ -202,7 +192,7 @@ def _effective(residuals: NDArray[np.float64], share: float, things: float, leve
     return float(min(things, alike * (t[0] / t[1]) ** 2))
 
 
-def _freedom(residuals: NDArray[np.float64]) -> float:
+def _freedom(residuals: Doubles) -> float:
     """Degrees of freedom of the variance that residuals show: fewer where few patients make most of it."""
     n, square = len(residuals), float(residuals @ residuals)
     if not square:
