@@ -35,9 +35,8 @@ from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.sampling import SamplingConfig
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.gates import patient_gates
-from clinveil.releases.producers.synthesis.gates import Examined, examine
-from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit, split_patients
-from clinveil.releases.producers.synthesis.write import Floor
+from clinveil.releases.synthesis_gates import Examined, examine
+from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit, split_patients
 from clinveil.stats import clopper_pearson
 
 SPAN, FLOOR = 50, 5

@@ -7,20 +7,22 @@ import math
 import numpy as np
 import pytest
 
-from clinveil.attacks.models._canaries import (
+from clinveil.attacks.models._without_model import model_of_text, words_of
+from clinveil.attacks.models.canaries import (
     Canary,
     Family,
+    canary_findings,
     expected_exposure,
     exposures,
     extracted,
+    families,
     invent,
     name_family,
     number_family,
     phrase_family,
     planted,
+    score_of,
 )
-from clinveil.attacks.models._from_text import model_of_text, words_of
-from clinveil.attacks.models.canaries import canary_findings, families, score_of
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import TEXT, memory_corpus
 from clinveil.corpus.demo.notes import many_notes

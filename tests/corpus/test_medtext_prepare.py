@@ -14,8 +14,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.core.files import sha256
-from clinveil.core.outputs import MARKER
+from clinveil.core.files import MARKER, sha256
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.corpus.medtext import PARTS, UNK, medtext
 from clinveil.corpus.medtext.counts import general_counts

@@ -42,6 +42,17 @@ def test_a_kernel_calls_only_helpers_of_its_own_file(path):
         assert not (names - own) & elsewhere
 
 
+@pytest.mark.parametrize("path", [p for p, found in FILES.items() if found], ids=lambda p: p.stem)
+def test_a_kernel_uses_no_constant_of_another_file(path):
+    imports = (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom))
+    imported = {
+        alias.asname or alias.name for node in imports if "clinveil" in (node.module or "") for alias in node.names
+    }
+    for function in FILES[path].values():
+        names = {node.id for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        assert not names & imported
+
+
 def test_nothing_is_compiled_in_another_way():
     users = [p for p in FILES if "njit" in p.read_text() and p.name != "compiled.py"]
     assert users == []

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from clinveil.core.errors import UsageError
-from clinveil.core.files import whole_pair
-from clinveil.core.outputs import Maker
+from clinveil.core.files import Maker, whole_pair
 
 MAKER, VAULT = Maker("test"), Maker("test --vault")
 MOVES = 4  # old notes aside, old vault aside, new vault in, new notes in

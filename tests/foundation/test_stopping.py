@@ -10,14 +10,14 @@ import sys
 import pytest
 
 from clinveil.cli.main import main
-from clinveil.core import stopping
+from clinveil.core import errors as stopping
 from clinveil.core.files import whole
 
 SWALLOWED = """
 import ctypes, os, signal, sys
 from pathlib import Path
 from clinveil.core.files import whole
-from clinveil.core.stopping import listen
+from clinveil.core.errors import listen
 listen()
 CALLBACK = ctypes.CFUNCTYPE(None)
 with whole(Path("out.txt")) as part:
@@ -58,7 +58,7 @@ def test_a_cut_file_is_no_interruption(monkeypatch, capsys):
 
 
 def test_the_usual_signal_is_an_interruption_too(tmp_path):
-    code = "from clinveil.core.stopping import listen; listen(); import time; "
+    code = "from clinveil.core.errors import listen; listen(); import time; "
     code += "print('ready', flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from datetime import date
 
 import pytest
@@ -15,7 +16,7 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.phi.detector import all_detectors, covered, detectors
+from clinveil.phi.detector import Rule, RuleDetector, all_detectors, covered, detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.policy import resolve
 from clinveil.scale import processes
@@ -212,3 +213,8 @@ def test_the_order_of_detectors_means_nothing():
     text = "\n".join(unmark(example)[0] for detector in all_detectors() for example in detector.examples)
     one, other = (Deidentifier(Key.from_seed(1), finders=some) for some in (all_detectors(), all_detectors()[::-1]))
     assert one.find(text) == other.find(text)
+
+
+def test_a_label_that_no_mode_knows_is_refused():
+    with pytest.raises(ValueError, match="there is no label BADGE"):
+        RuleDetector("badges", (Rule("BADGE", re.compile("zz9"), "{zz9}"),))

@@ -11,9 +11,9 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END, WordVocabulary
-from clinveil.releases.producers.synthesis.run import Synthesis
-from clinveil.releases.producers.synthesis.settings import SynthesisSettings
-from clinveil.releases.producers.synthesis.trained import Trained, split_patients
+from clinveil.releases.settings import SynthesisSettings
+from clinveil.releases.synthesis import Synthesis
+from clinveil.releases.synthesis_model import Trained, split_patients
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
 PATIENTS = 40

@@ -11,7 +11,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.files import sha256
 from clinveil.core.runfolder import fingerprint
-from clinveil.releases.producers.obfuscation import side_by_side
+from clinveil.releases import side_by_side
 from clinveil.report.record import from_json
 
 FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]

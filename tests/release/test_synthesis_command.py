@@ -20,7 +20,7 @@ from clinveil.lm.model import Fit, fit_of
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.train import make_vocabulary
-from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.settings import SynthesisSettings
 from clinveil.utility.perplexity import perplexity_findings
 
 UNIGRAM = ["--model", "unigram", "--count", "25", "--longest", "60"]

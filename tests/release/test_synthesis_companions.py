@@ -28,11 +28,10 @@ from clinveil.cli.main import main
 from clinveil.core.errors import GateError, MissingExtra
 from clinveil.core.finding import Finding
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.releases.manifest import TEST_SEED, released_files, sealed, write_companions, write_sums
-from clinveil.releases.producers.synthesis.record import SHOWN, seed_mark
-from clinveil.releases.producers.synthesis.run import Synthesis
-from clinveil.releases.producers.synthesis.settings import SynthesisSettings
-from clinveil.releases.verify import verify
+from clinveil.releases.manifest import TEST_SEED, released_files, sealed, verify, write_companions, write_sums
+from clinveil.releases.settings import SynthesisSettings
+from clinveil.releases.synthesis import Synthesis
+from clinveil.releases.synthesis_record import SHOWN, seed_mark
 from clinveil.report.edition import outward_finding
 
 FILES = ["README.md", "SHA256SUMS", "manifest.json", "notes.parquet"]
@@ -180,7 +179,7 @@ def test_a_gate_that_fails_lets_no_companion_out(tmp_path):
 
 
 def test_companions_come_with_the_notes_or_not_at_all(tmp_path, monkeypatch):
-    from clinveil.releases.producers.synthesis import run as room
+    from clinveil.releases import synthesis as room
 
     def full(*_):
         raise OSError(28, "No space left on device")

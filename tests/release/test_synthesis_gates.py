@@ -11,10 +11,9 @@ from synthesis_cases import Always, Copying, notes_of, rows_of, synthesis, texts
 from clinveil.core.errors import GateError, InputError
 from clinveil.corpus.people import Patient, write_patients
 from clinveil.lm.notes import PlainNotes
-from clinveil.releases.producers.synthesis.gates import _accounted, examine
-from clinveil.releases.producers.synthesis.run import refuse_failed
-from clinveil.releases.producers.synthesis.trained import FEWEST, TrainHoldoutSplit, split_patients
-from clinveil.releases.producers.synthesis.write import Floor
+from clinveil.releases.synthesis import refuse_failed
+from clinveil.releases.synthesis_gates import _accounted, examine
+from clinveil.releases.synthesis_model import FEWEST, Floor, TrainHoldoutSplit, split_patients
 
 NOTES = notes_of(rows_of())
 SIDES = split_patients(NOTES, 0.2, 1)

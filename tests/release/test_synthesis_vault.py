@@ -46,7 +46,7 @@ def stopped(*args, **kwargs):
 def test_a_replacement_that_is_stopped_before_training_gives_the_old_vault_back(tmp_path, monkeypatch):
     finished(tmp_path)
     before = bytes_of(tmp_path)
-    monkeypatch.setattr("clinveil.releases.producers.synthesis.run.train_anew", stopped)
+    monkeypatch.setattr("clinveil.releases.synthesis.train_anew", stopped)
     with pytest.raises(KeyboardInterrupt):
         synthesis(tmp_path, force=True, **UNIGRAM).run()
     assert bytes_of(tmp_path) == before
@@ -57,7 +57,7 @@ def test_a_replacement_that_fails_late_keeps_the_old_vault_aside_until_one_succe
     key = (tmp_path / "vault" / "key.bin").read_bytes()
     notes = (tmp_path / "out.csv").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr("clinveil.releases.producers.synthesis.run.examine", stopped)
+        patched.setattr("clinveil.releases.synthesis.examine", stopped)
         for _ in range(2):  # and a second try does not take the unfinished vault for the old one
             with pytest.raises(KeyboardInterrupt):
                 synthesis(tmp_path, force=True, **UNIGRAM).run()

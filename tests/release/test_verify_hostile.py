@@ -7,8 +7,7 @@ import json
 import pytest
 
 from clinveil.core.errors import InputError
-from clinveil.releases.manifest import SCHEMA, sealed, write_sums
-from clinveil.releases.verify import verify
+from clinveil.releases.manifest import SCHEMA, sealed, verify, write_sums
 
 NOTES = {"file": "notes.csv", "rows": 1, "text": "text", "id": "note_id", "patient": None, "keep": []}
 GOOD = {

@@ -9,7 +9,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.vocabulary import WordIds
+from clinveil.core.tokens import WordIds
 from clinveil.utility.nli import NliSettings
 from clinveil.utility.nli.measure import matrix_of, nli, random_vectors, words_of
 from clinveil.utility.nli.measure import rows_of as token_rows

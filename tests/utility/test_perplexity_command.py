@@ -12,7 +12,7 @@ from clinveil.lm.checkpoint import save_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import Form, Seen, encode
 from clinveil.lm.vocabulary import WordVocabulary
-from clinveil.releases.producers.synthesis.trained import split_patients
+from clinveil.releases.synthesis_model import split_patients
 
 WORDS = ["fever", "cough", "pain", "rest", "heart", "left", "right"]
 SECRET = "zyqquavex"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.outputs import Maker
+from clinveil.core.files import Maker
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
 

@@ -18,9 +18,9 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
+    from clinveil.releases.manifest import Check
     from clinveil.releases.pipeline import Synthesised
     from clinveil.releases.publish import Outcome
-    from clinveil.releases.verify import Check
     from clinveil.vectors.table import Vectors
 
 S = TypeVar("S", bound=Settings)
@@ -127,7 +127,7 @@ def synthesize(
     Raises GateError where a gate refused the notes; InputError, UsageError and MissingExtra as the command does.
     """
     from clinveil.releases.pipeline import synthesize as run
-    from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+    from clinveil.releases.settings import SynthesisSettings
 
     _told(SynthesisSettings, options, {})  # a wrong one is told before anything is written
     with _on_disk(notes, Path(out), options) as (path, more):
@@ -141,7 +141,7 @@ def verify(folder: str | Path) -> list[Check]:
     Returns:
         One `Check` each: what, passed, said.
     """
-    from clinveil.releases.verify import verify as check
+    from clinveil.releases.manifest import verify as check
 
     return check(Path(folder))
 

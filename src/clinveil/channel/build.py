@@ -53,8 +53,8 @@ def build_channel(
 def mechanism_of(settings: ChannelSettings) -> Mechanism:
     """The mechanism that the settings name, with those of them that are its own."""
     kind = mechanisms.get(settings.mechanism)
-    own = kind.model_fields.keys() & type(settings).model_fields.keys()
-    return kind(**{name: getattr(settings, name) for name in own})
+    given = {**dict(settings), **dict(settings.own)}
+    return kind(**{name: given[name] for name in kind.model_fields if name in given})
 
 
 def _frequencies(vectors: Vectors, counts: WordCounts | None) -> Ints:

@@ -13,30 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.channel.tally import (
-    COPIED,
-    COUNTERS,
-    DROPPED,
-    KEPT,
-    KNOWN,
-    MASKED,
-    NUMBERS,
-    OTHER,
-    PUNCT,
-    RELEASED,
-    REPLACED,
-    SELF,
-    UNKNOWN,
-    WORDS,
-)
 from clinveil.core.compiled import helper, kernel
-from clinveil.core.tokens import Kind
 from clinveil.core.types import Ints, Mask, SmallInts
 
 Bytes = NDArray[np.uint8]
 Words64 = NDArray[np.uint64]
+Token = tuple[int, int, bool, np.uint64]  # of a word: its start, its end, whether it is ASCII, its table hash
 
-_WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = (int(k) for k in (Kind.WORD, Kind.NUMBER, Kind.SPACE, Kind.PUNCT, 5))
+# Numbers of `core.tokens.Kind`, written out (a test compares them): numba looks for changes in this file alone.
+_WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
+# Where the loop counts what: the fields of `Tally` from `words` to `released`, in their order.
+WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED, RELEASED = range(13)
+COUNTERS = 13
 # The loop's state: the counts of tokens, then bytes written, released words, and non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
 _MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
@@ -286,12 +274,9 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 
 @helper
 def _look_up(
-    notes: Notes, tables: Tables, how: Options, token: tuple[int, int, bool, np.uint64], position: int, state: Ints
+    notes: Notes, tables: Tables, how: Options, token: Token, position: int, state: Ints
 ) -> tuple[int, np.uint64]:
-    """The row of the word at `token` (its start, its end, whether it is ASCII, its table hash), and what to draw with.
-
-    That is its position in the note, or the keyed hash of its lookup form.
-    """
+    """The row of a word, and what to draw with: its position in the note, or the keyed hash of its lookup form."""
     start, end, is_ascii, value = token
     if not is_ascii:
         place = state[NON_ASCII]
@@ -320,15 +305,7 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 
 
 @helper
-def _draw_word(
-    notes: Notes,
-    note: int,
-    tables: Tables,
-    how: Options,
-    token: tuple[int, int, bool, np.uint64],
-    position: int,
-    state: Ints,
-) -> int:
+def _draw_word(notes: Notes, note: int, tables: Tables, how: Options, token: Token, position: int, state: Ints) -> int:
     """The output of the word at `token`, counted; -1 where it is dropped."""
     row, form = _look_up(notes, tables, how, token, position, state)
     state[WORDS] += 1

@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.channel.channel import Channel
+from clinveil.channel.mechanisms import mechanisms
 from clinveil.core.keys import Key
-from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.vectors.table import Neighbours, Vectors
@@ -101,10 +101,6 @@ class Mechanism(Settings):
         """The channel over the vectors' words; only eligible words come out."""
 
 
-mechanisms: Registry[type[Mechanism]] = Registry("mechanism", "clinveil.channel.mechanisms", first=("neighbours",))
-"""All mechanisms by the name that the command line and the manifest know them by."""
-
-
 def common_pool(counts: Ints, eligible: Mask, size: int = POOL_WORDS) -> Pool:
     """The most frequent eligible words, each as likely as it is frequent: they stand for unknown words.
 
@@ -117,3 +113,6 @@ def common_pool(counts: Ints, eligible: Mask, size: int = POOL_WORDS) -> Pool:
     ids = order[eligible[order]][:size].astype(np.int32)
     mass = np.maximum(counts[ids], 1).astype(np.float64)
     return ids, mass / mass.sum()
+
+
+__all__ = ["NO_POOL", "Material", "Mechanism", "Pool", "common_pool", "mechanisms"]

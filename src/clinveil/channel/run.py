@@ -19,9 +19,17 @@ from clinveil.channel.files import channel_digest, save_channel
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.channel.tally import Tally
 from clinveil.core.errors import GateError
-from clinveil.core.files import default_vault, locked, private_folder, private_text, refuse_places, remove, whole_pair
+from clinveil.core.files import (
+    Maker,
+    default_vault,
+    locked,
+    private_folder,
+    private_text,
+    refuse_places,
+    remove,
+    whole_pair,
+)
 from clinveil.core.keys import TEST_SEED, Key
-from clinveil.core.outputs import Maker
 from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus, open_corpus

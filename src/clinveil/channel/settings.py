@@ -8,7 +8,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.channel.mechanisms import OURS, mechanisms
+from clinveil.core.settings import (
+    FORCE,
+    KEEP,
+    LABEL,
+    QUIET,
+    SEED,
+    WORKERS,
+    NotesSettings,
+    Settings,
+    choice,
+    flag,
+    group,
+    own_settings,
+)
 from clinveil.vectors.settings import VectorSettings
 
 
@@ -51,9 +65,12 @@ UNCHANGED_HELP = "Noise that leaves about this share of the words as they are, i
 class ChannelSettings(Settings):
     """How tokens are replaced (paper A, Algorithm 1, and what was added to it)."""
 
-    mechanism: Literal["neighbours", "laplace", "gaussian"] = flag(
-        "neighbours", "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself."
+    mechanism: str = choice(
+        mechanisms,
+        "neighbours",
+        "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself.",
     )
+    own: Settings = own_settings("mechanism", here=OURS)
     # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
     epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
     sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)

@@ -65,12 +65,7 @@ class Tally:
         }
 
 
-# Where the token loop counts what: the fields of `Tally` from `words` to `released`, in their order.
-WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED, RELEASED = range(13)
-COUNTERS = 13
-
-
 def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> Tally:
-    """The tally of one batch from the loop's counts."""
+    """The tally of one batch from the token loop's counts, which are in the order of the fields."""
     names = [f.name for f in fields(Tally)][1:-1]
     return Tally(notes=notes, **dict(zip(names, counts, strict=True)), skipped=skipped)

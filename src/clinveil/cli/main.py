@@ -14,8 +14,7 @@ from typing import NoReturn, TextIO
 import typer
 
 from clinveil.cli.groups import COMMANDS, group_class
-from clinveil.core.errors import ClinveilError, InputWarning
-from clinveil.core.stopping import heed, listen
+from clinveil.core.errors import ClinveilError, InputWarning, heed, listen
 
 app = typer.Typer(
     cls=group_class(COMMANDS),

@@ -2,7 +2,7 @@
 
 numba keeps machine code (never data, so no text and no key) beside the source like Python's own `__pycache__`, or in
 the user's cache folder where the package cannot be written. It looks for changes in the file of the function alone:
-so **a kernel calls only helpers of its own file** (a test holds this), or an old one would stay compiled in.
+so **a kernel uses only helpers and constants of its own file** (a test holds this), or old ones stay compiled in.
 """
 
 from __future__ import annotations

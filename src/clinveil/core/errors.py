@@ -1,6 +1,18 @@
-"""The ways clinveil fails: one line for people, one exit code for machines, never note text."""
+"""The ways a run ends early.
+
+A failure has one line for people, one exit code for machines, and never note text. Being told to stop is noted as well
+as raised, for an interruption within a foreign library's callback is swallowed.
+"""
 
 from __future__ import annotations
+
+import signal
+import sys
+from threading import Event
+from types import FrameType
+from typing import Any, NoReturn
+
+_ASKED = Event()
 
 
 class ClinveilError(Exception):
@@ -47,3 +59,27 @@ class MissingExtra(ClinveilError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"{library} is not installed", remedy=f"pip install 'clinveil[{extra}]'")
+
+
+def listen() -> None:
+    """Take a polite signal to end (the keyboard's, a scheduler's) for an interruption, so that scratch is removed."""
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _interrupted)
+    usual = sys.unraisablehook
+
+    def hook(seen: Any) -> None:
+        if not issubclass(seen.exc_type, KeyboardInterrupt):
+            usual(seen)
+
+    sys.unraisablehook = hook
+
+
+def heed() -> None:
+    """Raise KeyboardInterrupt if somebody asked to stop; to be called before anything becomes final."""
+    if _ASKED.is_set():
+        raise KeyboardInterrupt
+
+
+def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
+    _ASKED.set()
+    raise KeyboardInterrupt

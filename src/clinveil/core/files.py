@@ -1,4 +1,8 @@
-"""Whole-or-nothing outputs with private modes: write to a temporary name, rename at the end."""
+"""Whole-or-nothing outputs with private modes: write to a temporary name, rename at the end.
+
+`--force` replaces only what the same command wrote, and nothing with files of somebody else in it: a folder has a
+marker, a small JSON file that names command and files. A single file has no room for one, and is replaced.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,85 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from clinveil.core.errors import UsageError
-from clinveil.core.outputs import REMEDY, Maker
-from clinveil.core.stopping import heed
+from clinveil.core.errors import UsageError, heed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PART = ".part"
-OLD = ".old"
-PARTNER = ".partner"
+PART, OLD, PARTNER = ".part", ".old", ".partner"
+MARKER, SCHEMA = ".clinveil.json", "clinveil.output/1"
+REMEDY = "name another place, or move it away; --force replaces only what the same command wrote"
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A command that writes folders.
+
+    Attributes:
+        command: its name. marker: the JSON file that its folders are known by.
+        says: what stands in the marker; without it, our schema and the command.
+        beside: files of its folders that the marker does not list under `files`.
+    """
+
+    command: str
+    marker: str = MARKER
+    says: Mapping[str, str] = field(default_factory=dict)
+    beside: frozenset[str] = frozenset()
+
+    def mark(self, folder: Path, run: str = "") -> None:
+        """Write the marker, with a name for this run if there is one, unless the command wrote its own."""
+        if not (folder / self.marker).exists():
+            said = {**self._known_by(), **({"run": run} if run else {}), "files": sorted(files_in(folder))}
+            (folder / self.marker).write_text(json.dumps(said, indent=1) + "\n", encoding="ascii")
+
+    def refuse_foreign(self, place: Path) -> None:
+        """Raise UsageError for all but a folder of this command with its own files only."""
+        if not place.is_dir():
+            raise UsageError("is a file, and a folder is to be written", where=place.name, remedy=REMEDY)
+        if not any(place.iterdir()):
+            return
+        said = _read_marker(place / self.marker)
+        if any(said.get(key) != value for key, value in self._known_by().items()):
+            raise UsageError(f"is no folder of clinveil {self.command}", where=place.name, remedy=REMEDY)
+        refuse_more(place, files_in(place), {self.marker, *self.beside, *said["files"]})
+
+    def _known_by(self) -> Mapping[str, str]:
+        return self.says or {"schema": SCHEMA, "command": self.command}
+
+
+def _read_marker(marker: Path) -> dict[str, Any]:
+    """What a marker says; nothing where it is none."""
+    said = read_json(marker)
+    fits = isinstance(said, dict) and isinstance(said.get("files"), list | dict)
+    return said if fits and all(isinstance(name, str) for name in said["files"]) else {}
+
+
+def files_in(folder: Path) -> set[str]:
+    """The relative names of all that is in a folder but folders; of an empty folder its own name, with a slash."""
+    found = set()
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not path.is_dir():
+            found.add(name)
+        elif not any(path.iterdir()):
+            found.add(f"{name}/")
+    return found
+
+
+def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
+    """Raise UsageError, with their number, if some files of a folder are none of its own."""
+    if more := len(set(files) - set(own)):
+        what = f"{more} files" if more > 1 else "a file"
+        remedy = "move them away, or name another place"
+        raise UsageError(f"holds {what} that clinveil did not write", where=place.name, remedy=remedy)
 
 
 def default_vault(out: Path) -> Path:
@@ -52,20 +118,16 @@ def private_folder(path: Path) -> Path:
     Raises UsageError for any other one, for one that all may write to (such as /tmp), and for a file.
     """
     if path.exists():
-        _refuse_shared(path)
+        if not path.is_dir():
+            raise UsageError("is no folder", where=path.name, remedy="name another place")
+        mode = path.stat().st_mode
+        if mode & stat.S_ISVTX or (mode & 0o077 and any(path.iterdir())):
+            remedy = "name a new folder, or one that only you can enter (chmod 700)"
+            raise UsageError("is a folder that others can enter, and is in use", where=path.name, remedy=remedy)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if stat.S_IMODE(path.stat().st_mode) != 0o700:
         path.chmod(0o700)
     return path
-
-
-def _refuse_shared(path: Path) -> None:
-    if not path.is_dir():
-        raise UsageError("is no folder", where=path.name, remedy="name another place")
-    mode = path.stat().st_mode
-    if mode & stat.S_ISVTX or (mode & 0o077 and any(path.iterdir())):
-        remedy = "name a new folder, or one that only you can enter (chmod 700)"
-        raise UsageError("is a folder that others can enter, and is in use", where=path.name, remedy=remedy)
 
 
 def private_text(path: Path, text: str) -> None:
@@ -100,6 +162,20 @@ def write_array(file: BinaryIO, array: NDArray[Any]) -> None:
     file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
+def read_json(path: Path) -> Any:
+    """What a JSON file says; None where it cannot be read or is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
@@ -111,38 +187,36 @@ def remove(path: Path) -> None:
 def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> None:
     """Raise UsageError if OUT is taken and `--force` was not given, or is nothing that `--force` may replace.
 
-    Args:
-        maker: the command, where OUT may be a folder; a folder is replaced only if the same command wrote all of it.
+    `maker`: the command, where OUT may be a folder; a folder is replaced only if the same command wrote all of it.
     """
     refuse_nameless(out)
     if not out.exists():
         return
     if not force:
         raise UsageError("is there already", where=out.name, remedy="name another place, or use --force")
-    if out.is_dir():
-        if maker is None:
-            raise UsageError("is a folder, and a file is to be written", where=out.name, remedy=REMEDY)
-        maker.refuse_foreign(out)
-    elif maker and not out.suffix:  # with one it may be a file that is to be written
+    if out.is_dir() and maker is None:
+        raise UsageError("is a folder, and a file is to be written", where=out.name, remedy=REMEDY)
+    if maker and (out.is_dir() or not out.suffix):  # with a suffix it may be a file that is to be written
         maker.refuse_foreign(out)
 
 
 def refuse_nested(**places: Path | None) -> None:
-    """Refuse places that would destroy or hold one another: each must lie outside all others, symbolic links resolved.
+    """Raise UsageError for places that are the same or lie inside one another, symbolic links resolved.
 
-    Args:
-        places: paths by the name that the message gives them, such as `OUT`; None for one that is not used.
-
-    Raises:
-        UsageError: two of them are the same, or one lies inside the other.
+    They come by the name that the message gives them, such as `OUT`; None for one that is not used.
     """
     given = [(role.replace("_", " "), path.resolve()) for role, path in places.items() if path is not None]
     for (role, path), (outer_role, outer) in permutations(given, 2):
         if _same(path, outer):
             raise UsageError(f"{role} and {outer_role} are the same place", where=path.name, remedy="name another one")
         if any(_same(parent, outer) for parent in path.parents):
-            remedy = "name a place outside it"
-            raise UsageError(f"{role} lies inside {outer_role}", where=path.name, remedy=remedy)
+            what = f"{role} lies inside {outer_role}"
+            raise UsageError(what, where=path.name, remedy="name a place outside it")
+
+
+def _same(one: Path, other: Path) -> bool:
+    # The second test knows hard links, and names that differ only in case on a disk that does not tell them apart.
+    return one == other or (one.exists() and other.exists() and one.samefile(other))
 
 
 def refuse_places(
@@ -155,40 +229,37 @@ def refuse_places(
     read: Mapping[str, Path | None],
     apart: bool = False,
 ) -> None:
-    """Refuse places where a run would destroy what it reads, or anything but what an earlier run of its kind wrote.
+    """`refuse_nested` and `refuse_existing` for a run: it destroys nothing that it reads, or that others wrote.
 
     Args:
         vault: the folder of secrets; `vault_maker` where it may not be there already, but for `force`.
         read: what the run reads, by the name that the message gives it. apart: whether these must be apart too.
-
-    Raises:
-        UsageError: as `refuse_nested` and `refuse_existing`.
     """
     for places in [read] if apart else [{name: path} for name, path in read.items()]:
         refuse_nested(OUT=out, the_vault=vault, **places)
     refuse_existing(out, force=force, maker=maker)
-    if vault is not None and vault_maker is not None:
+    if vault and vault_maker:
         refuse_existing(vault, force=force, maker=vault_maker)
-
-
-def _same(one: Path, other: Path) -> bool:
-    # The second test knows hard links, and names that differ in letter case where the disk does not tell them apart.
-    return one == other or (one.exists() and other.exists() and one.samefile(other))
 
 
 @contextmanager
 def locked(path: Path, of: Path | None = None) -> Iterator[None]:
     """Hold a lock file for as long as the block runs, against other processes; it is removed at the end.
 
-    Raises UsageError, which names the place `of` (the lock's folder), where another run holds it, where the disk knows
-    no locks, and for a lock file that is a link or holds anything: it is somebody else's.
+    Raises UsageError, with the name of the place `of` (the lock's folder), where another run holds it, where the disk
+    knows no locks, and for a lock file that is a link or holds anything: it is somebody else's.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     place = (of or path.parent).absolute().name
     busy = UsageError("another run is at work here", where=place, remedy="wait for it to end")
     descriptor = _open_lock(path, place)
     try:
-        _flock(descriptor, busy)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        except OSError:
+            raise UsageError("the disk cannot lock files", where=place, remedy="name a place on another") from None
         # The run before may have removed the file between our opening it and our lock on it.
         if not path.exists() or not os.path.samestat(path.stat(), os.fstat(descriptor)):
             raise busy
@@ -216,30 +287,20 @@ def _open_lock(path: Path, place: str) -> int:
     raise foreign
 
 
-def _flock(descriptor: int, busy: UsageError) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise busy from None
-    except OSError:
-        raise UsageError("the disk cannot lock files", where=busy.where, remedy="name a place on another") from None
-
-
 @contextmanager
 def workplace(out: Path) -> Iterator[Path]:
     """Yield a new private folder beside OUT for what is half done; it is removed at the end, come what may.
 
-    Its name is `.OUT.<8 hex digits>.part`, and it holds a lock file that is locked while the run lives. What a killed
-    run left is removed by the next run with the same OUT, and an earlier OUT that stood in there is put back. A folder
-    counts as left only if it has such a name, belongs to this user, is 0700, and holds a lock file that no process
-    holds; all else beside OUT is left alone.
+    It is named `.OUT.<8 hex digits>.part` and holds a locked file while the run lives. The next run with the same OUT
+    removes what a killed one left, and puts back an earlier OUT that stood in there. Left is only what has such a name,
+    belongs to this user, is 0700, and holds a lock file that no process holds; all else is left alone.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     _clear_left(out)
     # Locked before it gets its name, so that no other run takes it for one that was left.
     fresh = Path(tempfile.mkdtemp(prefix=".clinveil-", dir=out.parent))
     try:
-        with _lock_of(fresh, out).open("xb") as lock:
+        with (fresh / f"{out.name}.lock").open("xb") as lock:
             with suppress(OSError):  # where the disk cannot lock, no run can take the lock of another either
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             folder = fresh.rename(out.with_name(f".{out.name}.{token_hex(4)}{PART}"))
@@ -251,16 +312,12 @@ def workplace(out: Path) -> Iterator[Path]:
         remove(fresh)
 
 
-def _lock_of(folder: Path, out: Path) -> Path:
-    return folder / f"{out.name}.lock"
-
-
 def _clear_left(out: Path) -> None:
     pattern = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}{re.escape(PART)}")
     for folder in [p for p in out.parent.iterdir() if pattern.fullmatch(p.name)]:
         # One that is locked is in use; one that has just gone is another run's work, done.
         with suppress(UsageError, FileNotFoundError):
-            found, lock = folder.lstat(), _lock_of(folder, out)
+            found, lock = folder.lstat(), folder / f"{out.name}.lock"
             private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
             if private and found.st_uid == os.geteuid() and lock.is_file():
                 with locked(lock):
@@ -279,8 +336,8 @@ def _clear(folder: Path, out: Path) -> None:
 
 def _partner_is_in(note: Path) -> bool:
     """Whether the vault that a new OUT belongs to has taken its own place; see `whole_pair`."""
+    said = read_json(note)
     try:
-        said = json.loads(note.read_text(encoding="utf-8"))
         return str(said["run"]) in Path(said["marker"]).read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -291,20 +348,13 @@ def whole(out: Path, *, force: bool = False, maker: Maker | None = None) -> Iter
     """Yield a temporary path, in a `workplace` beside OUT, that becomes OUT on success and is removed on failure.
 
     The caller makes a file or a folder there; a folder gets the marker of `maker`. An existing OUT is refused, or with
-    `force` kept aside until success. Everything made there is readable by its owner only.
-
-    Raises:
-        UsageError: as `refuse_existing`, at the start or at the end.
+    `force` kept aside until success. Everything made there is readable by its owner only. Raises UsageError as
+    `refuse_existing` does, at the start or at the end.
     """
-    refuse_existing(out, force=force, maker=maker)
-    with workplace(out) as folder:
-        refuse_existing(out, force=force, maker=maker)  # one that a killed run had set aside may be back
-        part = folder / out.name
+    with _parts([(out, maker)], force=force) as (part,):
         yield part
         _ready(part, out, force=force, maker=maker)
-        if out.exists():
-            out.replace(folder / (out.name + OLD))
-        part.replace(out)
+        _move_in((part, out))
 
 
 @contextmanager
@@ -316,43 +366,44 @@ def whole_pair(
     The vault's rename decides. Whatever stops the run before it, the old ones come back; after it, the new OUT goes
     in: at once, or after a kill with the next run at the same places.
     """
-    places = ((vault, vault_maker), (out, maker))
-    for place, made_by in places:
-        refuse_existing(place, force=force, maker=made_by)
-    with workplace(vault) as safe, workplace(out) as folder:
-        for place, made_by in places:
-            refuse_existing(place, force=force, maker=made_by)
-        secret, part = safe / vault.name, folder / out.name
+    with _parts([(vault, vault_maker), (out, maker)], force=force) as (secret, part):
         yield secret, part
         run = token_hex(16)
         _ready(secret, vault, force=force, maker=vault_maker, run=run)
         _ready(part, out, force=force, maker=maker)
         note = {"run": run, "marker": str(vault.absolute() / vault_maker.marker)}
-        private_text(folder / (out.name + PARTNER), json.dumps(note))
-        for place, beside in ((out, folder), (vault, safe)):
-            if place.exists():
-                place.replace(beside / (place.name + OLD))
-        secret.replace(vault)
-        part.replace(out)
+        private_text(part.with_name(out.name + PARTNER), json.dumps(note))
+        _move_in((secret, vault), (part, out))
+
+
+@contextmanager
+def _parts(places: Sequence[tuple[Path, Maker | None]], *, force: bool) -> Iterator[list[Path]]:
+    """A temporary path for each place, in a `workplace` beside it; refused as `refuse_existing` does."""
+    for place, maker in places:
+        refuse_existing(place, force=force, maker=maker)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(workplace(place)) / place.name for place, _ in places]
+        for place, maker in places:  # one that a killed run had set aside may be back
+            refuse_existing(place, force=force, maker=maker)
+        yield parts
 
 
 def _ready(part: Path, out: Path, *, force: bool, maker: Maker | None, run: str = "") -> None:
     """Mark and shut what was made; a last look at the place where it goes."""
     if maker and part.is_dir():
         maker.mark(part, run)
-    _only_owner(part)
+    for item in [part, *(part.rglob("*") if part.is_dir() else ())]:
+        item.chmod(0o700 if item.is_dir() else 0o600)
     heed()
     refuse_existing(out, force=force, maker=maker)
     if maker and out.exists() and part.is_dir():
         maker.refuse_foreign(out)
 
 
-def _only_owner(path: Path) -> None:
-    for item in [path, *(path.rglob("*") if path.is_dir() else ())]:
-        item.chmod(0o700 if item.is_dir() else 0o600)
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _move_in(*moves: tuple[Path, Path]) -> None:
+    """Put what stands in the places aside, the last first; then the new parts in."""
+    for part, place in reversed(moves):
+        if place.exists():
+            place.replace(part.with_name(place.name + OLD))
+    for part, place in moves:
+        part.replace(place)

@@ -16,8 +16,7 @@ from typing import Generic, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from clinveil.core.errors import InputError
-from clinveil.core.stopping import heed
+from clinveil.core.errors import InputError, heed
 
 N = TypeVar("N", bound=nn.Module)
 B = TypeVar("B")

@@ -19,9 +19,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import locked, private_folder, private_text, refuse_nameless, remove, sha256
+from clinveil.core.files import (
+    files_in,
+    locked,
+    private_folder,
+    private_text,
+    read_json,
+    refuse_more,
+    refuse_nameless,
+    remove,
+    sha256,
+)
 from clinveil.core.keys import Key
-from clinveil.core.outputs import files_in, refuse_more
 from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]
@@ -255,10 +264,7 @@ def _below(name: str, own: Collection[str]) -> bool:
 
 def _state(root: Path, kind: Kind) -> dict[str, Any] | None:
     """What the run in a folder says of itself; None where it is no run of this kind."""
-    try:
-        said = json.loads((root / kind.at(kind.state)).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
+    said = read_json(root / kind.at(kind.state))
     fits = isinstance(said, dict) and all(isinstance(said.get(name), str) for name in ("status", "run"))
     fits = fits and isinstance(said.get("files", []), list) and all(isinstance(n, str) for n in said.get("files", []))
     return said if fits else None

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import UsageError
@@ -33,12 +34,14 @@ def choice(registry: Registry[Any], default: str | tuple[str, ...], help: str) -
     return Field(default, description=help, json_schema_extra={"registry": registry})  # type: ignore[dict-item]
 
 
-def own_settings(of: str) -> Any:
-    """A group for the settings of the implementation that the choice `of` names: a value of its `Settings` class.
+def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
+    """A group for the settings of the implementation that the choice `of` names: its `Settings` class, or itself.
 
-    Their flags stand behind the choice, and are refused where another implementation is chosen.
+    Their flags stand behind the choice, and are refused where another implementation is chosen. What the class of the
+    choice has itself is shared by all. `here`: implementations whose settings all stand in that class; they are not
+    imported for it.
     """
-    return Field(None, json_schema_extra={"settings_of": of}, validate_default=False)
+    return Field(None, json_schema_extra={"settings_of": of, "here": list(here)}, validate_default=False)
 
 
 def group(kind: type[Settings]) -> Any:
@@ -104,11 +107,24 @@ def _choices(model: type[Settings]) -> dict[str, str]:
 
 
 def _settings_of(model: type[Settings], choice: str, name: str) -> type[Settings]:
-    """The settings class of one implementation; the empty one where it has none."""
+    """The settings that one implementation has beyond those of the model; the empty class where it has none."""
     registry = registry_of(model.model_fields[choice])
     if registry is None:
         raise TypeError(f"{choice} of {model.__name__} is no choice")
-    return getattr(registry.get(name), "Settings", None) or Settings
+    if name in _extra(model.model_fields[_choices(model)[choice]]).get("here", ()):
+        return Settings
+    made = registry.get(name)
+    own = made if isinstance(made, type) and issubclass(made, Settings) else getattr(made, "Settings", None)
+    return _beyond(own or Settings, frozenset(model.model_fields))
+
+
+@cache
+def _beyond(own: type[Settings], shared: frozenset[str]) -> type[Settings]:
+    """A settings class without the fields of some names."""
+    if not shared & own.model_fields.keys():
+        return own
+    kept: Any = {name: (f.annotation, f) for name, f in own.model_fields.items() if name not in shared}
+    return create_model(own.__name__, __base__=Settings, **kept)
 
 
 def _behind(model: type[Settings], choice: str, *, ours: bool = False) -> dict[str, FieldInfo]:

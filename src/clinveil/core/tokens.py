@@ -15,10 +15,11 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,3 +135,27 @@ def _slow_words(text: str) -> list[str]:
 @lru_cache(maxsize=1 << 15)
 def _run_words(run: str) -> tuple[str, ...]:
     return tuple(_slow_words(run))
+
+
+@dataclass(frozen=True)
+class WordIds:
+    """Distinct words -> their numbers, from `first` on; lower numbers are special ones, such as padding."""
+
+    ids: Mapping[str, int] = field(repr=False)
+    first: int
+
+    @classmethod
+    def of(cls, words: Iterable[str], *, first: int) -> Self:
+        """Number words in the order of their first sight."""
+        return cls({word: number for number, word in enumerate(dict.fromkeys(words), first)}, first)
+
+    def __len__(self) -> int:
+        """How many numbers there are, special ones too."""
+        return len(self.ids) + self.first
+
+    def encode(self, words: Iterable[str], *, unknown: int | None = None) -> list[int]:
+        """The numbers of words; a word that is not there is `unknown`, or left out."""
+        if unknown is None:
+            return [self.ids[word] for word in words if word in self.ids]
+        get = self.ids.get
+        return [get(word, unknown) for word in words]

@@ -12,38 +12,13 @@ from importlib.resources import files
 
 # Endings that make a word of a stem (longest first), with what may stand in their place.
 _ENDINGS = (
-    ("iness", ("y",)),
-    ("ingly", ("", "e")),
-    ("fully", ("", "ful")),
-    ("ility", ("le", "il")),
-    ("ally", ("", "al")),
-    ("ness", ("",)),
-    ("less", ("",)),
-    ("ment", ("", "e")),
-    ("ings", ("", "e")),
-    ("iest", ("y",)),
-    ("ying", ("ie",)),
-    ("ing", ("", "e")),
-    ("ies", ("y",)),
-    ("ied", ("y",)),
-    ("ier", ("y",)),
-    ("ily", ("y",)),
-    ("est", ("", "e")),
-    ("ers", ("", "e")),
-    ("ful", ("",)),
-    ("ish", ("",)),
-    ("ist", ("", "y")),
-    ("ed", ("", "e")),
-    ("es", ("", "e")),
-    ("er", ("", "e")),
-    ("ly", ("", "le")),
-    ("or", ("", "e")),
-    ("al", ("", "e")),
-    ("en", ("", "e")),
-    ("s", ("",)),
-    ("y", ("", "e")),
-    ("d", ("",)),
-)
+    ("iness", ("y",)), ("ingly", ("", "e")), ("fully", ("", "ful")), ("ility", ("le", "il")), ("ally", ("", "al")),
+    ("ness", ("",)), ("less", ("",)), ("ment", ("", "e")), ("ings", ("", "e")), ("iest", ("y",)), ("ying", ("ie",)),
+    ("ing", ("", "e")), ("ies", ("y",)), ("ied", ("y",)), ("ier", ("y",)), ("ily", ("y",)), ("est", ("", "e")),
+    ("ers", ("", "e")), ("ful", ("",)), ("ish", ("",)), ("ist", ("", "y")), ("ed", ("", "e")), ("es", ("", "e")),
+    ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
+    ("y", ("", "e")), ("d", ("",)),
+)  # fmt: skip
 # Endings that medical and learned words have and names do not.
 _LEARNED = re.compile(
     r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clinveil.core.errors import InputError, MissingExtra
+from clinveil.core.tokens import WordIds
 from clinveil.core.types import SmallInts
-from clinveil.core.vocabulary import WordIds
 from clinveil.corpus.medtext import EON, EOS, UNK
 
 Ids = SmallInts

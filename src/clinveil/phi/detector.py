@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clinveil.core.registry import Registry
-from clinveil.core.spans import Span
+from clinveil.core.spans import LABELS, Span
 from clinveil.phi.note import NoteView
 from clinveil.phi.places import places
 
@@ -89,12 +89,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleDetector:
-    """A detector made of rules, each of which is tried only where it can match."""
+    """A detector made of rules, each of which is tried only where it can match.
+
+    Raises ValueError for a label that `core.spans.LABELS` does not hold: no mode would know what to do with it.
+    """
 
     name: str
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
+        if unknown := sorted(self.labels.difference(LABELS)):
+            raise ValueError(f"detector {self.name}: there is no label {unknown[0]}")
         for rule in self.rules:  # each pattern that is new later would have all words looked through again
             places(rule.pattern)
 

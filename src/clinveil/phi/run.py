@@ -14,9 +14,8 @@ from typing import TextIO
 import pyarrow as pa
 
 from clinveil.core.errors import GateError, UsageError
-from clinveil.core.files import default_vault, private_text, refuse_places, remove, whole
+from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove, whole
 from clinveil.core.keys import Key
-from clinveil.core.outputs import Maker
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, run_folder
 from clinveil.core.types import Say

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, private_text, remove
-from clinveil.core.outputs import files_in, refuse_more
+from clinveil.core.files import files_in, private_folder, private_text, read_json, refuse_more, remove
 from clinveil.core.runfolder import LOCK, Kind, code_version, run_folder
 from clinveil.scale.local import Map
 
@@ -121,14 +120,9 @@ def _refuse_no_tasks(out: Path) -> None:
     names = {item.name for item in (out / "tasks").iterdir()} if (out / "tasks").is_dir() else set()
     refuse_more(out, names, filter(re.compile("[0-9a-f]{32}").fullmatch, names))
     for done in (out / "tasks").glob("*/done"):
-        refuse_more(done.parent, files_in(done.parent), {"done", *_listed(done)})
-
-
-def _listed(done: Path) -> list[str]:
-    try:
-        return [str(name) for name in json.loads(done.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError, RecursionError):
-        return []
+        listed = read_json(done)
+        made = map(str, listed) if isinstance(listed, list) else ()
+        refuse_more(done.parent, files_in(done.parent), {"done", *made})
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from clinveil.core.finding import Finding
-from clinveil.stats import clopper_pearson
+from clinveil.core.types import Ints
+from clinveil.stats import clopper_pearson, share_by_patient, share_method
 
 
 def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> Finding:
@@ -19,6 +20,19 @@ def proportion(measure: str, count: int, n: int, *, over: str, **more: Any) -> F
     own = {"better": "lower", "unit": over, "method": method, **more}
     low, high = clopper_pearson(count, n)
     return Finding(measure, count / n, n, low=low, high=high, count=count, **own)
+
+
+def clustered_share(measure: str, counts: Ints, *, over: str, **more: Any) -> Finding:
+    """A share of things that lie in clusters, with `share_by_patient`'s 95 % interval; lower is better.
+
+    Args:
+        counts: (n_clusters, 2) hits and things of each cluster. over: what the clusters are ("patients").
+        more: other fields of the finding.
+    """
+    count, n = counts.sum(axis=0).tolist()
+    low, high = share_by_patient(counts)
+    own = {"better": "lower", "count": count, "method": share_method(counts, over), **more}
+    return Finding(measure, count / n, n, low=low, high=high, **own)
 
 
 def unmeasured(measure: str, why: str, n: int = 0, *, detail: Mapping[str, Any] | None = None, **more: Any) -> Finding:

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.corpus.corpus import Corpus
+from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.table import Vectors
@@ -73,7 +73,4 @@ class Algorithm(Settings):
         """One vector for each word of enough occurrences, with counts and patients."""
 
 
-algorithms: Registry[type[Algorithm]] = Registry(
-    "vector algorithm", "clinveil.vectors.algorithms", first=("cbow", "skipgram", "fasttext", "glove")
-)
-"""All algorithms by the name that the command line and the vectors' description know them by."""
+__all__ = ["Algorithm", "Notes", "OnEpoch", "algorithms"]

@@ -6,13 +6,15 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from clinveil.core.settings import Settings, flag
+from clinveil.core.settings import Settings, choice, flag, own_settings
+from clinveil.vectors.algorithms import OURS, algorithms
 
 
 class VectorSettings(Settings):
     """How word vectors are trained (gensim's names and meanings)."""
 
-    algorithm: Literal["cbow", "skipgram", "fasttext", "glove"] = flag("cbow", "Training algorithm.")
+    algorithm: str = choice(algorithms, "cbow", "Training algorithm.")
+    own: Settings = own_settings("algorithm", here=OURS)
     glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector a word.")
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(5, "Context words on either side.", ge=1, le=100)

@@ -58,7 +58,7 @@ def train(
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
     """The algorithm that the settings name, with its own of them; `glove_variant` is GloVe's `variant`."""
-    kind, given = algorithms.get(settings.algorithm), dict(settings)
+    kind, given = algorithms.get(settings.algorithm), {**dict(settings), **dict(settings.own)}
     own = {name: given[name] for name in kind.model_fields if name in given}
     prefix = f"{settings.algorithm}_"
     return kind(**own, **{name.removeprefix(prefix): given[name] for name in given if name.startswith(prefix)})

@@ -1,4 +1,9 @@
-"""Canaries: secrets planted in an audit copy of the training, and how far the model, and its notes, give them back.
+"""Canaries: invented secrets planted in an audit copy of the training, and how a model or a text gives them back.
+
+A canary is a fixed beginning and a secret drawn at random from a known space. After training, the model's probability
+of the planted secret is ranked among fresh draws of the same space: exposure is log2 |R| - log2 rank, in bits. Equal
+probabilities are ranked at random: a text that knows no secret gives nearly all of them one and the same. Secrets that
+were drawn but never planted are the control: whatever they score is chance.
 
 Canaries belong in an audit run, never in the run whose notes are shared.
 
@@ -7,33 +12,25 @@ Source: Carlini et al. 2019, The Secret Sharer, section 4; paper C plants nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.models._canaries import (
-    REFERENCES,
-    REPEATS,
-    Canary,
-    Family,
-    Score,
-    expected_exposure,
-    exposures,
-    extracted,
-    invent,
-    name_family,
-    number_family,
-    phrase_family,
-    planted,
-)
-from clinveil.attacks.models._from_text import model_of_text, written
+from clinveil.attacks.models._without_model import model_of_text, written
+from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
+from clinveil.attacks.suffix_automaton import Vocabulary as WordIds
+from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag, group
+from clinveil.core.tokens import words as words_of
 from clinveil.core.types import Doubles, Mask, Say
 from clinveil.core.words import words_beside
+from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, MemoryCorpus, rows
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
@@ -42,6 +39,9 @@ from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.stats import t_interval
 from clinveil.stats.findings import proportion
 
+REPEATS = (1, 2, 4, 8, 16)
+REFERENCES = 1_000
+UNPLANTED = 200  # secrets of each family: scoring them is cheap, and 3 would be no control
 COMMON, NAMES = 200, 300
 ALIKE = "an interval of exposures that are all alike; at the ceiling it has no upper end"
 BY_T = "t over canaries, 95 %"
@@ -50,6 +50,7 @@ FEW = f"{BY_T} nominal; 88 to 91 % simulated for fewer than 20, for exposures ar
 P_IS = "as many canaries never planted have this mean exposure or more (gamma, an upper bound)"
 CHANCE_IS = "a secret never planted, its rank among the references uniform"
 SOURCE = "Carlini et al. 2019, The Secret Sharer, exposure by rank among fresh draws"
+Score = Callable[[Sequence[str]], Doubles]  # texts -> log-probability of each (natural log)
 
 
 @attacks.register("canaries")
@@ -112,6 +113,153 @@ class Canaries(Attack):
         return [model.vocabulary.decode(notes.note(row).tolist()) for row in range(len(notes))]
 
 
+@dataclass(frozen=True)
+class Family:
+    """A space of secrets: a beginning, and for each place the words that may stand there.
+
+    Raises InputError for a place without choice.
+    """
+
+    name: str
+    beginning: str
+    places: tuple[tuple[str, ...], ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.places or min(len(set(place)) for place in self.places) < 2:
+            raise InputError(f"canaries of the family {self.name} have nothing to choose from")
+
+    @property
+    def bits(self) -> float:
+        """log2 of how many secrets there are."""
+        return float(sum(np.log2(len(place)) for place in self.places))
+
+    def draw(self, n: int, rng: Generator) -> list[str]:
+        """Secrets, uniform and independent."""
+        columns = [rng.integers(len(place), size=n) for place in self.places]
+        return [" ".join(place[row[i]] for place, row in zip(self.places, columns, strict=True)) for i in range(n)]
+
+    def text(self, secret: str) -> str:
+        """The sentence that is planted."""
+        return f"{self.beginning} {secret}"
+
+
+def phrase_family(common_words: Sequence[str], length: int = 5) -> Family:
+    """Phrases of `length` common words in no order: any vocabulary has them."""
+    return Family("phrase", "reference phrase", (tuple(common_words),) * length)
+
+
+def number_family(length: int = 7) -> Family:
+    """Record numbers, spelled digit by digit so that no vocabulary calls them unknown."""
+    return Family("number", "record number", (tuple("0123456789"),) * length)
+
+
+def name_family(given: Sequence[str], family: Sequence[str]) -> Family:
+    """Full names; a vocabulary with a rare-word floor should not know them at all."""
+    return Family("name", "contact person", (tuple(given), tuple(family)))
+
+
+@dataclass(frozen=True)
+class Canary:
+    """One secret, and how often it is planted (0: the control)."""
+
+    family: Family
+    secret: str = field(repr=False)
+    repeats: int
+
+    @property
+    def text(self) -> str:
+        """The sentence that is planted."""
+        return self.family.text(self.secret)
+
+
+def invent(
+    families: Sequence[Family],
+    rng: Generator,
+    *,
+    repeats: Sequence[int] = REPEATS,
+    each: int = 5,
+    unplanted: int = UNPLANTED,
+) -> list[Canary]:
+    """`each` canaries of every family for each number of repeats, and `unplanted` that are never planted."""
+    counts = [(0, unplanted), *((n, each) for n in repeats)]
+    wanted = [(family, n) for family in families for n, many in counts for _ in range(many)]
+    return [Canary(family, family.draw(1, rng)[0], n) for family, n in wanted]
+
+
+def planted(corpus: Corpus, canaries: Sequence[Canary], rng: Generator) -> MemoryCorpus:
+    """The notes with each canary appended to notes of one random patient, as often as it says; a note may hold several.
+
+    Raises InputError where there are no notes. Streams the corpus once for its ids, and once at each pass.
+    """
+    by_patient: dict[str, list[str]] = {}
+    for note in rows(corpus):
+        by_patient.setdefault(note.patient_id, []).append(note.note_id)
+    if not by_patient:
+        raise InputError("there is no note to plant canaries in")
+    patients = sorted(by_patient)
+    additions: dict[str, list[str]] = {}
+    for canary in canaries:
+        own = by_patient[patients[int(rng.integers(len(patients)))]]
+        for i in range(canary.repeats):
+            additions.setdefault(own[i % len(own)], []).append(canary.text)
+    return MemoryCorpus(lambda: _with_additions(corpus, additions), corpus.columns, corpus.suffix)
+
+
+def _with_additions(corpus: Corpus, additions: Mapping[str, list[str]]) -> Iterator[pa.RecordBatch]:
+    for batch in corpus.batches():
+        notes = zip(batch[NOTE_ID].to_pylist(), batch[TEXT].to_pylist(), strict=True)
+        texts = [None if text is None else "\n".join([text, *additions.get(note, ())]) for note, text in notes]
+        yield batch.set_column(batch.schema.get_field_index(TEXT), TEXT, pa.array(texts, type=batch[TEXT].type))
+
+
+def expected_exposure(references: int = REFERENCES) -> float:
+    """Mean exposure in bits of a secret never planted, exactly: its rank is uniform over 1 to references + 1.
+
+    For 1,000 references 1.436; 1 / ln 2 = 1.443 in the limit.
+    """
+    return float(np.mean(np.log2(references + 1) - np.log2(np.arange(1, references + 2))))
+
+
+def exposures(canaries: Sequence[Canary], score: Score, rng: Generator, *, references: int = REFERENCES) -> Doubles:
+    """(n_canaries,) exposure in bits: log2 |R| - log2 rank, R `references` fresh draws and the canary.
+
+    The rank is 1 + how many references score more + a uniform draw from 0 to how many score the same. Exposure is at
+    most log2(references + 1), about 10 bits for 1,000; of secrets never planted the mean is `expected_exposure`.
+
+    Raises InputError for scores that are no numbers.
+    """
+    found = np.empty(len(canaries))
+    for family in {canary.family.name: canary.family for canary in canaries}.values():
+        rows = [i for i, canary in enumerate(canaries) if canary.family.name == family.name]
+        fresh = [family.text(secret) for secret in family.draw(references, rng)]
+        # In one call: what is equally likely must come out equal to the last bit.
+        scored = score([*fresh, *(canaries[i].text for i in rows)])
+        if not np.isfinite(scored).all():
+            raise InputError("the model gives a canary no probability")
+        drawn, own = np.sort(scored[:references]), scored[references:]
+        greater = references - np.searchsorted(drawn, own, side="right")
+        equal = references - greater - np.searchsorted(drawn, own, side="left")
+        found[rows] = np.log2(references + 1) - np.log2(1 + greater + rng.integers(0, equal, endpoint=True))
+    return found
+
+
+def extracted(canaries: Sequence[Canary], released: Corpus) -> Mask:
+    """(n_canaries,) whether the whole secret stands somewhere in released notes, word for word."""
+    vocabulary = WordIds()
+    secrets = [vocabulary.add(_spelled(canary.secret)) for canary in canaries]
+    automaton = SuffixAutomaton(separated(secrets))
+    for _, _, text in rows(released):
+        automaton.stream(vocabulary.ids(_spelled(text)))
+    ends = np.cumsum([ids.size + 1 for ids in secrets]) - 2
+    return np.asarray(automaton.runs()[ends] >= [ids.size for ids in secrets])
+
+
+def _spelled(text: str) -> list[str]:
+    """Words, or for digits each by itself: `words_of` knows no numbers."""
+    spaced = "".join(f" {c} " if c.isdecimal() else c for c in text)
+    return [form for part in spaced.split() for form in ([part] if part.isdecimal() else words_of(part))]
+
+
 def families(notes: PlainNotes, rng: Generator) -> list[Family]:
     """Phrases of common words of the notes, record numbers, and full names."""
     from clinveil.corpus.medtext import dictionary
@@ -155,40 +303,30 @@ def canary_findings(
         for n in sorted(set(often[rows].tolist()) - {0}):
             these = rows & (often == n)
             more = {**(detail or {}), "family": family, "repeats": n, "unplanted": int(never.sum())}
-            found += [
-                _exposure(bits[these], bits[never], references, more),
-                _extraction(taken[these], taken[never], more),
-            ]
+            found.append(_exposure(bits[these], bits[never], references, more))
+            hits, beside = int(taken[these].sum()), {"source": SOURCE, **_control(taken[never])}
+            name, size = "attack.canary_extraction", int(these.sum())
+            found.append(proportion(name, hits, size, over="canaries", detail=more, **beside))
     return found
 
 
 def _exposure(bits: Doubles, never: Doubles, references: int, detail: dict[str, Any]) -> Finding:
     n, most = bits.size, float(np.log2(references + 1))
+    at = int((bits >= most - 1e-9).sum())
     more = {**detail, "references": references, "scale": "bits", "most": float(bits.max())}
-    more |= _ceiling(bits, references)
-    low, high, method = None, None, ""
+    more |= {"ceiling": most, "at_ceiling": at}
+    if at:
+        says = f"{most:.2f} bits is the most that {references:,} fresh draws can show; at the ceiling it may be more"
+        more["warning"] = says
+    about: dict[str, Any] = {"source": SOURCE, "unit": "canaries", "detail": more, **_control(never)}
     if float(np.ptp(bits)) == 0:  # one canary, or all at the ceiling
         more["why"] = ALIKE
     else:
-        ends, method = t_interval(bits), FEW if n < 20 else BY_T
-        low, high = max(0.0, ends.low), min(most, ends.high)
-    return Finding(
-        "attack.canary_exposure",
-        float(bits.mean()),
-        n,
-        "lower",
-        low,
-        high,
-        expected_exposure(references),
-        source=SOURCE,
-        detail=more,
-        unit="canaries",
-        p=_no_exposure_p(bits),
-        p_is=P_IS,
-        method=method,
-        chance_is=CHANCE_IS,
-        **_control(never),
-    )
+        ends = t_interval(bits)
+        about |= {"low": max(0.0, ends.low), "high": min(most, ends.high), "method": FEW if n < 20 else BY_T}
+    about |= {"p": _no_exposure_p(bits), "p_is": P_IS}
+    about |= {"chance": expected_exposure(references), "chance_is": CHANCE_IS}
+    return Finding("attack.canary_exposure", float(bits.mean()), n, "lower", **about)
 
 
 def _control(never: Doubles | Mask) -> dict[str, Any]:
@@ -202,20 +340,3 @@ def _no_exposure_p(bits: Doubles) -> float:
     from scipy.special import gammaincc
 
     return float(gammaincc(bits.size, float(bits.sum()) * np.log(2)))
-
-
-def _extraction(taken: Mask, never: Mask, detail: dict[str, Any]) -> Finding:
-    n, hits = taken.size, int(taken.sum())
-    return proportion(
-        "attack.canary_extraction", hits, n, over="canaries", source=SOURCE, detail=detail, **_control(never)
-    )
-
-
-def _ceiling(bits: Doubles, references: int) -> dict[str, Any]:
-    """The most bits that `references` fresh draws can show, and how many canaries ranked before them all."""
-    most = float(np.log2(references + 1))
-    at = int((bits >= most - 1e-9).sum())
-    if not at:
-        return {"ceiling": most, "at_ceiling": 0}
-    says = f"{most:.2f} bits is the most that {references:,} fresh draws can show; at the ceiling it may be more"
-    return {"ceiling": most, "at_ceiling": at, "warning": says}

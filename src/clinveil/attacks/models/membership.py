@@ -16,14 +16,13 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.models._blind import blind_membership
+from clinveil.attacks.models._without_model import blind_membership, model_of_text
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.core.words import words_beside
 from clinveil.lm.model import LanguageModel, fit_of
-from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import EncodedNotes, PlainNotes, encode
 from clinveil.stats.findings import unmeasured
 from clinveil.stats.roc import RocScores
@@ -75,30 +74,23 @@ def infer_membership(
     """
     _refuse_shared(training, held_out, reference)
     training, held_out = (_sample(side, most, rng) for side in (training, held_out))
-    scored = score_notes(model, training, held_out, reference)
+    scored = _score_notes(model, training, held_out, reference)
     if blind is None:
         blind = blind_membership(training.texts + held_out.texts, scored.patients, scored.members, rng)
     return [blind, *membership(scored, blind=blind, detail={**(detail or {}), "model": model.kind})]
 
 
-def score_notes(
-    model: LanguageModel, training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None = None
+def _score_notes(
+    model: LanguageModel, training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None
 ) -> Scored:
-    """What a model gives the notes of both sides, and n-grams of the reference beside it.
-
-    The areas of two models on the same notes are compared by `roc.difference_of_areas`.
-
-    Raises InputError for a patient on both sides.
-    """
+    """What a model gives the notes of both sides, and n-grams of the reference beside it."""
     texts = training.texts + held_out.texts
     encoded = encode(texts, model.vocabulary)
     other = None
     if reference is not None:
-        of_others = Ngram(encode(reference.texts, model.vocabulary), model.vocabulary)
-        other = _totals(of_others, encoded)
+        other = _totals(model_of_text(reference, model.vocabulary), encoded)
     members = np.arange(len(texts)) < len(training)
-    totals = _totals(model, encoded)
-    return Scored(training.patients + held_out.patients, members, totals, encoded.lengths, other)
+    return Scored(training.patients + held_out.patients, members, _totals(model, encoded), encoded.lengths, other)
 
 
 def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
@@ -183,55 +175,36 @@ def membership(
         attackers["calibrated"] = scored.by_patient(scored.totals - scored.reference)
     found = []
     for name, roc in attackers.items():
-        more = {**(detail or {}), "attacker": name, "members": roc.members.size}
-        more |= {"non_members": roc.others.size}
-        found.append(_area(roc, more, blind))
-        found += [_hits(roc, rate, more) for rate in RATES]
-    return found if scored.reference is not None else [*found, _not_tried(scored, detail or {})]
-
-
-def _not_tried(scored: Scored, detail: Mapping[str, Any]) -> Finding:
-    """The calibrated attack without a reference: said, or a good figure of the weaker one would pass for all."""
-    n = len(set(scored.patients))
-    more = {**detail, "attacker": "calibrated"}
-    return unmeasured("attack.membership", NOT_TRIED, n, chance=0.5, source=SOURCE, detail=more, unit="patients")
+        sides = {"members": roc.members.size, "non_members": roc.others.size}
+        more = {**(detail or {}), "attacker": name, **sides}
+        found += [_area(roc, more, blind), *(_hits(roc, rate, more) for rate in RATES)]
+    if scored.reference is None:  # said, or a good figure of the weaker attacker would pass for all
+        n, more = len(set(scored.patients)), {**(detail or {}), "attacker": "calibrated"}
+        about: dict[str, Any] = {"chance": 0.5, "source": SOURCE, "unit": "patients"}
+        found.append(unmeasured("attack.membership", NOT_TRIED, n, detail=more, **about))
+    return found
 
 
 def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Finding:
-    more = {"statistic": "area under the curve"}
-    if blind is not None and blind.low is not None and blind.low > 0.5:
-        more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
-    low, high = roc.auc_interval()
-    return Finding(
-        "attack.membership",
-        roc.auc,
-        roc.members.size + roc.others.size,
-        "lower",
-        low,
-        high,
-        chance=0.5,
-        control=None if blind is None else blind.value,
-        source=SOURCE,
-        detail={**detail, **more},
-        unit="patients",
-        method=roc.auc_method,
-        chance_is="a score that knows nothing",
-        control_is="" if blind is None else "a blind attacker: words of the notes, no model",
-        control_kind=None if blind is None else "negative",
-    )
+    more, control = {**detail, "statistic": "area under the curve"}, dict[str, Any]()
+    if blind is not None:
+        is_blind = "a blind attacker: words of the notes, no model"
+        control = {"control": blind.value, "control_is": is_blind, "control_kind": "negative"}
+        if blind.low is not None and blind.low > 0.5:
+            more["warning"] = "the blind attacker beats chance: the two sides differ by themselves"
+    n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
+    about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score that knows nothing", "method": roc.auc_method}
+    about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
+    return Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
 
 
 def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:
-    more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
     name, n = "attack.membership_hits", roc.members.size
+    more = {**detail, "false_alarms": rate, "statistic": "share of members found"}
+    about: dict[str, Any] = {"source": SOURCE, "unit": "patients", "detail": more}
     try:
         share, (low, high) = roc.tpr_at_fpr(rate)
     except InputError as error:
-        return unmeasured(name, error.what, n, source=SOURCE, detail=more, unit="patients")
-    return Finding(
-        *(name, share, n, "lower", low, high, rate, None, SOURCE, more),
-        unit="patients",
-        count=round(share * n),
-        method=HITS_METHOD,
-        chance_is="as many members as non-members pass",
-    )
+        return unmeasured(name, error.what, n, **about)
+    about |= {"chance": rate, "chance_is": "as many members as non-members pass", "method": HITS_METHOD}
+    return Finding(name, share, n, "lower", low, high, count=round(share * n), **about)

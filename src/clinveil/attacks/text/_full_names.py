@@ -11,8 +11,7 @@ but for one chance in 2^64, so that names are found by one sorted look-up a wind
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -20,8 +19,9 @@ from numpy.typing import NDArray
 
 from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
-from clinveil.stats import permutation_p, share_by_patient, share_method
-from clinveil.stats.findings import proportion, unmeasured
+from clinveil.core.types import Ints
+from clinveil.stats import permutation_p
+from clinveil.stats.findings import clustered_share, proportion, unmeasured
 from clinveil.stats.refusals import alone, own_name_p
 
 PERMUTATIONS = 999
@@ -31,7 +31,7 @@ SOURCE = (
 )
 CHANCE_IS = "own names found where owners are permuted, the mean over all permutations"
 Codes = NDArray[np.uint64]
-Rows = NDArray[np.int64]
+_Table = tuple[Codes, Ints, Ints]  # codes, the names' rows, replicates
 
 
 class Forms(NamedTuple):
@@ -43,25 +43,18 @@ class Forms(NamedTuple):
     """
 
     whole: Codes
-    whole_words: Rows
+    whole_words: Ints
     ends: Codes
-    ends_words: Rows
+    ends_words: Ints
 
 
 class Hits(NamedTuple):
     """Names found: the note's place in its batch, the name's row, its replicate (0 is real), and its code."""
 
-    note: Rows
-    row: Rows
-    replicate: Rows
+    note: Ints
+    row: Ints
+    replicate: Ints
     code: Codes
-
-
-@dataclass(frozen=True)
-class _Table:
-    codes: Codes
-    rows: Rows
-    replicates: Rows
 
 
 class NameIndex:
@@ -85,11 +78,12 @@ class NameIndex:
         self.replicates = replicates
         self.tested = np.array([len(n) > 1 and sum(map(len, n)) > 1 for n in parts], dtype=bool)
         n = len(names)
-        self.real = Forms(_no_codes(n), _no_rows(n), _no_codes(n), _no_rows(n))
-        made = [self._forms(parts, rows, rng) for rows in _by_parts(parts, self.tested)]
-        self._tables = _tables([piece for group in made for piece in group])
+        self.real = Forms(np.zeros(n, np.uint64), np.zeros(n, np.int64), np.zeros(n, np.uint64), np.zeros(n, np.int64))
+        sizes = np.array([len(name) for name in parts], dtype=np.int64)
+        groups = (np.flatnonzero(self.tested & (sizes == size)) for size in np.unique(sizes[self.tested]))
+        self._tables = _tables([piece for rows in groups for piece in self._forms(parts, rows, rng)])
 
-    def _forms(self, parts: list[list[list[str]]], rows: Rows, rng: Generator) -> list[tuple[Forms, Rows, int]]:
+    def _forms(self, parts: list[list[list[str]]], rows: Ints, rng: Generator) -> list[tuple[Forms, Ints, int]]:
         """The forms of names of as many parts: real ones, noted in `real`, and each replicate's."""
         named = [[[self.ids[w] for w in part] for part in parts[row]] for row in rows.tolist()]
         codes = np.array([[self._codes[part].sum(dtype=np.uint64) for part in name] for name in named], dtype=np.uint64)
@@ -110,73 +104,51 @@ class NameIndex:
         ids: list[int] = []
         lengths = []
         for note in notes:
-            ids.extend([get(word, 0) for word in note])
+            ids += [get(word, 0) for word in note]
             ids.append(0)  # no name runs across notes
             lengths.append(len(note) + 1)
-        row = np.array(ids, dtype=np.int64)
-        note_of = np.repeat(np.arange(len(lengths)), lengths)
+        row, note_of = np.array(ids, dtype=np.int64), np.repeat(np.arange(len(lengths)), lengths)
         found = [_windows(row, self._codes, size, table, note_of) for size, table in self._tables.items()]
-        found.append(Hits(_no_rows(0), _no_rows(0), _no_rows(0), _no_codes(0)))
+        none = np.zeros(0, dtype=np.int64)
+        found.append(Hits(none, none, none, none.astype(np.uint64)))
         return Hits(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _no_rows(n: int) -> Rows:
-    return np.zeros(n, dtype=np.int64)
+def _sum_forms(codes: Codes, lengths: Ints) -> Forms:
+    ends = (codes[:, 0] + codes[:, -1], lengths[:, 0] + lengths[:, -1])
+    return Forms(codes.sum(axis=1, dtype=np.uint64), lengths.sum(axis=1), *ends)
 
 
-def _no_codes(n: int) -> Codes:
-    return np.zeros(n, dtype=np.uint64)
-
-
-def _by_parts(parts: list[list[list[str]]], tested: NDArray[np.bool_]) -> list[Rows]:
-    sizes = np.array([len(name) for name in parts], dtype=np.int64)
-    return [np.flatnonzero(tested & (sizes == size)) for size in np.unique(sizes[tested])]
-
-
-def _sum_forms(codes: Codes, lengths: Rows) -> Forms:
-    last = codes.shape[1] - 1
-    return Forms(
-        codes.sum(axis=1, dtype=np.uint64),
-        lengths.sum(axis=1),
-        codes[:, 0] + codes[:, last],
-        lengths[:, 0] + lengths[:, last],
-    )
-
-
-def _tables(made: list[tuple[Forms, Rows, int]]) -> dict[int, _Table]:
+def _tables(made: list[tuple[Forms, Ints, int]]) -> dict[int, _Table]:
     """All forms by their number of words, sorted by code."""
     if not made:
         return {}
-    pieces = [(forms.whole, forms.whole_words, rows, n) for forms, rows, n in made]
+    pieces = [(forms.whole, forms.whole_words, rows, np.full(rows.size, n)) for forms, rows, n in made]
     # Of a name of two parts the ends are the whole.
-    pieces += [(f.ends, f.ends_words, rows, n) for f, rows, n in made if (f.ends != f.whole).any()]
-    codes, sizes, rows = (np.concatenate([piece[i] for piece in pieces]) for i in range(3))
-    replicates = np.concatenate([np.full(len(piece[2]), piece[3]) for piece in pieces])
+    pieces += [(f.ends, f.ends_words, rows, np.full(rows.size, n)) for f, rows, n in made if (f.ends != f.whole).any()]
+    codes, sizes, rows, replicates = (np.concatenate(column) for column in zip(*pieces, strict=True))
     tables = {}
     for size in np.unique(sizes[sizes > 1]).tolist():
         places = np.flatnonzero(sizes == size)
         places = places[np.argsort(codes[places], kind="stable")]
-        tables[size] = _Table(codes[places], rows[places], replicates[places])
+        tables[size] = (codes[places], rows[places], replicates[places])
     return tables
 
 
-def _windows(ids: Rows, codes: Codes, size: int, table: _Table, note_of: Rows) -> Hits:
+def _windows(ids: Ints, codes: Codes, size: int, table: _Table, note_of: Ints) -> Hits:
     """The names of `size` words among the windows of `size` adjacent name words."""
-    whole = ids != 0
-    starts = np.flatnonzero(whole)
-    for shift in range(1, size):
-        starts = starts[(starts + shift < ids.size)]
-        starts = starts[whole[starts + shift]]
-    window = np.zeros(starts.size, dtype=np.uint64)
-    for shift in range(size):
-        window += codes[ids[starts + shift]]
-    low = np.searchsorted(table.codes, window)
-    many = np.searchsorted(table.codes, window, side="right") - low
+    if ids.size < size:
+        ids = np.append(ids, np.zeros(size, dtype=np.int64))
+    windows = np.lib.stride_tricks.sliding_window_view(ids, size)
+    starts = np.flatnonzero((windows != 0).all(axis=1))
+    window = codes[windows[starts]].sum(axis=1, dtype=np.uint64)
+    known, rows, replicates = table
+    low = np.searchsorted(known, window)
+    many = np.searchsorted(known, window, side="right") - low
     places = np.repeat(low - np.cumsum(many) + many, many) + np.arange(many.sum())
-    return Hits(np.repeat(note_of[starts], many), table.rows[places], table.replicates[places], np.repeat(window, many))
+    return Hits(np.repeat(note_of[starts], many), rows[places], replicates[places], np.repeat(window, many))
 
 
-@dataclass
 class NameScan:
     """Counts, note by note, of the names found; `findings` at the end.
 
@@ -184,16 +156,12 @@ class NameScan:
         index: the names; rows: row of each source patient id in it.
     """
 
-    index: NameIndex
-    rows: Mapping[str, int]
-    _patients: dict[str, int] = field(default_factory=dict)
-    _notes: list[Rows] = field(default_factory=lambda: [_no_rows(0)])
-    _others: list[Rows] = field(default_factory=lambda: [_no_rows(0)])
-    _pairs: list[Rows] = field(default_factory=lambda: [_no_rows(0).reshape(0, 2)])
-    _counts: Rows = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._counts = _no_rows(self.index.replicates + 1)
+    def __init__(self, index: NameIndex, rows: Mapping[str, int]) -> None:
+        self.index, self.rows = index, rows
+        self._patients: dict[str, int] = {}
+        self._notes, self._others = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        self._pairs = [np.zeros((0, 2), dtype=np.int64)]
+        self._counts = np.zeros(index.replicates + 1, dtype=np.int64)
 
     def add(self, patients: Sequence[str], notes: Sequence[Sequence[str]]) -> None:
         """Count a batch: each note's source patient id and its lookup forms."""
@@ -210,7 +178,7 @@ class NameScan:
         self._counts += np.bincount(replicate, minlength=self._counts.size)
         self._others.append(seen[note[replicate == 0]])
 
-    def _is_own(self, hits: Hits, own: Rows) -> NDArray[np.bool_]:
+    def _is_own(self, hits: Hits, own: Ints) -> NDArray[np.bool_]:
         """Whether a hit spells the own name of the note's patient (another may bear the same)."""
         if not self.index.tested.size:
             return np.zeros(hits.note.size, dtype=bool)
@@ -225,31 +193,21 @@ class NameScan:
     def _own(self, rng: Generator, permutations: int) -> Finding:
         present = [row for patient in self._patients if (row := self.rows.get(patient)) is not None]
         taking = np.array([row for row in present if self.index.tested[row]], dtype=np.int64)
-        detail: dict[str, float | str] = {
-            "one_part_names": len(present) - len(taking),
-            "in_feed": len(self.rows),
-            "in_release": len(present),
-        }
+        detail: dict[str, Any] = {"one_part_names": len(present) - len(taking), "in_feed": len(self.rows)}
+        detail["in_release"] = len(present)
+        about: dict[str, Any] = {"source": SOURCE}
         if not taking.size:
             why = "no patient with a full name has released notes"
-            return unmeasured("attack.own_name", why, source=SOURCE, detail=detail, unit="patients")
+            return unmeasured("attack.own_name", why, detail=detail, unit="patients", **about)
         patient, name = self._found(taking)
         count, n = int((patient == name).sum()), int(taking.size)
         p, p_is = own_name_p(patient, name, n, rng, permutations)
-        return proportion(
-            "attack.own_name",
-            count,
-            n,
-            over="patients",
-            chance=patient.size / n**2,  # the mean over all permutations, exactly
-            source=SOURCE,
-            detail=detail | {"expected": patient.size / n, "alone": alone(patient, name, n)},
-            p=p,
-            p_is=p_is,
-            chance_is=CHANCE_IS,
-        )
+        # Chance is the mean over all permutations, exactly.
+        about |= {"p": p, "p_is": p_is, "chance": patient.size / n**2, "chance_is": CHANCE_IS}
+        detail |= {"expected": patient.size / n, "alone": alone(patient, name, n)}
+        return proportion("attack.own_name", count, n, over="patients", detail=detail, **about)
 
-    def _found(self, taking: Rows) -> tuple[Rows, Rows]:
+    def _found(self, taking: Ints) -> tuple[Ints, Ints]:
         """Whose notes, and whose name, among the patients who take part, by their place there; each pair once."""
         place = np.full(self.index.tested.size, -1)
         place[taking] = np.arange(taking.size)
@@ -259,29 +217,21 @@ class NameScan:
 
     def _other(self, rng: Generator) -> Finding:
         notes = np.bincount(np.concatenate(self._notes), minlength=1)
-        names = int(self.index.tested.sum())
+        n, names = int(notes.sum()), int(self.index.tested.sum())
         detail: dict[str, float | str] = {"names": names, "shuffled_sets": self.index.replicates}
-        n = int(notes.sum())
         if not n or not names:
             why = "no released notes" if not n else "no full names to look for"
             return unmeasured("attack.other_names", why, n, source=SOURCE, detail=detail, unit="notes")
-        counts = self._counts
-        by_patient = np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1)
-        low, high = share_by_patient(by_patient)
-        return Finding(
+        shuffled = self._counts[1:]
+        return clustered_share(
             "attack.other_names",
-            counts[0] / n,
-            n,
-            "lower",
-            low,
-            high,
-            chance=float(counts[1:].mean() / n),
+            np.stack([np.bincount(np.concatenate(self._others), minlength=len(notes)), notes], axis=1),
+            over="patients",
+            chance=float(shuffled.mean() / n),
             source="chance: first names paired with other last names, each part as frequent as before",
-            detail={**detail, "chance_most": float(counts[1:].max() / n)},
+            detail={**detail, "chance_most": float(shuffled.max() / n)},
             unit="notes",
-            count=int(counts[0]),
-            p=permutation_p(counts[0], counts[1:]),
+            p=permutation_p(self._counts[0], shuffled),
             p_is="against the shuffled sets of names",
-            method=share_method(by_patient, "patients"),
             chance_is="names of the same parts, shuffled within each position",
         )

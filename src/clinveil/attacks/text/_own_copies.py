@@ -14,6 +14,7 @@ level. Shorter runs, and short notes that are synthetic ones, come by chance mor
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,7 @@ class Notes:
 
     Attributes:
         ids, matches: (n_words,) word ids, and the longest run ending there that the synthetic text holds.
+        runs: (n_synthetic_words,) the longest run ending there that these notes hold.
         lengths, owners: (n_notes,) words, and the row of the patient.
         keys, numbers, written: (n_notes,) a hash of the note's words and numbers, how many numbers, and whether a
             synthetic note has the same hash.
@@ -51,6 +53,7 @@ class Notes:
 
     ids: SmallInts
     matches: SmallInts
+    runs: SmallInts
     lengths: Ints
     owners: Ints
     keys: NDArray[np.uint64]
@@ -59,15 +62,19 @@ class Notes:
     patients: int
 
     @property
-    def note_of(self) -> Ints:
-        """(n_words,) the note of each word."""
-        return np.repeat(np.arange(self.lengths.size), self.lengths)
+    def word_owners(self) -> Ints:
+        """(n_words,) the patient of each word."""
+        return np.repeat(self.owners, self.lengths)
 
     @property
     def place(self) -> Ints:
         """(n_words,) the place of each word in its note, from 0."""
-        starts = np.cumsum(self.lengths) - self.lengths
-        return np.arange(self.ids.size) - np.repeat(starts, self.lengths)
+        return np.arange(self.ids.size) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+
+    def shared(self, span: int) -> Ints:
+        """(n_patients, 2): the words of each patient that stand in runs of `span` of the synthetic text, and all."""
+        copied = np.bincount(self.word_owners[in_runs(self.matches, span)], minlength=self.patients)
+        return np.stack([copied, np.bincount(self.word_owners, minlength=self.patients)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -91,10 +98,10 @@ class Own:
     same: Ints
 
 
-def own_copies(training: Notes, held_out: Notes, piece: int = PIECE) -> tuple[Own, Own]:
+def _own_copies(training: Notes, held_out: Notes, piece: int = PIECE) -> tuple[Own, Own]:
     """Both sides. `piece`: how many words a stock phrase has at least."""
     sides = (training, held_out)
-    stock = _stock([_pieces(side, piece) for side in sides], [side.owners[side.note_of] for side in sides])
+    stock = _stock([_pieces(side, piece) for side in sides], [side.word_owners for side in sides])
     known = _stock([side.keys for side in sides], [side.owners for side in sides])
     return _own(training, stock[0], known[0], piece), _own(held_out, stock[1], known[1], piece)
 
@@ -105,9 +112,8 @@ def _pieces(notes: Notes, piece: int) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
     found = np.zeros_like(mixed)
-    for back in range(
-        min(piece, mixed.size)
-    ):  # of the words before, each times its power of an odd number, modulo 2^64
+    # Of the words before, each times its power of an odd number, modulo 2^64.
+    for back in range(min(piece, mixed.size)):
         found[back:] += mixed[: mixed.size - back] * np.uint64(pow(0x94D049BB133111EB, back, 2**64))
     found[notes.place < piece - 1] = 0
     return found
@@ -146,7 +152,7 @@ def _own(notes: Notes, stock: Mask, known: Mask, piece: int) -> Own:
     alone = np.where(known, 0, notes.lengths + notes.numbers)
     same = notes.written & ~known
     by_note = (in_note, tokens, np.maximum(whole, tokens * same), alone, alone * same)
-    run = _most(notes.owners[notes.note_of], in_run, notes.patients)
+    run = _most(notes.word_owners, in_run, notes.patients)
     return Own(run, *(_most(notes.owners, values, notes.patients) for values in by_note))
 
 
@@ -156,20 +162,22 @@ def _most(owners: Ints, values: Ints, patients: int) -> Ints:
     return most
 
 
-def runs_finding(training: Own, held_out: Own, span: int, detail: dict[str, Any]) -> Finding:
-    """`attack.copies_own`: the share of training patients with `span` own words in one run of the synthetic text."""
-    more = {**detail, "span": span, "most_own_words": int(training.run.max())}
-    hits = (training.run >= span, held_out.run >= span)
-    return _finding("attack.copies_own", *hits, training.note >= span, more)
+def own_findings(training: Notes, held_out: Notes, spans: Sequence[int], detail: dict[str, Any]) -> Iterator[Finding]:
+    """`attack.copies_own` by span and `attack.copies_whole`; control: held-out patients.
 
-
-def whole_finding(training: Own, held_out: Own, detail: dict[str, Any]) -> Finding:
-    """`attack.copies_whole`: the share of training patients of whom a whole note stands in the synthetic text."""
-    hits = (training.whole >= PIECE, held_out.whole >= PIECE)
-    same = {"same_copied": training.same, "same_held_out_copied": held_out.same, "same_visible": training.long}
+    The share of training patients with `span` own words in one run of the synthetic text, and of those of whom a whole
+    note stands in it.
+    """
+    for span in spans:
+        # A phrase shorter than the run asked for can be stock too.
+        seen, other = _own_copies(training, held_out, min(PIECE, span))
+        more = {**detail, "span": span, "most_own_words": int(seen.run.max())}
+        yield _finding("attack.copies_own", seen.run >= span, other.run >= span, seen.note >= span, more)
+    seen, other = _own_copies(training, held_out)
+    same = {"same_copied": seen.same, "same_held_out_copied": other.same, "same_visible": seen.long}
     short = {name: int((longest >= SHORT).sum()) for name, longest in same.items()}
     more = {**detail, "least_words": PIECE, "least_same": SHORT, **short}
-    return _finding("attack.copies_whole", *hits, training.tokens >= PIECE, more)
+    yield _finding("attack.copies_whole", seen.whole >= PIECE, other.whole >= PIECE, seen.tokens >= PIECE, more)
 
 
 def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]) -> Finding:

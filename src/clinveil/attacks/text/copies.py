@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, Vocabulary, in_runs, separated
-from clinveil.attacks.text._own_copies import PIECE, Notes, own_copies, runs_finding, whole_finding
+from clinveil.attacks.text._own_copies import Notes, own_findings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -29,7 +30,8 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient, share_method
+from clinveil.stats import Interval, bootstrap_clusters, permutation_p, ratio, share_by_patient
+from clinveil.stats.findings import clustered_share
 
 UNKNOWN = "<unk>"
 SPANS = (10, 20, 50)
@@ -37,6 +39,7 @@ PERMUTATIONS = 9_999
 _TOKENS, _NUMBERS = re.compile(r"[^\W_]+"), re.compile(r"\d+")
 MATCHED = "held-out patients; matched: about as many words of training patients as were held out"
 FEW = "fewer training than held-out words: all of them are taken, and the control had the better chance"
+ALIKE = "exact where both shares are 0 or 1, for as many patients (Clopper-Pearson), 95 %"
 SOURCE = "copy scan: longest common runs, exact (suffix automaton), against held-out patients"
 
 
@@ -54,25 +57,6 @@ class Copies(Attack):
             raise UsageError("--span takes whole numbers from 2")
         assert context.released is not None
         return copies(context.released, context.training, context.held_out, rng, spans=self.span)
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One set of patients: the run that ends at each synthetic word, and what each patient has in the synthetic text.
-
-    Attributes:
-        runs: (n_synthetic_words,). shared: (n_patients, n_spans + 1), words in long runs, and all words.
-        notes: the words themselves, by id.
-    """
-
-    runs: SmallInts
-    shared: Ints
-    notes: Notes = field(repr=False)
-
-    @property
-    def words(self) -> int:
-        """How many there are in all."""
-        return int(self.shared[:, -1].sum())
 
 
 def copies(
@@ -93,23 +77,28 @@ def copies(
         beside them, for more notes share more stock phrases. `attack.copies_matched` and
         `attack.copies_longest_matched`: the same of about as many words of training patients, drawn at random, as were
         held out; control: held-out patients. `attack.copies_of_patients`: share of training patients' words less that
-        of held-out ones (both in the detail), chance 0, interval and permutation P over patients.
-        `attack.copies_own` by span and `attack.copies_whole`: the share of training patients of whom a run of own
-        words, or a whole note, was copied; control: held-out patients.
+        of held-out ones, P over patients. `attack.copies_own` by span and `attack.copies_whole`: `own_findings`.
 
     Raises:
         InputError: no words on one of the three sides, or a patient both trained on and held out.
     """
     spans = tuple(sorted(spans))
     _refuse_shared(training, held_out)
-    scan = _scan(synthetic, training, held_out, spans, rng)
+    scan = _scan(synthetic, training, held_out, rng)
     found = list(scan.longest())
-    for place, span in enumerate(spans):
-        found += [*scan.text(span), scan.patients(place, span)]
-    return [*found, *scan.own(spans)]
+    for span in spans:
+        found += [*scan.text(span), scan.patients(span, rng)]
+    return [*found, *own_findings(scan.seen, scan.other, spans, scan.detail)]
 
 
-def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, spans: tuple[int, ...], rng: Generator) -> _Scan:
+def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
+    """Raise InputError where a patient stands on both sides; before the scan, which takes longer."""
+    seen, kept = ({note.patient_id for note in rows(side)} for side in (training, held_out))
+    if both := len(seen & kept):
+        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
+
+
+def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator) -> _Scan:
     vocabulary, notes, written, floor = Vocabulary(), list[SmallInts](), set[int](), False
     for _, _, text in rows(synthetic):
         notes.append(vocabulary.add(words(text)))
@@ -122,21 +111,17 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, spans: tuple[in
     if floor:
         vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids
     automaton = SuffixAutomaton(separated(notes))
-    seen, other = (_side(automaton.fresh(), number, written, side, spans) for side in (training, held_out))
-    for one, name in ((seen, "training"), (other, "held-out")):
-        if not one.words:
+    seen, other = (_side(automaton.fresh(), number, written, side) for side in (training, held_out))
+    for side, name in ((seen, "training"), (other, "held-out")):
+        if not side.ids.size:
             raise InputError(f"the {name} notes hold no word")
-    matched = _some(automaton.fresh(), seen, _as_many(seen, other, rng))
-    detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": seen.words}
-    detail |= {"held_out_words": other.words, "matched_words": matched.words}
-    return _Scan(seen, other, matched, lengths, detail, rng)
-
-
-def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
-    """Raise InputError where a patient stands on both sides; before the scan, which takes longer."""
-    seen, kept = ({note.patient_id for note in rows(side)} for side in (training, held_out))
-    if both := len(seen & kept):
-        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
+    chosen = _as_many(seen, other, rng)[seen.owners]
+    matched = automaton.fresh()
+    for ids in compress(np.split(seen.ids, np.cumsum(seen.lengths)[:-1]), chosen):
+        matched.stream(ids)
+    detail: dict[str, Any] = {"synthetic_notes": len(notes), "training_words": seen.ids.size}
+    detail |= {"held_out_words": other.ids.size, "matched_words": int(seen.lengths[chosen].sum())}
+    return _Scan(seen, other, matched.runs(), lengths, detail)
 
 
 def _key(text: str) -> int:
@@ -149,147 +134,91 @@ def _side(
     number: Callable[[Sequence[str]], SmallInts],
     written: AbstractSet[int],
     corpus: Corpus,
-    spans: tuple[int, ...],
-) -> _Side:
+) -> Notes:
     """One side, streamed through the automaton of the synthetic notes."""
     places: dict[str, int] = {}
-    shared: list[Ints] = []
     ids, matches, about = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)], list[tuple[int, ...]]()
     for _, patient, text in rows(corpus):
-        place = places.setdefault(patient, len(places))
-        if place == len(shared):
-            shared.append(np.zeros(len(spans) + 1, dtype=np.int64))
+        place, key = places.setdefault(patient, len(places)), _key(text)
         ids.append(number(words(text)))
         matches.append(automaton.stream(ids[-1]))
-        shared[place] += [*(int(in_runs(matches[-1], span).sum()) for span in spans), ids[-1].size]
-        key = _key(text)
         about.append((ids[-1].size, place, len(_NUMBERS.findall(text)), key in written, key))
-    lengths, owners, numbers, same, keys = zip(*about, strict=True) if about else ((),) * 5
-    notes = Notes(
-        np.concatenate(ids),
-        np.concatenate(matches),
-        np.array(lengths, dtype=np.int64),
-        np.array(owners, dtype=np.int64),
-        np.array(keys, dtype=np.uint64),
-        np.array(numbers, dtype=np.int64),
-        np.array(same, dtype=np.bool_),
-        len(places),
-    )
-    return _Side(automaton.runs(), np.array(shared, dtype=np.int64).reshape(-1, len(spans) + 1), notes)
+    columns = np.array(about, dtype=np.uint64).reshape(-1, 5).T
+    lengths, owners, numbers, same = columns[:4].astype(np.int64)
+    streamed = (np.concatenate(ids), np.concatenate(matches), automaton.runs())
+    return Notes(*streamed, lengths, owners, columns[4], numbers, same > 0, len(places))
 
 
-def _some(automaton: SuffixAutomaton, side: _Side, chosen: Mask) -> _Side:
-    """Some of the patients of a side."""
-    notes = np.split(side.notes.ids, np.cumsum(side.notes.lengths)[:-1])
-    for ids, owner in zip(notes, side.notes.owners, strict=True):
-        if chosen[owner]:
-            automaton.stream(ids)
-    return _Side(automaton.runs(), side.shared * chosen[:, None], side.notes)
-
-
-def _as_many(seen: _Side, other: _Side, rng: Generator) -> Mask:
-    """Training patients, at random, with about as many words as the held-out ones have."""
-    order = rng.permutation(len(seen.shared))
-    reached = np.cumsum(seen.shared[order, -1])
-    chosen = np.zeros(len(seen.shared), dtype=np.bool_)
-    chosen[order[: int(np.searchsorted(reached, other.words)) + 1]] = True
+def _as_many(seen: Notes, other: Notes, rng: Generator) -> Mask:
+    """(n_patients,) training patients, at random, with about as many words as the held-out ones have."""
+    order = rng.permutation(seen.patients)
+    reached = np.cumsum(np.bincount(seen.owners, weights=seen.lengths)[order])
+    chosen = np.zeros(seen.patients, dtype=np.bool_)
+    chosen[order[: int(np.searchsorted(reached, other.ids.size)) + 1]] = True
     return chosen
-
-
-def _by_note(covered: Mask, lengths: Ints) -> Ints:
-    """(n_notes, 2): the words of each synthetic note that are covered, and all."""
-    starts = np.concatenate([[0], np.cumsum(lengths + 1)])
-    before = np.concatenate([[0], np.cumsum(covered)])
-    return np.stack([before[starts[1:]] - before[starts[:-1]], lengths], axis=1)
 
 
 @dataclass(frozen=True)
 class _Scan:
-    """The three streams over the same synthetic notes: all training patients, as many words of them, the held-out."""
+    """Both sides over the same synthetic notes, and the runs of as many words of training patients as were held out.
 
-    seen: _Side
-    other: _Side
-    matched: _Side
+    Attributes:
+        matched: (n_synthetic_words,). lengths: words of each synthetic note.
+    """
+
+    seen: Notes
+    other: Notes
+    matched: SmallInts
     lengths: Ints
     detail: dict[str, Any]
-    rng: Generator
 
     def longest(self) -> Iterator[Finding]:
         """The longest run: of all training notes, and of as many words as were held out."""
-        ends = np.concatenate([[0], np.cumsum(self.lengths + 1)[:-1]])
-        by_note = np.maximum.reduceat(self.seen.runs, ends)
-        matched, other = float(self.matched.runs.max()), float(self.other.runs.max())
+        by_note = np.maximum.reduceat(self.seen.runs, np.cumsum(self.lengths + 1) - self.lengths - 1)
+        longest, matched, other = (float(runs.max()) for runs in (self.seen.runs, self.matched, self.other.runs))
+        name, n = "attack.copies_longest", int(self.lengths.sum())
+        about: dict[str, Any] = {"source": SOURCE, "unit": "words"}
         more = {**self.detail, "why": "a maximum has no interval here"}
-        n, own = int(self.lengths.sum()), {"median_of_notes": float(np.median(by_note)), "held_out": other}
-        longest, detail = float(self.seen.runs.max()), {**more, **own, "matched": matched}
-        yield Finding("attack.copies_longest", longest, n, "lower", source=SOURCE, detail=detail, unit="words")
-        yield Finding(
-            "attack.copies_longest_matched",
-            matched,
-            n,
-            "lower",
-            source=SOURCE,
-            detail={**more, **self._few()},
-            unit="words",
-            **_held_out(other),
-        )
+        own = {"median_of_notes": float(np.median(by_note)), "held_out": other, "matched": matched}
+        yield Finding(name, longest, n, "lower", detail={**more, **own}, **about)
+        few = {**more, **self._few()}
+        yield Finding(f"{name}_matched", matched, n, "lower", detail=few, **about, **_held_out(other))
 
     def text(self, span: int) -> Iterator[Finding]:
         """The share of synthetic words in runs of `span`: the same two."""
-        sides = (self.seen, self.matched, self.other)
-        seen, matched, other = (_by_note(in_runs(side.runs, span), self.lengths) for side in sides)
+        seen, matched, other = (
+            self._by_note(in_runs(runs, span)) for runs in (self.seen.runs, self.matched, self.other.runs)
+        )
         detail = {**self.detail, "span": span}
-        own = {"held_out": ratio(other), "matched": ratio(matched)}
-        yield self._share("attack.copies", seen, {**detail, **own})
-        yield self._share("attack.copies_matched", matched, {**detail, **self._few()}, **_held_out(ratio(other)))
+        about = {"over": "synthetic notes", "unit": "synthetic words", "source": SOURCE}
+        both = {"held_out": ratio(other), "matched": ratio(matched)}
+        yield clustered_share("attack.copies", seen, detail={**detail, **both}, **about)
+        few, control = {**detail, **self._few()}, _held_out(ratio(other))
+        yield clustered_share("attack.copies_matched", matched, detail=few, **about, **control)
 
     def _few(self) -> dict[str, str]:
-        return {"warning": FEW} if self.detail["training_words"] < self.detail["held_out_words"] else {}
+        return {"warning": FEW} if self.seen.ids.size < self.other.ids.size else {}
 
-    def _share(self, measure: str, counts: Ints, detail: dict[str, Any], **control: Any) -> Finding:
-        return Finding(
-            measure,
-            ratio(counts),
-            int(counts[:, 1].sum()),
-            "lower",
-            *share_by_patient(counts),
-            source=SOURCE,
-            detail=detail,
-            unit="synthetic words",
-            count=int(counts[:, 0].sum()),
-            method=share_method(counts, "synthetic notes"),
-            **control,
-        )
+    def _by_note(self, covered: Mask) -> Ints:
+        """(n_notes, 2): the words of each synthetic note that are covered, and all."""
+        starts = np.concatenate([[0], np.cumsum(self.lengths + 1)])
+        before = np.concatenate([[0], np.cumsum(covered)])
+        return np.stack([before[starts[1:]] - before[starts[:-1]], self.lengths], axis=1)
 
-    def patients(self, place: int, span: int) -> Finding:
-        """The share of training patients' words that was copied, less that of the held-out ones; column `place`."""
-        seen, other = (side.shared[:, [place, -1]] for side in (self.seen, self.other))
-        value, (low, high), p = _difference(seen, other, self.rng)
+    def patients(self, span: int, rng: Generator) -> Finding:
+        """The share of training patients' words that was copied, less that of the held-out ones."""
+        seen, other = self.seen.shared(span), self.other.shared(span)
+        value, ends, p = _difference(seen, other, rng)
         detail = {**self.detail, "span": span, "patients": len(seen), "held_out_patients": len(other)}
+        detail |= {"training_share": ratio(seen), "held_out_share": ratio(other)}
         return Finding(
-            "attack.copies_of_patients",
-            value,
-            len(seen) + len(other),
-            "lower",
-            low,
-            high,
-            0.0,
-            source=SOURCE,
-            detail=detail | {"training_share": ratio(seen), "held_out_share": ratio(other)},
+            *("attack.copies_of_patients", value, len(seen) + len(other), "lower", *ends, 0.0, None, SOURCE, detail),
             unit="patients",
             p=p,
             p_is="patients dealt out anew, one-sided",
-            method=_difference_method(seen, other),
+            method=ALIKE if _alike(seen, other) else "bootstrap over patients, 95 %",
             chance_is="training patients copied as much as held-out ones",
         )
-
-    def own(self, spans: Sequence[int]) -> Iterator[Finding]:
-        """Patients of whom words of their own were copied: in runs of each span, and in whole notes."""
-        for span in spans:
-            # A phrase shorter than the run asked for can be stock too.
-            own = own_copies(self.seen.notes, self.other.notes, min(PIECE, span))
-            yield runs_finding(*own, span, self.detail)
-        yield whole_finding(*own_copies(self.seen.notes, self.other.notes), self.detail)
 
 
 def _held_out(value: float) -> dict[str, Any]:
@@ -307,25 +236,18 @@ def _difference(seen: Ints, other: Ints, rng: Generator) -> tuple[float, Interva
 
     dealt = np.array([rng.permutation(member) @ both for _ in range(PERMUTATIONS)])
     draws = _shares(dealt) - _shares(both.sum(axis=0) - dealt)
-    ends = _outer_ends(seen, other, rng) if _alike(seen, other) else bootstrap_clusters(marked, gap, rng)
+    if _alike(seen, other):
+        # From the exact intervals of both: of shares of 0 or 1 only one end of each is in doubt, 2.5 % apiece.
+        (low, high), (least, most) = share_by_patient(seen), share_by_patient(other)
+        ends = Interval(low - most, high - least)
+    else:
+        ends = bootstrap_clusters(marked, gap, rng)
     return gap(marked), ends, permutation_p(gap(marked), draws)
 
 
 def _alike(seen: Ints, other: Ints) -> bool:
     """Whether both shares are 0 or 1: a bootstrap of their difference would shrink to a point."""
     return ratio(seen) in (0.0, 1.0) and ratio(other) in (0.0, 1.0)
-
-
-def _outer_ends(seen: Ints, other: Ints, rng: Generator) -> Interval:
-    """From the exact intervals of both: of shares of 0 or 1 only one end of each is in doubt, 2.5 % apiece."""
-    (low, high), (least, most) = (share_by_patient(side) for side in (seen, other))
-    return Interval(low - most, high - least)
-
-
-def _difference_method(seen: Ints, other: Ints) -> str:
-    if _alike(seen, other):
-        return "exact where both shares are 0 or 1, for as many patients (Clopper-Pearson), 95 %"
-    return "bootstrap over patients, 95 %"
 
 
 def _shares(counts: Ints) -> Doubles:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,6 @@ class Identifiers(Attack):
 
 
 def _controlled(finding: Finding, in_source: float | None) -> Finding:
-    """The finding with what the same search finds in the source."""
     if in_source is None:
         return finding
     # Own identifiers must stand in the source; others' names need not.
@@ -115,30 +114,21 @@ def _phrases(values: Sequence[str]) -> list[str]:
     return sorted({f" {' '.join(forms)} " for value in values if len(forms := words(value)) >= MIN_WORDS})
 
 
-@dataclass(frozen=True)
-class _Kind:
-    values: Callable[[Patient], Sequence[str]]
-    forms: Callable[[Sequence[str]], list[str]]
-    stands: Callable[[ReleasedText, str], bool]
-
-
-KINDS: dict[str, _Kind] = {
-    "record_number": _Kind(lambda p: p.record_numbers, _numbers, ReleasedText.has_number),
-    "phone": _Kind(lambda p: p.phones, _numbers, ReleasedText.has_number),
-    "email": _Kind(lambda p: p.emails, _phrases, ReleasedText.has_phrase),
-    "address": _Kind(lambda p: p.addresses, _phrases, ReleasedText.has_phrase),
+KINDS: dict[str, tuple[str, Callable[[Sequence[str]], list[str]], Callable[[ReleasedText, str], bool]]] = {
+    "record_number": ("record_numbers", _numbers, ReleasedText.has_number),
+    "phone": ("phones", _numbers, ReleasedText.has_number),
+    "email": ("emails", _phrases, ReleasedText.has_phrase),
+    "address": ("addresses", _phrases, ReleasedText.has_phrase),
 }
+"""Of each kind the field of a patient, the forms that its values are looked for in, and whether a note has one."""
 
 
-@dataclass
 class _Search:
     """One patient's identifiers of one kind that are still to be found in their notes, and another patient's."""
 
-    own: list[str]
-    other: list[str]
-
-    def __post_init__(self) -> None:
-        self.sought, self.sought_other = len(self.own), len(self.other)
+    def __init__(self, own: list[str], other: list[str]) -> None:
+        self.own, self.other = own, other
+        self.sought, self.sought_other = len(own), len(other)
 
     def look(self, note: ReleasedText, stands: Callable[[ReleasedText, str], bool]) -> None:
         """Look through one note for what is still missing."""
@@ -163,26 +153,21 @@ class OwnIdentifiers:
         if patient not in self._searches:
             self._searches[patient] = self._begin(patient)
         for kind, search in self._searches[patient].items():
-            search.look(note, KINDS[kind].stands)
+            search.look(note, KINDS[kind][2])
 
     def _begin(self, patient: str) -> dict[str, _Search]:
         own, other = self._patients[patient], self._patients[self._other[patient]]
-        forms = {name: (k.forms(k.values(own)), k.forms(k.values(other))) for name, k in KINDS.items()}
+        forms = {kind: [of(getattr(one, field)) for one in (own, other)] for kind, (field, of, _) in KINDS.items()}
         # What both share (a family's address) would be found as the other's while it is their own.
-        return {name: _Search(a, [f for f in b if f not in a]) for name, (a, b) in forms.items()}
+        return {kind: _Search(a, [form for form in b if form not in a]) for kind, (a, b) in forms.items()}
 
-    def findings(self) -> list[Finding]:
-        """One finding a kind: the share of own identifiers found; it must be 0."""
-        return [self._finding(kind) for kind in KINDS]
-
-    def _finding(self, kind: str) -> Finding:
-        searches = [search[kind] for search in self._searches.values()]
-        known = sum(len(set(KINDS[kind].values(self._patients[p]))) for p in self._searches)
+    def finding(self, kind: str) -> Finding:
+        """The share of own identifiers of one kind that were found; it must be 0."""
+        searches, field = [search[kind] for search in self._searches.values()], KINDS[kind][0]
+        known = sum(len(set(getattr(self._patients[patient], field))) for patient in self._searches)
         n, count = sum(s.sought for s in searches), sum(s.sought - len(s.own) for s in searches)
-        others, by_chance = (
-            sum(s.sought_other for s in searches),
-            sum(s.sought_other - len(s.other) for s in searches),
-        )
+        others = sum(s.sought_other for s in searches)
+        by_chance = others - sum(len(s.other) for s in searches)
         detail: dict[str, Any] = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
         about: dict[str, Any] = {"source": SOURCE, "unit": "identifiers"}
         if not n:
@@ -210,7 +195,6 @@ def identifiers(
     Streams the release once; memory grows with the patients, not with the notes.
 
     Args:
-        released: the notes that are searched.
         patients: the known-patient feed, by source patient id.
         crosswalk: source patient id of each released one; None where they are equal.
 
@@ -226,4 +210,4 @@ def identifiers(
         for patient, note in batch:
             own.add(patient, note)
         names.add([patient for patient, _ in batch], [note.forms for _, note in batch])
-    return [*own.findings(), *names.findings(rng, permutations=permutations)]
+    return [*(own.finding(kind) for kind in KINDS), *names.findings(rng, permutations=permutations)]

@@ -6,7 +6,7 @@ source, beside the same note with its words in random order. Replacing every wor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,8 @@ from clinveil.core.types import Ints, SmallInts
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
-from clinveil.stats.findings import unmeasured
+from clinveil.stats import bootstrap_clusters, ratio
+from clinveil.stats.findings import clustered_share, unmeasured
 
 GRAM = 6
 NOTES = 2000
@@ -47,17 +47,6 @@ class Overlap(Attack):
         return overlap(context.released, context.original, rng, crosswalk=context.notes)
 
 
-@dataclass(frozen=True)
-class _Sampled:
-    """Released notes: source id, patient and words of each, and what was left out."""
-
-    sources: list[str]
-    patients: Ints
-    notes: list[SmallInts]
-    vocabulary: Vocabulary
-    detail: dict[str, Any]
-
-
 def overlap(
     released: Corpus,
     source: Corpus,
@@ -78,10 +67,8 @@ def overlap(
     """
     sample = _sample(released, crosswalk, notes, rng)
     if not sample.notes:
-        return [
-            unmeasured(f"attack.longest_run{of}", "no released notes", detail=sample.detail, source=SOURCE)
-            for of in ("", "_any")
-        ]
+        names, why = ("attack.longest_run", "attack.longest_run_any"), "no released notes"
+        return [unmeasured(name, why, detail=sample.detail, source=SOURCE) for name in names]
     both = [*sample.notes, *(rng.permutation(note) for note in sample.notes)]
     automaton = SuffixAutomaton(separated(both))
     wanted, kept = set(sample.sources), {}
@@ -92,14 +79,14 @@ def overlap(
             kept[note] = ids[:NOTE_WORDS]
     if missing := len(wanted) - len(kept):
         raise InputError(f"{missing} released notes have no source here", remedy="name the notes it was made from")
-    found, half = _split(automaton.runs(), both), len(sample.notes)
-    own = [common_runs(note, [kept[s]]) for note, s in zip(sample.notes, sample.sources, strict=True)]
-    others = enumerate(_other_patient(sample.patients, rng).tolist())
-    other = [common_runs(sample.notes[i], [kept[sample.sources[j]]]) for i, j in others if j >= 0]
-    pair, order = "another patient's source", "the note's own words in random order"
+    found = [runs[:-1] for runs in np.split(automaton.runs(), np.cumsum([note.size + 1 for note in both])[:-1])]
+    own = [common_runs(note, [kept[of]]) for note, of in zip(sample.notes, sample.sources, strict=True)]
+    pairs = enumerate(_other_patient(sample.patients, rng).tolist())
+    other = [common_runs(sample.notes[i], [kept[sample.sources[j]]]) for i, j in pairs if j >= 0]
+    half, order = len(sample.notes), "the note's own words in random order"
     return [
-        *_Against("own source", pair, sample).findings("", own, other, rng),
-        *_Against("any source", order, sample).findings("_any", found[:half], found[half:], rng),
+        *sample.findings("", "own source", own, other, "another patient's source", rng),
+        *sample.findings("_any", "any source", found[:half], found[half:], order, rng),
     ]
 
 
@@ -123,9 +110,64 @@ def _sample(released: Corpus, crosswalk: Mapping[str, str] | None, notes: int, r
     return _Sampled(sources, clusters, ids, vocabulary, {"notes": len(ids), "sampled": sampled, "notes_cut": cut})
 
 
-def _split(runs: SmallInts, notes: Sequence[SmallInts]) -> list[SmallInts]:
-    ends = np.cumsum([note.size + 1 for note in notes])
-    return [piece[:-1] for piece in np.split(runs, ends[:-1])]
+@dataclass(frozen=True)
+class _Sampled:
+    """Released notes: source id, patient and words of each, and what was left out."""
+
+    sources: list[str]
+    patients: Ints
+    notes: list[SmallInts]
+    vocabulary: Vocabulary
+    detail: dict[str, Any]
+
+    def findings(
+        self,
+        suffix: str,
+        against: str,
+        runs: list[SmallInts],
+        by_chance: list[SmallInts],
+        chance_is: str,
+        rng: Generator,
+    ) -> list[Finding]:
+        """The longest runs and the shared 6-grams; `runs`, `by_chance`: of each note the run that ends at each word."""
+        detail = {**self.detail, "against": against}
+        longest, other = (np.array([run.max(initial=0) for run in of]) for of in (runs, by_chance))
+        most = {**detail, "median": float(np.median(longest)), "most": int(longest.max())}
+        if other.size:
+            most["chance_most"] = int(other.max())
+        beside = _beside(float(other.mean()) if other.size else None, chance_is, most)
+        first = self._mean_run(f"attack.longest_run{suffix}", longest, beside, rng)
+        name, grams, chance = f"attack.six_grams{suffix}", _grams(runs), _grams(by_chance)
+        if not grams[:, 1].sum():
+            return [first, unmeasured(name, f"no note of {GRAM} words", detail=detail, source=SOURCE)]
+        detail |= {"shared": int(grams[:, 0].sum()), "notes_with_one": int((grams[:, 0] > 0).sum())}
+        beside = _beside(ratio(chance) if chance[:, 1].sum() else None, chance_is, detail)
+        about = {"over": "patients", "unit": f"{GRAM}-grams", "source": SOURCE, "count": None, **beside}
+        return [first, clustered_share(name, self._by_patient(grams), **about)]
+
+    def _mean_run(self, measure: str, longest: Ints, beside: dict[str, Any], rng: Generator) -> Finding:
+        by_patient = self._by_patient(np.stack([longest, np.ones_like(longest)], axis=1))
+        ends, method = bootstrap_clusters(by_patient, ratio, rng), "bootstrap over patients, 95 %"
+        about = {"source": SOURCE, "unit": "words", "method": method, **beside}
+        return Finding(measure, ratio(by_patient), longest.size, "lower", *ends, **about)
+
+    def _by_patient(self, by_note: Ints) -> Ints:
+        """(n_patients, 2) sums of (n_notes, 2)."""
+        found = np.zeros((int(self.patients.max()) + 1, 2), dtype=np.int64)
+        np.add.at(found, self.patients, by_note)
+        return found
+
+
+def _beside(chance: float | None, chance_is: str, detail: dict[str, Any]) -> dict[str, Any]:
+    if chance is None:
+        return {"detail": {**detail, "why": "all notes are of one patient: no shuffled pair"}}
+    return {"detail": detail, "chance": chance, "chance_is": chance_is}
+
+
+def _grams(runs: list[SmallInts]) -> Ints:
+    """(n_notes, 2): the 6-grams shared, and all."""
+    pairs = [((run[GRAM - 1 :] >= GRAM).sum(), max(0, run.size - GRAM + 1)) for run in runs]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _other_patient(patients: Ints, rng: Generator) -> Ints:
@@ -135,76 +177,3 @@ def _other_patient(patients: Ints, rng: Generator) -> Ints:
     other = np.empty(n, dtype=np.int64)
     other[order] = np.roll(order, -most)
     return np.where(patients[other] == patients, -1, other)
-
-
-def _longest(runs: list[SmallInts]) -> Ints:
-    return np.array([run.max(initial=0) for run in runs], dtype=np.int64)
-
-
-def _grams(runs: list[SmallInts]) -> Ints:
-    """(n_notes, 2): the 6-grams shared, and all."""
-    pairs = [((run[GRAM - 1 :] >= GRAM).sum(), max(0, run.size - GRAM + 1)) for run in runs]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True)
-class _Against:
-    """What released notes are held against, what the runs by chance are, and the notes looked at."""
-
-    source: str
-    chance_is: str
-    sample: _Sampled
-
-    def findings(self, suffix: str, runs: list[SmallInts], chance: list[SmallInts], rng: Generator) -> list[Finding]:
-        """The longest runs and the shared 6-grams; `runs` and `chance`: of each note the run that ends at each word."""
-        longest, by_chance = _longest(runs), _longest(chance)
-        detail: dict[str, Any] = {"median": float(np.median(longest)), "most": int(longest.max())}
-        if by_chance.size:
-            detail["chance_most"] = int(by_chance.max())
-        counts = np.stack([longest, np.ones_like(longest)], axis=1)
-        mean = by_chance.mean() if by_chance.size else None
-        first = self._finding(f"attack.longest_run{suffix}", counts, mean, detail, rng, unit="words")
-        grams, other = _grams(runs), _grams(chance)
-        if not grams[:, 1].sum():
-            why = f"no note of {GRAM} words"
-            return [first, unmeasured(f"attack.six_grams{suffix}", why, detail=self._detail, source=SOURCE)]
-        rate = ratio(other) if len(other) and other[:, 1].sum() else None
-        shared = {"shared": int(grams[:, 0].sum()), "notes_with_one": int((grams[:, 0] > 0).sum())}
-        measure = f"attack.six_grams{suffix}"
-        return [first, self._finding(measure, grams, rate, shared, rng, unit=f"{GRAM}-grams")]
-
-    @property
-    def _detail(self) -> dict[str, Any]:
-        return {**self.sample.detail, "against": self.source}
-
-    def _finding(
-        self,
-        measure: str,
-        by_note: Ints,
-        chance: float | None,
-        detail: Mapping[str, Any],
-        rng: Generator,
-        *,
-        unit: str,
-    ) -> Finding:
-        """The ratio of the columns of `by_note`, (n_notes, 2), with an interval over patients."""
-        by_patient = np.zeros((int(self.sample.patients.max()) + 1, 2), dtype=np.int64)
-        np.add.at(by_patient, self.sample.patients, by_note)
-        if unit == "words":
-            drawn, method = bootstrap_clusters(by_patient, ratio, rng), "bootstrap over patients, 95 %"
-        else:
-            drawn, method = share_by_patient(by_patient), share_method(by_patient, "patients")
-        why = {} if chance is not None else {"why": "all notes are of one patient: no shuffled pair"}
-        return Finding(
-            measure,
-            ratio(by_note),
-            int(by_note[:, 1].sum()),
-            "lower",
-            *drawn,
-            chance,
-            source=SOURCE,
-            detail={**self._detail, **detail, **why},
-            unit=unit,
-            method=method,
-            chance_is=self.chance_is if chance is not None else "",
-        )

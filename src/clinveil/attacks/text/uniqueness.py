@@ -11,6 +11,7 @@ import hashlib
 import re
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -48,23 +49,21 @@ def layout(released: Corpus) -> list[Finding]:
     """The share of released notes with a layout skeleton, and with a number of tokens, that no other note has.
 
     Streams; 16 bytes a note are kept. Counted over the whole release, so there is no sampling interval.
-    Source: linkage by layout; k-anonymity: Sweeney 2002.
     """
     shapes, lengths = array("Q"), array("Q")
     for _, _, text in rows(released):
         shape = skeleton(text)
         shapes.append(_hash(shape))
         lengths.append(shape.count("a") + shape.count("0"))
-    return [_by_shape("attack.layout_unique", shapes), _by_shape("attack.length_unique", lengths)]
-
-
-def _by_shape(measure: str, keys: array[int]) -> Finding:
-    sizes = _sizes(keys)
-    more: Detail = {}
-    if sizes.size:
-        few = float(sizes[sizes < SMALL].sum() / len(keys))
-        more = {"distinct": len(sizes), f"below_{SMALL}": few, "largest": int(sizes.max())}
-    return _unique(measure, sizes, {"why": "no guess is made, so there is no chance", **more})
+    found = []
+    for measure, keys in (("attack.layout_unique", shapes), ("attack.length_unique", lengths)):
+        sizes = _sizes(keys)
+        detail: dict[str, Any] = {"why": "no guess is made, so there is no chance"}
+        if sizes.size:
+            few = float(sizes[sizes < SMALL].sum() / len(keys))
+            detail |= {"distinct": len(sizes), f"below_{SMALL}": few, "largest": int(sizes.max())}
+        found.append(_unique(measure, sizes, detail))
+    return found
 
 
 def skeleton(text: str) -> str:
@@ -87,8 +86,7 @@ def _shape(kind: Kind, token: str) -> str:
 def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
     """The share of notes whose kept values, taken together, no other note has; nothing where no column is kept.
 
-    Streams; 8 bytes a note are kept. Counted over the whole release, so there is no sampling interval.
-    Source: k-anonymity with k = 1, Sweeney 2002.
+    Streams; 8 bytes a note are kept. Source: k-anonymity with k = 1, Sweeney 2002.
     """
     if not keep:
         return []
@@ -114,14 +112,5 @@ def _unique(measure: str, sizes: Ints, detail: Detail) -> Finding:
     n, alone = int(sizes.sum()), int((sizes == 1).sum())
     if not n:
         return unmeasured(measure, "no released notes", detail=detail, unit="notes")
-    return Finding(
-        measure,
-        alone / n,
-        n,
-        "lower",
-        source=SOURCE,
-        detail=detail,
-        unit="notes",
-        count=alone,
-        method="none: counted over the whole release",
-    )
+    about: dict[str, Any] = {"source": SOURCE, "detail": detail, "unit": "notes"}
+    return Finding(measure, alone / n, n, "lower", count=alone, method="none: counted over the whole release", **about)

@@ -1,1 +1,15 @@
-"""One token mechanism a file."""
+"""One token mechanism a file; to add one see `channel/mechanism.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clinveil.core.registry import Registry
+
+if TYPE_CHECKING:
+    from clinveil.channel.mechanism import Mechanism
+
+NOISE = ("laplace", "gaussian")
+OURS = ("neighbours", *NOISE)
+mechanisms: Registry[type[Mechanism]] = Registry("mechanism", __name__, first=OURS)
+"""All mechanisms by the name that the command line and the manifest know them by."""

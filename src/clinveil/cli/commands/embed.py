@@ -5,8 +5,7 @@ from __future__ import annotations
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
-from clinveil.core.files import refuse_places, workplace
-from clinveil.core.outputs import Maker
+from clinveil.core.files import Maker, refuse_places, workplace
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.files import save_vectors

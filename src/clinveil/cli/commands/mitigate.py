@@ -8,9 +8,8 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out, VectorFile
 from clinveil.cli.progress import say
 from clinveil.core.errors import UsageError
-from clinveil.core.files import refuse_places
+from clinveil.core.files import Maker, refuse_places
 from clinveil.core.keys import TEST_SEED, Key
-from clinveil.core.outputs import Maker
 from clinveil.core.settings import FORCE, Settings, flag
 from clinveil.core.tokens import words
 from clinveil.corpus.people import read_names

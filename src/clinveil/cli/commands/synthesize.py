@@ -11,7 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out, Vault
 from clinveil.cli.progress import say
 from clinveil.releases.pipeline import synthesize as write_synthetic
-from clinveil.releases.producers.synthesis.settings import SynthesisSettings
+from clinveil.releases.settings import SynthesisSettings
 
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
 

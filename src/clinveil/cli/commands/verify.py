@@ -9,7 +9,7 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
-from clinveil.releases.verify import verify as checks
+from clinveil.releases.manifest import verify as checks
 
 
 @command("verify")

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, whole
-from clinveil.core.outputs import Maker
+from clinveil.core.files import Maker, private_folder, whole
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.models._blind import FOLDS
-from clinveil.attacks.models._from_text import written
+from clinveil.attacks.models._without_model import FOLDS, written
 from clinveil.attacks.models.leaveout.data import load_data
 from clinveil.attacks.models.leaveout.models import AuditModel
 from clinveil.core.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from clinveil.attacks.attack import Context
-from clinveil.attacks.models._from_text import model_of_text
+from clinveil.attacks.models._without_model import model_of_text
 from clinveil.attacks.models.canaries import Canaries as CanaryAttack
 from clinveil.attacks.models.leaveout.closed_form import closed_form
 from clinveil.attacks.models.membership import infer_membership

@@ -11,8 +11,8 @@ from numpy.random import Generator
 
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
+from clinveil.core.tokens import WordIds
 from clinveil.core.types import Ints
-from clinveil.core.vocabulary import WordIds
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus

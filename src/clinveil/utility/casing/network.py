@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
+from clinveil.core.tokens import WordIds
 from clinveil.core.types import Ints, Mask
-from clinveil.core.vocabulary import WordIds
 from clinveil.utility.casing import CasingSettings, OnLook
 from clinveil.utility.casing.lines import NEWLINE, candidates
 

@@ -17,9 +17,8 @@ from torch.nn import functional
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Trainer
 from clinveil.core.neural import device_named, seeded
-from clinveil.core.tokens import words
+from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Floats, Ints
-from clinveil.core.vocabulary import WordIds
 from clinveil.utility.classifiers import Classifier, Job, Predictions
 from clinveil.utility.classifiers._networks import PAD, Network
 from clinveil.utility.scores import choose, decided, log_loss

@@ -12,9 +12,8 @@ from numpy.random import Generator
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.neural import device_named, need_torch, seeded
-from clinveil.core.tokens import lookup_form
+from clinveil.core.tokens import WordIds, lookup_form
 from clinveil.core.types import Doubles, Floats, Ints, Mask
-from clinveil.core.vocabulary import WordIds
 from clinveil.stats import jackknife_t, share_by_patient, share_method
 from clinveil.utility.nli import NliSettings
 from clinveil.utility.nli.pairs import NliParts, Sentence, SentencePairs, premise_groups

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clinveil.attacks.models._from_text import written
+from clinveil.attacks.models._without_model import written
 from clinveil.attacks.models.leaveout.data import AuditData, load_data
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array

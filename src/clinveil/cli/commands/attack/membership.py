@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from numpy.random import default_rng
 
-from clinveil.attacks.models._from_text import model_of_text
+from clinveil.attacks.models._without_model import model_of_text
 from clinveil.attacks.models.membership import infer_membership
 from clinveil.cli.command import Run, command
 from clinveil.core.errors import UsageError
@@ -18,7 +18,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.lm.checkpoint import load_model
 from clinveil.lm.model import LanguageModel
 from clinveil.lm.notes import PlainNotes, read_notes
-from clinveil.releases.producers.synthesis.trained import split_as_before
+from clinveil.releases.synthesis_model import split_as_before
 
 Training = Annotated[Path, typer.Argument(help="The notes that the model was trained on.")]
 HeldOut = Annotated[

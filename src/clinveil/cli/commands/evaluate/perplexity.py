@@ -20,7 +20,7 @@ from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, Seen, encode, form_of, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit, split_as_before
+from clinveil.releases.synthesis_model import TrainHoldoutSplit, split_as_before
 from clinveil.utility.perplexity import perplexity_findings
 
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]

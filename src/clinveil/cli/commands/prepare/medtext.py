@@ -13,8 +13,7 @@ from rich.table import Table
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.core.errors import InputError
-from clinveil.core.files import refuse_places, whole
-from clinveil.core.outputs import Maker
+from clinveil.core.files import Maker, refuse_places, whole
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.corpus.medtext import prepare, splitter
 from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows

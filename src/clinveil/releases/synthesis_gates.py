@@ -15,8 +15,7 @@ from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
 from clinveil.releases.gates import sound
-from clinveil.releases.producers.synthesis.trained import TrainHoldoutSplit
-from clinveil.releases.producers.synthesis.write import Floor
+from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit
 from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
 

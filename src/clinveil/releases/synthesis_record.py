@@ -13,10 +13,9 @@ from clinveil.core.keys import Key
 from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.lm.recipe import language_models
 from clinveil.releases.manifest import SYNTHETIC, TEST_SEED, Account, NotesFile
-from clinveil.releases.producers.synthesis.gates import NOT_TRIED
-from clinveil.releases.producers.synthesis.settings import SynthesisSettings
-from clinveil.releases.producers.synthesis.trained import Trained
-from clinveil.releases.producers.synthesis.write import Counts, Floor
+from clinveil.releases.settings import SynthesisSettings
+from clinveil.releases.synthesis_gates import NOT_TRIED
+from clinveil.releases.synthesis_model import Counts, Floor, Trained
 from clinveil.report.record import Gate, score
 from clinveil.report.render import card, size_class
 

@@ -25,11 +25,23 @@ from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import need_byte_pairs
 from clinveil.releases.manifest import TEST_SEED, Account, released_files, write_companions
-from clinveil.releases.producers.synthesis.gates import Examined, examine
-from clinveil.releases.producers.synthesis.record import Synthetic, public_seeds, seed_mark
-from clinveil.releases.producers.synthesis.settings import SynthesisSettings
-from clinveil.releases.producers.synthesis.trained import STATE, Trained, load_trained, n_held_out, train_anew
-from clinveil.releases.producers.synthesis.write import MAKER, Counts, Floor, Wanted, draw_notes, read_back, write_to
+from clinveil.releases.settings import SynthesisSettings
+from clinveil.releases.synthesis_gates import Examined, examine
+from clinveil.releases.synthesis_model import (
+    MAKER,
+    STATE,
+    Counts,
+    Floor,
+    Trained,
+    Wanted,
+    draw_notes,
+    load_trained,
+    n_held_out,
+    read_back,
+    train_anew,
+    write_to,
+)
+from clinveil.releases.synthesis_record import Synthetic, public_seeds, seed_mark
 from clinveil.report.record import Gate
 
 MANIFEST = "manifest.json"

@@ -16,8 +16,8 @@ from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
 from clinveil.releases.manifest import Account, NotesFile
-from clinveil.releases.producers.obfuscation.stages import Job
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.stages import Job
 from clinveil.report.edition import outward_count
 from clinveil.report.record import (
     AlignedNote,

@@ -1,4 +1,4 @@
-"""Mechanism `identity`: every word stays; the positive control of attackers who know the channel, never a release."""
+"""The identity: every word stays; the control of attackers who know the channel. It is no choice of any command."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, Mechanism, mechanisms
+from clinveil.channel.mechanism import Material, Mechanism
 from clinveil.vectors.table import Vectors
 
 
-@mechanisms.register("identity")
 class IdentityMechanism(Mechanism):
     """Every known word comes out as it went in; an attacker who knows the channel must recover all of them."""
 

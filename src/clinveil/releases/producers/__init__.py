@@ -1,1 +1,0 @@
-"""Who makes the notes of a release: the channel, or a language model."""
