@@ -40,8 +40,8 @@ from clinveil.channel.channel import Channel
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus
-from clinveil.stats import ratio, share_by_patient, share_method
-from clinveil.stats.findings import unmeasured
+from clinveil.stats import ratio
+from clinveil.stats.findings import clustered_share, unmeasured
 
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
@@ -256,12 +256,10 @@ def _finding(band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, d
     every = game.guesses(habits)
     named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))
-    low, high = share_by_patient(by_patient)
     one_draw = ratio(game.by_patient(game.hits(every[-1])))
     told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "one_draw": one_draw, "patients": len(by_patient)}}
-    told |= {"count": int(by_patient[:, 0].sum()), "method": share_method(by_patient, "patients"), **GUESSING}
-    told |= {"chance": game.prior_vulnerability(), "control": game.shuffled(named)}
-    return Finding(MEASURE, ratio(by_patient), int(by_patient[:, 1].sum()), "lower", low, high, **told)
+    told |= {"chance": game.prior_vulnerability(), "control": game.shuffled(named), **GUESSING}
+    return clustered_share(MEASURE, by_patient, over="patients", **told)
 
 
 def _uses(counters: Sequence[Counter[str]], vocabulary: Sequence[str]) -> Uses:
