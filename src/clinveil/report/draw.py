@@ -170,16 +170,10 @@ def _forest_datum(row: Row) -> dict[str, Any]:
     said = row.value.text + (f"  ({row.ends[0].text} to {row.ends[1].text})" if row.ends else "")
     # A hidden count is drawn as the stretch in which it may lie, without a dot.
     span = (0.0, min(1.0, 10 / max(found.n, 1))) if row.hidden else (found.low, found.high)
-    return {
-        "name": "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 30)[:2]]),
-        "value": None if row.hidden else found.value,
-        "low": span[0],
-        "high": span[1],
-        "chance": found.chance,
-        "control": None if positive else control,
-        "positive": control if positive else None,
-        "said": said,
-    }
+    name = "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 30)[:2]])
+    datum = {"name": name, "value": None if row.hidden else found.value, "low": span[0], "high": span[1]}
+    datum |= {"chance": found.chance, "control": None if positive else control}
+    return datum | {"positive": control if positive else None, "said": said}
 
 
 def _scale(alt: Any, data: Sequence[dict[str, Any]]) -> Any:

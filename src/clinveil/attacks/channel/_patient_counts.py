@@ -223,14 +223,10 @@ def inversion_counts(
     """The share of words read back by an attacker who counts each output in a patient's notes, all and rare.
 
     One draw is made for each patient and word, as memo `patient` does. Memory is bounded by a uniform sample of
-    `patients` patients. The interval draws patients; `one_draw` in the detail is the attacker of
-    `inversion` on the same draws.
+    `patients` patients. `one_draw` in the detail is the attacker of `inversion` on the same draws.
 
     Args:
-        counts: (n_words,) occurrences of the channel's words in the owner's notes.
-        corpus: the notes as they enter the channel. unknown: occurrences of the words that the channel does not know.
-
-    Raises: as `inversion`.
+        corpus: the notes as they enter the channel. counts, unknown, errors: as in `inversion_names`.
     """
     outside = dict(sorted(unknown.items(), key=lambda item: -item[1]))
     inputs = Inputs(channel, counts, frequencies(outside))

@@ -53,12 +53,8 @@ def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare
     """The exact figures of one draw: recovered (all, rare), single inputs, effective candidates, leakage.
 
     Args:
-        counts: (n_words,) occurrences of each word of the channel in the owner's notes.
-        unknown: (n_types,) occurrences of each word type that the channel does not know.
-        rare: words of fewer occurrences are rare.
+        counts, unknown: as in `Inputs`, which also says what is raised. rare: words of fewer occurrences are rare.
 
-    Raises:
-        ValueError: counts that do not fit the channel. InputError: nothing comes out.
     Source: Smith 2009; facts in docs (attack A2 of the threat model).
     """
     inputs = Inputs(channel, counts, unknown)
@@ -78,16 +74,13 @@ def inversion_names(
     counts: Ints,
     unknown: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
-    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
+    """The share of name tokens that are read back from one draw by who knows that a word is one of these names; exact.
 
-    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
-    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
+    Names that are words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail
+    counts them.
 
     Args:
-        names: full names or parts of them.
-        counts: (n_words,) occurrences of the channel's words. unknown: of the words that the channel does not know.
-
-    Raises: as `inversion`.
+        names: full names or parts of them. unknown: occurrences of the words that the channel does not know.
     """
     all_forms = {form for name in names for form in words(name)}
     forms = {form for form in all_forms if not lexical_classes(form) & LexicalClass.WORD}

@@ -169,8 +169,7 @@ def repeated(
     stand in m places, notes or patients, by the memo (`draws_stand_in`); of the rare words the guesser names none but
     rare ones.
 
-    Args: counts, unknown, rare as in `inversion`.
-    Raises: InputError for counts that do not fit the channel.
+    Args and errors: as in `inversion`.
     Source: obfuscation threat model, attack A5; posterior over independent draws.
     """
     inputs = Inputs(channel, counts, unknown)
