@@ -10,7 +10,7 @@ from numpy.random import default_rng
 
 import clinveil
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors.names import names as names_below
+from clinveil.attacks.vectors.names import Names
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.demo import demo_patients
@@ -40,7 +40,7 @@ def known():
 def test_names_are_paired_as_the_room_below_does_it(fitted, known):
     people = [patient.name for patient in known.values()]
     found = clinveil.attack.names(fitted.vectors_, known, seed=5, k=20, draws=99)
-    assert found == names_below([fitted.vectors_], people, default_rng(5), k=20, draws=99)
+    assert found == Names(k=20, draws=99).on([fitted.vectors_], people, default_rng(5))
     assert found == clinveil.attack.names(fitted.vectors_, [" ".join(name) for name in people], seed=5, k=20, draws=99)
 
 

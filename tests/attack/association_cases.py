@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clinveil.attacks.attack import Context
 from clinveil.corpus.people import Patient
 from clinveil.vectors.table import Vectors
 
@@ -23,6 +24,10 @@ def vectors(places=PLACES, counts=None) -> Vectors:
     matrix = np.array([places[word] for word in words], dtype=np.float32)
     counts = np.arange(len(words), 0, -1) if counts is None else counts
     return Vectors(words, matrix, counts, np.minimum(counts, 9), 9)
+
+
+def context(patients, codes, **more) -> Context:
+    return Context(known=dict(enumerate(patients)), codes=codes, **more)
 
 
 def four(codes=(("1",), ("2",), ("3",), ("4",))) -> list[Patient]:

@@ -4,10 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from association_cases import CODES, four, one, swapped, vectors, world
+from association_cases import CODES, context, four, one, swapped, vectors, world
 from scipy.stats import rankdata, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
+from clinveil.attacks.vectors._groups import over_models
 from clinveil.attacks.vectors._patient_tests import (
     MATCHED,
     NAMES,
@@ -16,7 +17,7 @@ from clinveil.attacks.vectors._patient_tests import (
     default_draws,
     family_wise_error,
 )
-from clinveil.attacks.vectors.association import association, over_models
+from clinveil.attacks.vectors.association import Association
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
@@ -24,7 +25,11 @@ from clinveil.stats import holm, rank_biserial, wilcoxon_p
 from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
-QUICK = dict(metrics=("cityblock",), permutations=399)
+QUICK = dict(metric=("cityblock",), permutations=399)
+
+
+def association(vectors, patients, codes, rng, *, threads=2, **plan):
+    return Association(**plan).on(vectors, context(patients, codes, workers=threads), rng)
 
 
 def attack(made, seed=0, plan=QUICK):
@@ -68,7 +73,7 @@ def test_signed_ranks_of_nothing_are_no_effect():
 
 @pytest.mark.parametrize("link", [3.0, -3.0])
 def test_planted_links_are_found_near_and_far(link):
-    plan = dict(metrics=("cosine",), permutations=399)
+    plan = dict(metric=("cosine",), permutations=399)
     findings = attack(world(np.random.default_rng(2), link=link, prevalence=0.1), plan=plan)
     found = one(findings, "attack.association_difference")
     assert (found.value < found.chance) == (link > 0)
@@ -102,7 +107,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
 
 
 def test_the_papers_p_values_come_with_their_error_rate():
-    plan = dict(metrics=("cosine",), permutations=99, paper_p=True)
+    plan = dict(metric=("cosine",), permutations=99, paper_p=True)
     found = one(attack(world(np.random.default_rng(5)), plan=plan), "attack.association_patients", series=PAPERS)
     assert found.detail["draws"] == 1_000
     assert found.detail["family_wise_error"] == pytest.approx(1 - (1000 / 1001) ** 120)
@@ -125,7 +130,7 @@ def test_the_family_wise_error_is_what_a_simulation_has():
 
 
 def test_each_metric_is_measured_and_the_first_draws_the_curve(unlinked):
-    plan = dict(metrics=("euclidean", "cosine"), permutations=99)
+    plan = dict(metric=("euclidean", "cosine"), permutations=99)
     findings = attack(world(np.random.default_rng(1)), plan=plan)
     for metric in ("euclidean", "cosine"):
         assert one(findings, "attack.association_difference", metric=metric).n == 120
@@ -155,7 +160,7 @@ def test_every_number_has_its_chance_interval_control_and_question(unlinked):
 
 def test_a_seed_gives_the_same_document_for_any_number_of_threads():
     made = world(np.random.default_rng(6), n=40, m=12)
-    plans = [dict(metrics=("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)]
+    plans = [dict(metric=("cityblock", "cosine"), permutations=99, threads=threads) for threads in (1, 3)]
     one_, two = (document("x", attack(made, seed=9, plan=plan), seed=9) for plan in plans)
     assert one_ == two
     assert one_ != document("x", attack(made, seed=10, plan=plans[0]), seed=9)
@@ -184,11 +189,11 @@ def test_vectors_without_counts_say_what_they_cannot_keep():
 
 def test_an_unknown_metric_is_a_wrong_usage():
     with pytest.raises(UsageError, match="unknown metric"):
-        attack(world(np.random.default_rng(7), n=20, m=12), plan=dict(metrics=("minkowski",), permutations=99))
+        attack(world(np.random.default_rng(7), n=20, m=12), plan=dict(metric=("minkowski",), permutations=99))
 
 
 def test_over_models_is_statsmodels_holm_within_each_measure():
-    plan = dict(metrics=("cityblock", "cosine", "euclidean"), permutations=199)
+    plan = dict(metric=("cityblock", "cosine", "euclidean"), permutations=199)
     findings = [f for seed in (1, 2) for f in attack(world(np.random.default_rng(seed), n=40, m=12), plan=plan)]
     adjusted = over_models(findings)
     assert [f.value for f in adjusted] == [f.value for f in findings]

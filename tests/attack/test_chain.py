@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from association_cases import NAMES, PLACES, four, one, vectors, world
+from association_cases import NAMES, PLACES, context, four, one, vectors, world
 
-from clinveil.attacks.vectors.chain import ALL, MISSED, NAMED, RIGHT, chain, reconstruct
+from clinveil.attacks.vectors.chain import ALL, MISSED, NAMED, RIGHT, Chain, reconstruct
 from clinveil.core.errors import InputError
 from clinveil.corpus.people import Patient
 from clinveil.stats import clopper_pearson
@@ -15,8 +15,13 @@ CODES = {"1": "flu", "2": "gout", "3": "acne", "4": "gas", "5": "rash", "6": "ul
 PAIRS = [tuple(name.split()) for name in NAMES]
 
 
+def chain(vectors, patients, codes, names, rng, *, targets, pairs, **plan):
+    given = (vectors, context(patients, codes), names, rng)
+    return Chain(**plan).of_names(*given, targets=targets, pairs=pairs)
+
+
 def run(reconstructed, *, people=None, everyone=40, pairs=28, seed=0, codes=CODES):
-    plan = {"everyone": everyone, "targets": list(CODES.values()), "metrics": ("cityblock",), "pairs": pairs}
+    plan = {"everyone": everyone, "targets": list(CODES.values()), "metric": ("cityblock",), "pairs": pairs}
     people = four() if people is None else people
     return chain(vectors(SEVEN), people, codes, reconstructed, np.random.default_rng(seed), **plan)
 
@@ -103,7 +108,7 @@ def test_names_are_put_together_and_the_planted_chain_is_found():
     made = world(np.random.default_rng(3), n=60, m=20, link=3.0, prevalence=0.1)
     names, pairs = reconstruct(made.vectors, made.patients)
     assert len(names) == 60 and pairs == 120 * 119 // 2
-    plan = {"everyone": 600, "targets": list(made.codes.values()), "metrics": ("cosine",), "pairs": pairs}
+    plan = {"everyone": 600, "targets": list(made.codes.values()), "metric": ("cosine",), "pairs": pairs}
     findings = chain(made.vectors, made.patients, made.codes, names, np.random.default_rng(0), **plan)
     assert one(findings, "attack.chain", series=NAMED).value > 0.5
     whole = one(findings, "attack.chain", series=ALL, label="nearest, A@1")
@@ -116,7 +121,7 @@ def test_the_chain_on_others_diagnoses_falls_to_chance():
     names, pairs = reconstruct(made.vectors, made.patients, 40)
     order = np.random.default_rng(1).permutation(60)
     people = [Patient(p.patient_id, p.name, made.patients[o].codes) for p, o in zip(made.patients, order, strict=True)]
-    plan = {"everyone": 60, "targets": list(made.codes.values()), "metrics": ("cosine",), "pairs": pairs}
+    plan = {"everyone": 60, "targets": list(made.codes.values()), "metric": ("cosine",), "pairs": pairs}
     findings = chain(made.vectors, people, made.codes, names, np.random.default_rng(0), **plan)
     for label in ("nearest, A@1", "nearest, A@5"):
         found = one(findings, "attack.chain", series=RIGHT, label=label)

@@ -9,8 +9,14 @@ import pytest
 from scipy.spatial.distance import cityblock, cosine, euclidean
 from scipy.stats import hypergeom
 
-from clinveil.attacks.vectors._name_pairs import NameRanking, NameTokens, rank_names
-from clinveil.attacks.vectors._name_permutation import _draw, n_permutations, name_permutation_test
+from clinveil.attacks.vectors._name_pairs import (
+    NameRanking,
+    NameTokens,
+    _draw,
+    n_permutations,
+    name_permutation_test,
+    rank_names,
+)
 from clinveil.attacks.vectors._name_scores import attack_names, list_lengths, names_found
 from clinveil.core.errors import InputError
 from clinveil.vectors.table import Vectors
@@ -197,7 +203,7 @@ def test_a_draw_of_repairings_agrees_with_all_of_them(monkeypatch):
     full = name_permutation_test(names, [ranking], [5, 12], rng())
     assert full.exact
     assert len(full.null_hits) == n_permutations(names) == 720
-    monkeypatch.setattr("clinveil.attacks.vectors._name_permutation.ENUMERATE", 0)
+    monkeypatch.setattr("clinveil.attacks.vectors._name_pairs.ENUMERATE", 0)
     drawn = name_permutation_test(names, [ranking], [5, 12], rng(), draws=4000)
     assert not drawn.exact
     np.testing.assert_allclose(drawn.p, full.p, atol=0.03)

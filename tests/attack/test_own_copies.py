@@ -13,7 +13,7 @@ from scipy.stats import fisher_exact
 from clinveil.attacks.text._own_copies import PIECE
 from clinveil.attacks.text.copies import copies
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.stats.fisher import CAP, allowed, fisher_from, refused_from
+from clinveil.stats.refusals import CAP, allowed, copies_refused_from, fisher_from
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrstx"]
 STOCK = " ".join(f"stock{w}" for w in WORDS[:60])
@@ -101,9 +101,9 @@ def test_a_note_without_words_of_its_own_cannot_be_seen_and_the_power_says_so():
     trained = [STOCK] * 5 + people(1, 15)
     whole = scanned(people(3, 20), trained, people(2, 4))[1]
     assert whole.detail["visible"] == 15
-    assert whole.detail["refused_from"] == 3  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
+    assert whole.detail["copies_refused_from"] == 3  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
     runs = scanned(people(3, 20), people(1, 20, words=40), people(2, 4))[0]
-    assert (runs.detail["visible"], runs.detail["refused_from"]) == (0, None)
+    assert (runs.detail["visible"], runs.detail["copies_refused_from"]) == (0, None)
 
 
 def test_one_word_in_twenty_changed_is_not_seen():
@@ -239,4 +239,4 @@ def test_numbers_count_in_a_note_that_is_a_synthetic_one():
     [(90, 90, 0, 1), (90, 60, 0, 3), (20, 15, 0, 3), (90, 90, 4, 5), (90, 3, 4, None), (5, 0, 0, None)],
 )
 def test_power_by_hand(training, visible, may, least):
-    assert refused_from(training, visible, may) == least
+    assert copies_refused_from(training, visible, may) == least

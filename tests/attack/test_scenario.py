@@ -4,11 +4,10 @@ from math import comb
 
 import numpy as np
 import pytest
-from association_cases import CODES, NAMES, four, one, swapped, vectors, world
+from association_cases import CODES, NAMES, context, four, one, swapped, vectors, world
 
 from clinveil.attacks.vectors._groups import PAPER_TARGETS, distance_matrix, groups, read_targets, target_columns
-from clinveil.attacks.vectors._target_draws import drawn_targets
-from clinveil.attacks.vectors.scenario import Contest, Scored, contest, scenario
+from clinveil.attacks.vectors.scenario import Contest, Scenario, Scored, contest, drawn_targets
 from clinveil.core.errors import InputError
 from clinveil.core.finding import document
 from clinveil.corpus.people import Patient
@@ -25,8 +24,12 @@ def the_four():
 
 
 def plan_for(made, targets, **more):
-    more = {"metrics": ("cosine",), "permutations": 99, "draws": 60, "drawn": 8, "min_patients": 3, **more}
+    more = {"metric": ("cosine",), "permutations": 99, "draws": 60, "drawn": 8, "min_patients": 3, **more}
     return {"targets": [made.codes[f"c{j}"] for j in targets], **more}
+
+
+def scenario(vectors, patients, codes, rng, *, targets, **plan):
+    return Scenario(**plan).on(vectors, context(patients, codes), rng, targets=targets)
 
 
 def attack(made, plan, seed=0):
@@ -112,7 +115,7 @@ def test_whole_names_permuted_over_like_patients_fall_to_chance():
 def test_nothing_known_still_beats_a_baseline_that_is_low():
     """Guesses that know only prevalence score as they would under any name: the paper's share alone shows nothing."""
     made = world(np.random.default_rng(5), prevalence=1.0)
-    findings = attack(made, plan_for(made, range(11), metrics=("cityblock",)))
+    findings = attack(made, plan_for(made, range(11), metric=("cityblock",)))
     far = one(findings, "attack.scenario", series=FAR, label="A@5")
     near = one(findings, "attack.scenario", series=NEAR, label="A@5")
     assert far.value > near.value  # frequent diagnoses are longer vectors, so they lie far from every name
@@ -165,7 +168,8 @@ def test_draws_of_targets_are_a_plain_loop():
     made = world(np.random.default_rng(8), n=50, m=16, link=0.4)
     found = groups(made.vectors, made.patients, made.codes)
     eligible = np.flatnonzero(found.prevalence >= 2)
-    results = list(drawn_targets(found, 25, 7, {"metric": "cosine"}, np.random.default_rng(3), min_patients=2))
+    plan = Scenario(draws=25, drawn=7, min_patients=2)
+    results = list(drawn_targets(found, plan, {"metric": "cosine"}, np.random.default_rng(3)))
     # The same sets, drawn again from the same generator after the same permutations of names.
     rng = np.random.default_rng(3)
     parts = strata(found.sizes, found.frequency)
@@ -194,7 +198,7 @@ def test_without_targets_there_is_a_reason(wanted, why):
 
 def test_few_patients_are_no_score():
     people = four()
-    plan = {"targets": ("flu", "gout", "acne", "gas"), "metrics": ("cityblock",), "permutations": 19}
+    plan = {"targets": ("flu", "gout", "acne", "gas"), "metric": ("cityblock",), "permutations": 19}
     findings = scenario(vectors(), people, CODES, np.random.default_rng(0), **plan)
     assert "4 patients have a target" in one(findings, "attack.scenario").detail["why"]
 
@@ -233,8 +237,9 @@ def test_a_seed_gives_the_same_document():
     ],
 )
 def test_targets_are_codes_or_descriptions(wanted, columns, unknown, without):
-    found = target_columns(wanted, ("1", "3", "4"), CODES)
-    assert (found.columns, found.unknown, found.without_vector) == (columns, unknown, without)
+    places, detail = target_columns(wanted, ("1", "3", "4"), CODES)
+    assert tuple(places) == columns
+    assert (detail["targets_unknown"], detail["targets_without_vector"]) == (unknown, without)
 
 
 def test_the_papers_targets_are_eleven():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from invented_release import CANARIES, note, record
 
-from clinveil.report.card import release_card, size_class
 from clinveil.report.edition import external_edition
 from clinveil.report.record import Column, Gate
+from clinveil.report.render import release_card, size_class
 
 
 def header(card: str) -> dict[str, str]:

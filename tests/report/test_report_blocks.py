@@ -7,9 +7,8 @@ from invented_release import findings, record, repeats
 
 from clinveil.core.finding import Finding
 from clinveil.report.cells import row
-from clinveil.report.details import COMPANIONS
 from clinveil.report.edition import external_edition
-from clinveil.report.measures import catalogue, rules
+from clinveil.report.measures import COMPANIONS, catalogue, rules
 from clinveil.report.record import TokenRow
 from clinveil.report.summarise import accounting, badness, blocks, furthest, of_room
 from clinveil.report.tiles import attack_rows, points, tiles, utility_pairs

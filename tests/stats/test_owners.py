@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.stats.owners import ALPHA, EXACT, alone, has_power, own_name_p, refused_from
+from clinveil.stats.refusals import ALPHA, EXACT, alone, has_power, leaks_refused_from, own_name_p
 
 
 def every(patient, name, n):
@@ -53,7 +53,7 @@ def test_alone_are_names_that_fewer_than_two_others_have():
 @pytest.mark.parametrize(("n", "expected"), [(200, 0.0), (200, 0.3), (1_000, 2.0), (5_000, 10.0)])
 def test_the_power_is_that_of_simulated_leaks(n, expected):
     rng = np.random.default_rng(1)
-    least = refused_from(n, expected)
+    least = leaks_refused_from(n, expected)
 
     def refused(leaks):
         """Share of releases with so many leaks, and own names by chance, whose Poisson tail is below the level."""
@@ -67,4 +67,4 @@ def test_the_power_is_that_of_simulated_leaks(n, expected):
 
 
 def test_few_patients_have_no_test_and_one_leak_is_refused_by_rule():
-    assert refused_from(50, 3.0) == 1
+    assert leaks_refused_from(50, 3.0) == 1

@@ -18,7 +18,7 @@ from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.releases.check import OutputCheck
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate
-from clinveil.stats.owners import ALPHA, has_power, refused_from
+from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 SKIPPED_SHARE = 0.01
 FAULT = "This is a fault of the program. Do not release; report it."
@@ -136,7 +136,7 @@ def _own_name(finding: Finding) -> Gate:
 def _tested_name(finding: Finding) -> Gate:
     found = float(finding.detail.get("expected") or 0.0) * finding.n
     # Own names that are there may be leaks: what chance brings is read off the others'.
-    least = refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
+    least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
     return gate(
         "own_name",
         passed=finding.p is None or finding.p >= ALPHA,

@@ -16,10 +16,9 @@ from clinveil.core.files import private_text, refuse_existing
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
-from clinveil.report.card import release_card
 from clinveil.report.edition import external_edition
 from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, score, to_json
-from clinveil.report.render import render, write_report
+from clinveil.report.render import release_card, render, write_report
 
 RECORD = "record.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")

@@ -18,7 +18,7 @@ from clinveil.lm.notes import PlainNotes
 from clinveil.releases.gates import gate, sound
 from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit
 from clinveil.report.record import Gate
-from clinveil.stats.fisher import ALPHA, fisher_from
+from clinveil.stats.refusals import ALPHA, fisher_from
 
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."

@@ -16,8 +16,8 @@ from clinveil.releases.manifest import SYNTHETIC, Account, NotesFile
 from clinveil.releases.settings import SynthesisSettings
 from clinveil.releases.synthesis_gates import NOT_TRIED
 from clinveil.releases.synthesis_model import Counts, Floor, Trained
-from clinveil.report.card import card, size_class
 from clinveil.report.record import Gate, score
+from clinveil.report.render import card, size_class
 
 # What a recipient may see. A setting that is new stays inside until somebody adds it here.
 SHOWN = ("count", "temperature", "top_p", "longest", "exact", "min_patients", "span", "prepared")

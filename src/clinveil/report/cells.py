@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
-from clinveil.report.details import REMARKS, beside, more, variants
 from clinveil.report.edition import control_too_small, hidden, kind_of, too_small
-from clinveil.report.measures import find
+from clinveil.report.measures import REMARKS, beside, find, more, variants
 from clinveil.report.numerals import Number, Write, interval, number, small
 from clinveil.report.record import Edition
 

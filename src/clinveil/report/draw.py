@@ -131,11 +131,9 @@ def utility(pairs: Sequence[tuple[str, Row, Row]]) -> Figure | None:
         layers.append(base.mark_rule(strokeWidth=2.5, color=color, yOffset=shift).encode(x="low:Q", x2="high:Q", y=y))
         dot = base.mark_point(filled=filled, size=110, color=color, opacity=1, strokeWidth=2, yOffset=shift)
         layers.append(dot.encode(x=x, y=y, description=alt.value(side)))
-    layers.append(
-        _base([_kept(n, o, r) for n, o, r in pairs])
-        .mark_text(align="left", color=INK, fontSize=13)
-        .encode(x=alt.value(PLOT + 14), y=y, text="said:N")
-    )
+    kept = _base([{"name": n, "said": f"{o.value.text} → {r.value.text}"} for n, o, r in pairs])
+    said = kept.mark_text(align="left", color=INK, fontSize=13)
+    layers.append(said.encode(x=alt.value(PLOT + 14), y=y, text="said:N"))
     says = "; ".join(f"{n}: {o.value.text} before, {r.value.text} after" for n, o, r in pairs)
     svg = page_svg(_finished(alt.layer(*layers), len(pairs)), "fig-utility", "Use before and after", says)
     legend: Legend = (("ring", "original notes"), ("dot", "released notes"), ("line", "interval"), ("tick", "chance"))
@@ -146,24 +144,18 @@ def accounting(rows: Sequence[TokenRow]) -> Figure | None:
     """Stacked bars: what became of the tokens of each class; None where no token was seen."""
     import altair as alt
 
-    data = [
-        {"name": row.kind, "fate": fate, "order": order, "tokens": getattr(row, fate)}
-        for row in rows
-        for order, fate in enumerate(FATES)
-        if getattr(row, fate)
-    ]
+    fates = ((row, order, fate) for row in rows for order, fate in enumerate(FATES) if getattr(row, fate))
+    data = [{"name": r.kind, "fate": fate, "order": order, "tokens": getattr(r, fate)} for r, order, fate in fates]
     if not data:
         return None
     shown = [fate for fate in FATES if any(d["fate"] == fate for d in data)]
     colors = dict(zip(FATES, (SERIES[0], SERIES[2], SERIES[1], SERIES[3]), strict=True))
     color = alt.Color("fate:N", legend=None).scale(domain=shown, range=[colors[f] for f in shown])
-    x = alt.X("tokens:Q", title="source tokens").axis(
-        tickCount=6, labelExpr="datum.value ? format(datum.value, '~s') : '0'"
-    )
+    ticks = "datum.value ? format(datum.value, '~s') : '0'"
+    x = alt.X("tokens:Q", title="source tokens").axis(tickCount=6, labelExpr=ticks)
     bars = _base(data).mark_bar(size=22, stroke="var(--paper)", strokeWidth=1.5)
-    chart = bars.encode(x=x, y=_names(alt, [row.kind for row in rows]), color=color, order="order:Q").properties(
-        width=PLOT + 140, height=34 * len(rows)
-    )
+    chart = bars.encode(x=x, y=_names(alt, [row.kind for row in rows]), color=color, order="order:Q")
+    chart = chart.properties(width=PLOT + 140, height=34 * len(rows))
     says = "; ".join(f"{d['name']}: {d['tokens']:,} {d['fate']}" for d in data)
     squares: dict[str, Glyph] = dict(zip(FATES, ("square-1", "square-3", "square-2", "square-4"), strict=True))
     svg = page_svg(_styled(chart), "fig-accounting", "Token accounting", says)
@@ -178,16 +170,10 @@ def _forest_datum(row: Row) -> dict[str, Any]:
     said = row.value.text + (f"  ({row.ends[0].text} to {row.ends[1].text})" if row.ends else "")
     # A hidden count is drawn as the stretch in which it may lie, without a dot.
     span = (0.0, min(1.0, 10 / max(found.n, 1))) if row.hidden else (found.low, found.high)
-    return {
-        "name": "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 30)[:2]]),
-        "value": None if row.hidden else found.value,
-        "low": span[0],
-        "high": span[1],
-        "chance": found.chance,
-        "control": None if positive else control,
-        "positive": control if positive else None,
-        "said": said,
-    }
+    name = "\n".join([row.short, *textwrap.wrap(row.label if row.label != "all" else "", 30)[:2]])
+    datum = {"name": name, "value": None if row.hidden else found.value, "low": span[0], "high": span[1]}
+    datum |= {"chance": found.chance, "control": None if positive else control}
+    return datum | {"positive": control if positive else None, "said": said}
 
 
 def _scale(alt: Any, data: Sequence[dict[str, Any]]) -> Any:
@@ -199,10 +185,6 @@ def _side(name: str, row: Row, shift: int) -> dict[str, Any]:
     found = row.finding
     ends = {"low": found.low, "high": found.high}
     return {"name": name, "value": found.value, "chance": found.chance, "shift": shift, **ends}
-
-
-def _kept(name: str, original: Row, released: Row) -> dict[str, Any]:
-    return {"name": name, "said": f"{original.value.text} → {released.value.text}"}
 
 
 def _base(data: Sequence[dict[str, Any]]) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind
-from clinveil.report.details import COMPANIONS, PARTS, REMARKS, VARIANTS
-from clinveil.report.measures import find
+from clinveil.report.measures import COMPANIONS, PARTS, REMARKS, VARIANTS, find
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import AlignedNote, Edition, Fact, Gate, Plain, ReleaseRecord
 

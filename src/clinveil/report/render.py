@@ -1,9 +1,13 @@
-"""A record to one self-contained HTML page: no script, no request, readable in print, in the dark and aloud."""
+"""A record to one self-contained HTML page, and to a dataset card (`README.md`), without a word of the source.
+
+The page has no script and makes no request; it is readable in print, in the dark and aloud.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -18,13 +22,16 @@ from clinveil.core.words import Kind
 from clinveil.report import draw, summarise
 from clinveil.report.edition import hidden, hidden_gate
 from clinveil.report.measures import rules
-from clinveil.report.numerals import Number, number, small
-from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
+from clinveil.report.numerals import NONE, Number, number, share, small
+from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, TokenRow, score
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
 
 NOTE_BYTES = 2_000_000  # of all notes together; keeps the page under 3 MB
 TOKEN_MARKUP = 70  # bytes of tags around a token
 LONGEST = 60  # characters of a token that are shown
+# The size classes of public dataset hubs, by their upper ends.
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_MORE = ((10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M"), (1_000_000_000, "100M<n<1B"))
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -83,13 +90,8 @@ def write_report(record: ReleaseRecord, path: Path) -> None:
 @cache
 def environment() -> Environment:
     """The templates of this package, with every value escaped."""
-    made = Environment(
-        loader=PackageLoader("clinveil.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    how: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    made = Environment(loader=PackageLoader("clinveil.report"), autoescape=True, **how)
     made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds}
     made.filters |= {"clip": clip, "md": md, "prose": prose}
     made.globals |= {"gate_number": gate_number, "people": people, "svg": Markup}
@@ -143,8 +145,8 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
     """What a gate measured; a share of the rows hides the small count behind it."""
     if hidden_gate(gate, record.corpus.read, record.edition):
         return data_element(small())
-    share = gate.unit.split(" ")[0] == "share"
-    return plain(gate.value, "share" if share else gate.unit, record.edition)
+    unit = "share" if gate.unit.split(" ")[0] == "share" else gate.unit
+    return plain(gate.value, unit, record.edition)
 
 
 def md(value: Any) -> Markup:
@@ -170,3 +172,50 @@ def _fitting(note: AlignedNote, budget: int) -> int:
         if budget < 0:
             return position
     return len(note.tokens)
+
+
+def card(template: str, **told: Any) -> str:
+    """A card from a template; every value is told, none is looked up."""
+    made = environment().overlay(autoescape=False)
+    made.filters = made.filters | {"yaml": _yaml, "word": _word, "whole": "{:,}".format, "share": share}
+    made.filters["figure"] = _figure
+    return made.get_template(template).render(told)
+
+
+def release_card(record: ReleaseRecord) -> str:
+    """The card of an external record. Raises ValueError for an internal one, which may hold what must not leave."""
+    if record.edition != "external":
+        raise ValueError("a card is made from the external edition only")
+    return card(
+        "card.md",
+        record=record,
+        total=TokenRow.total(record.accounting),
+        blocks=summarise.blocks(record.findings, record.edition),
+        score=score(record.gates),
+        size=size_class(record.corpus.notes),
+    )
+
+
+def size_class(notes: int) -> str:
+    """The size class of a number of notes as dataset hubs name it."""
+    return next((name for limit, name in (*_SIZES, *_MORE) if notes < limit), "n>1B")
+
+
+def _yaml(words: str) -> str:
+    """A YAML scalar: a JSON string is one."""
+    return json.dumps(" ".join(words.split()), ensure_ascii=True)
+
+
+def _word(value: Plain) -> str:
+    if value is None or value == "":
+        return NONE
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _figure(gate: Gate, value: Plain) -> str:
+    """What a gate measured or allows; small counts of people's names are hidden as in other external reports."""
+    if not isinstance(value, float | int):
+        return _word(value)
+    if hidden(value, gate.unit, "external"):
+        return small().text
+    return number(value, "share" if gate.unit.startswith("share") else "count").text

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from clinveil.core.finding import Finding
 from clinveil.core.words import Kind, MeasureText
 from clinveil.report.cells import Row, control_words, row
-from clinveil.report.details import COMPANIONS, distinct
-from clinveil.report.measures import UNKNOWN, find
+from clinveil.report.measures import COMPANIONS, UNKNOWN, distinct, find
 from clinveil.report.numerals import Number, share, text
 from clinveil.report.record import Edition, ReleaseRecord, TokenRow
 

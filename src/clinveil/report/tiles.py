@@ -97,14 +97,11 @@ def utility_pairs(record: ReleaseRecord) -> list[tuple[str, Row, Row]]:
 
     def side(word: str) -> dict[tuple[str, str], Row]:
         sides = [r for r in rows if r.finding.detail.get("side") == word and r.finding.value is not None]
-        return {(r.finding.measure, _column(r)): r for r in sides if "accuracy" not in r.finding.measure}
+        sides = [r for r in sides if "accuracy" not in r.finding.measure]
+        return {(r.finding.measure, str(r.finding.detail.get("label", ""))): r for r in sides}
 
     original, released = side("original"), side("released")
     return [(name[1] or name[0], original[name], released[name]) for name in original if name in released]
-
-
-def _column(shown: Row) -> str:
-    return str(shown.finding.detail.get("label", ""))
 
 
 def _useful(record: ReleaseRecord) -> Tile:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from clinveil.stats.by_patient import jackknife_t, share_by_patient, share_method
 from clinveil.stats.hypotheses import (
     benjamini_hochberg,
     holm,
@@ -19,31 +18,16 @@ from clinveil.stats.intervals import (
     bootstrap_weights,
     clopper_pearson,
     effective_share,
+    jackknife_t,
     ratio,
+    share_by_patient,
+    share_method,
     t_interval,
     weighted_poisson,
     wilson,
 )
 
-__all__ = [
-    "Interval",
-    "benjamini_hochberg",
-    "bootstrap_clusters",
-    "bootstrap_weights",
-    "clopper_pearson",
-    "effective_share",
-    "holm",
-    "holm_power",
-    "hypergeometric_tail",
-    "jackknife_t",
-    "permutation_p",
-    "rank_biserial",
-    "ratio",
-    "share_by_patient",
-    "share_method",
-    "smallest_holm_p",
-    "t_interval",
-    "weighted_poisson",
-    "wilcoxon_p",
-    "wilson",
-]
+__all__ = ["Interval", "bootstrap_clusters", "bootstrap_weights", "clopper_pearson", "effective_share", "jackknife_t"]
+__all__ += ["ratio", "share_by_patient", "share_method", "t_interval", "weighted_poisson", "wilson"]
+__all__ += ["benjamini_hochberg", "holm", "holm_power", "hypergeometric_tail", "permutation_p", "rank_biserial"]
+__all__ += ["smallest_holm_p", "wilcoxon_p"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from clinveil.core.types import Doubles
 
@@ -37,7 +37,7 @@ def holm(p: ArrayLike) -> Doubles:
     values = _p_values(p)
     order = np.argsort(values, kind="stable")
     adjusted = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
-    return _unsort(np.minimum(adjusted, 1.0), order)
+    return np.asarray(np.minimum(adjusted, 1.0)[np.argsort(order)])
 
 
 def smallest_holm_p(family: int, least: float) -> float:
@@ -71,13 +71,7 @@ def benjamini_hochberg(p: ArrayLike) -> Doubles:
     order = np.argsort(values, kind="stable")
     scaled = values[order] * values.size / np.arange(1, values.size + 1)
     adjusted = np.minimum.accumulate(scaled[::-1])[::-1]
-    return _unsort(np.minimum(adjusted, 1.0), order)
-
-
-def _unsort(values: Doubles, order: NDArray[np.intp]) -> Doubles:
-    back = np.empty_like(values)
-    back[order] = values
-    return back
+    return np.asarray(np.minimum(adjusted, 1.0)[np.argsort(order)])
 
 
 def hypergeometric_tail(k: int, population: int, marked: int, drawn: int) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Doubles, Ints
 
 LEVEL = 0.95
 DRAWS = 1000
@@ -108,37 +109,27 @@ def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 
 
 def bootstrap_weights(
-    n_clusters: int,
-    statistic: Callable[[NDArray[np.int64]], float],
-    rng: Generator,
-    *,
-    draws: int = DRAWS,
-    level: float = LEVEL,
+    n_clusters: int, statistic: Callable[[Ints], float], rng: Generator, *, draws: int = DRAWS, level: float = LEVEL
 ) -> Interval:
     """The percentile interval of a statistic when whole clusters (patients) are drawn with replacement.
 
     Args:
-        n_clusters: how many patients there are.
         statistic: from weights, shape (n_clusters,), how often each patient was drawn, to a number; NaN where a draw
             has no such number (it is left out).
 
-    Raises:
-        InputError: no cluster, or no draw that gave a number.
+    Raises InputError for no cluster, or no draw that gave a number.
     Source: Efron 1979, Ann. Stat. 7:1; of clusters: Davison & Hinkley 1997, section 3.8.
     """
     _level(level)
     if n_clusters < 1 or draws < 1:
         raise InputError(f"a bootstrap needs patients and draws, got {n_clusters} and {draws}")
-    values = np.array([statistic(_multiplicity(n_clusters, rng)) for _ in range(draws)], dtype=np.float64)
+    drawn = (np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters) for _ in range(draws))
+    values = np.array([statistic(weights) for weights in drawn], dtype=np.float64)
     values = values[~np.isnan(values)]
     if not values.size:
         raise InputError("no draw of the bootstrap gave a number")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
-
-
-def _multiplicity(n_clusters: int, rng: Generator) -> NDArray[np.int64]:
-    return np.bincount(rng.integers(n_clusters, size=n_clusters), minlength=n_clusters)
 
 
 def bootstrap_clusters(
@@ -157,12 +148,89 @@ def bootstrap_clusters(
 
     Raises and source: as `bootstrap_weights`.
     """
-    return bootstrap_weights(
-        len(values), lambda weights: statistic(np.repeat(values, weights, axis=0)), rng, draws=draws, level=level
-    )
+
+    def of_drawn(weights: Ints) -> float:
+        return statistic(np.repeat(values, weights, axis=0))
+
+    return bootstrap_weights(len(values), of_drawn, rng, draws=draws, level=level)
 
 
 def ratio(values: NDArray[Any]) -> float:
     """Sum of the first column over sum of the second, shape (n_patients, 2); NaN where the second is 0."""
     top, bottom = values[:, 0].sum(), values[:, 1].sum()
     return float(top / bottom) if bottom else float("nan")
+
+
+def share_by_patient(values: NDArray[Any], *, level: float = LEVEL) -> Interval:
+    """The interval of a share of things counted by patient, from each patient's hits and things, (n_patients, 2).
+
+    Clopper-Pearson with the effective number of things: as many independent ones as have the variance that patients
+    show. Its degrees of freedom fall where few patients hold most of the hits, for then that variance is little known
+    itself: 2n / (kurtosis - 1). Where none or all are hits there is no variance, and patients take the place of things.
+
+    Hits may be fractions. Raises ValueError where there are no things.
+    Source: Korn & Graubard 1998, Surv. Methodol. 24:193; degrees of freedom: O'Neill 2014, Am. Stat. 68:282.
+    """
+    hits, things = values[:, 0].astype(np.float64), values[:, 1].astype(np.float64)
+    if _all_alike(values):
+        patients = int((things > 0).sum())
+        return clopper_pearson(patients if hits.any() else 0, patients, level)
+    share = float(hits.sum() / things.sum())
+    n = _effective(hits - share * things, share, float(things.sum()), level)
+    return effective_share(share * n, n, level)
+
+
+def _effective(residuals: Doubles, share: float, things: float, level: float) -> float:
+    """How many independent things tell as much of the share as these patients do."""
+    n, square = len(residuals), float(residuals @ residuals)
+    if n < 2:
+        return 1.0
+    if not square:  # every patient has the same share
+        return things
+    t = special.stdtrit(np.array([max(things - 1, 1.0), _freedom(residuals)]), (1 + level) / 2)
+    alike = share * (1 - share) * things**2 * (n - 1) / (n * square)
+    return float(min(things, alike * (t[0] / t[1]) ** 2))
+
+
+def _freedom(residuals: Doubles) -> float:
+    """Degrees of freedom of the variance that residuals show: fewer where few patients make most of it."""
+    n, square = len(residuals), float(residuals @ residuals)
+    if not square:
+        return n - 1.0
+    kurtosis = n * float((residuals**4).sum()) / square**2
+    return min(n - 1.0, 2 * n / max(kurtosis - 1, 1.0))
+
+
+def share_method(values: NDArray[Any], of: str) -> str:
+    """What `share_by_patient` does with these values, for a finding's `method`; `of`: what is the unit ("patients")."""
+    if _all_alike(values):
+        return f"exact where 0 or 1, for as many {of} (Clopper-Pearson), 95 %"
+    return f"Korn-Graubard by {of}, 95 %"
+
+
+def _all_alike(values: NDArray[Any]) -> bool:
+    """Whether none or all of the things are hits."""
+    return not 0 < float(values[:, 0].sum()) < float(values[:, 1].sum())
+
+
+def jackknife_t(values: NDArray[Any], statistic: Callable[[NDArray[Any]], float], *, level: float = LEVEL) -> Interval:
+    """The interval of a smooth function of sums (ratio, difference of ratios) by leaving out each patient in turn.
+
+    Student's t about the statistic of all of them, with the degrees of freedom of `share_by_patient`.
+
+    Args:
+        values: what each patient adds to the sums, (n_patients, n_sums).
+        statistic: from the sums, (n_sums,), to a number.
+
+    Raises InputError for fewer than two patients, or where leaving one out leaves no number.
+    Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 11; t: Tukey 1958.
+    """
+    if (n := len(values)) < 2:
+        raise InputError(f"an interval needs at least two patients, got {n}")
+    sums = values.sum(axis=0)
+    whole, without = statistic(sums), np.array([statistic(sums - row) for row in values])
+    if not np.isfinite(without).all():
+        raise InputError("with one patient left out there is no number")
+    strayed = without - without.mean()
+    half = float(special.stdtrit(_freedom(strayed), (1 + level) / 2) * np.sqrt((n - 1) * without.var()))
+    return Interval(whole - half, whole + half)

@@ -129,8 +129,8 @@ def difference_of_areas(one: RocScores, other: RocScores) -> Difference:
     spread = _spread(gaps[0], gaps[1])
     if spread is None:
         return _all_moved_alike(value, min(sizes[0]))
-    half, t = spread.t * spread.error, abs(value) / spread.error
-    p = 2 * float(special.stdtr(spread.freedom, -t))
+    half = spread.t * spread.error
+    p = 2 * float(special.stdtr(spread.freedom, -(abs(value) / spread.error)))
     return Difference(value, Interval(max(-1.0, value - half), min(1.0, value + half)), p)
 
 

@@ -22,22 +22,14 @@ _BLOCK = 256
 
 
 def differences(distances: Doubles, has: Mask) -> Doubles:
-    """In-group mean less out-group mean of each patient, shape (n_patients,).
-
-    Args:
-        distances: (n_patients, n_codes). has: the same shape; every patient has some of the diagnoses and not all.
-    """
+    """In-group mean less out-group mean of each patient, (n_patients,); everybody has some diagnoses and not all."""
     sizes = has.sum(axis=1)
     inside = np.einsum("ij,ij->i", distances, has)
     return np.asarray(inside / sizes - (distances.sum(axis=1) - inside) / (has.shape[1] - sizes))
 
 
 def pairwise_differences(distances: Doubles, has: Mask) -> Doubles:
-    """`differences` of every patient's diagnoses (rows) under every name (columns), (n_patients, n_names).
-
-    Args:
-        distances: (n_names, n_codes). has: (n_patients, n_codes).
-    """
+    """`differences` of every patient's diagnoses (rows) under every name (columns), (n_patients, n_names)."""
     sizes = has.sum(axis=1)[:, None]
     inside = has.astype(np.float64) @ distances.T
     return np.asarray(inside / sizes - (distances.sum(axis=1)[None, :] - inside) / (has.shape[1] - sizes))
@@ -52,14 +44,11 @@ def strata(sizes: Ints, frequency: Doubles | None, smallest: int = SMALLEST) -> 
     Args:
         sizes: (n,) diagnoses of each patient. frequency: (n,) or None.
     """
-    parts: list[Ints] = []
-    for group in _of_similar_size(sizes, smallest):
-        if frequency is None:
-            parts.append(group)
-            continue
-        by_frequency = group[np.argsort(frequency[group], kind="stable")]
-        parts += np.array_split(by_frequency, max(1, len(group) // smallest))
-    return parts
+    groups = _of_similar_size(sizes, smallest)
+    if frequency is None:
+        return groups
+    ordered = (group[np.argsort(frequency[group], kind="stable")] for group in groups)
+    return [part for group in ordered for part in np.array_split(group, max(1, len(group) // smallest))]
 
 
 def _of_similar_size(sizes: Ints, smallest: int) -> list[Ints]:
@@ -70,11 +59,8 @@ def _of_similar_size(sizes: Ints, smallest: int) -> list[Ints]:
         if len(waiting) >= smallest:
             groups.append(waiting)
             waiting = np.empty(0, dtype=np.int64)
-    if len(waiting) and groups:
-        groups[-1] = np.concatenate([groups[-1], waiting])
-    elif len(waiting):
-        groups.append(waiting)
-    return groups
+    last = [groups.pop()] if groups and len(waiting) else []
+    return groups + ([np.concatenate([*last, waiting])] if len(waiting) else [])
 
 
 def permuted(parts: Sequence[Ints], rng: Generator) -> Ints:

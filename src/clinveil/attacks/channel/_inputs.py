@@ -11,24 +11,34 @@ row is empty are dropped, give no output, and are left out of all shares (`detai
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from clinveil.attacks.attack import Context
 from clinveil.channel.channel import Channel
 from clinveil.channel.posterior import Posterior
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Detail, Finding
+from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.sample import KeySample
 from clinveil.stats.findings import unmeasured
 
 RARE = 20
 EXACT = "exact, no sampling"
-BLIND = "always naming the most frequent of these words"
+GUESSING: dict[str, Any] = {
+    "unit": "tokens",
+    "chance_is": "always naming the most frequent of these words",
+    "control_is": "the same guesser, outputs shuffled among these tokens",
+    "control_kind": "negative",
+}
 NO_SUCH_WORD = "no such word in the notes"
-SHUFFLED = "the same guesser, outputs shuffled among these tokens"
 NO_COUNTS: Ints = np.zeros(0, dtype=np.int64)
 SOURCE = "Bayes vulnerability: Smith 2009, FoSSaCS; Alvim et al. 2020, The Science of Quantitative Information Flow"
 
@@ -106,21 +116,9 @@ class Band:
         if not self.tokens:
             return unmeasured(measure, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens")
         types = int(np.count_nonzero(self.mass[:-1])) + int(self.mass[-1] > 0)
-        return Finding(
-            measure,
-            self.recovered,
-            self.tokens,
-            "lower",
-            chance=self.prior_vulnerability,
-            control=self.shuffled,
-            source=SOURCE,
-            detail={**detail, "types": types},
-            unit="tokens",
-            method=EXACT,
-            chance_is=BLIND,
-            control_is=SHUFFLED,
-            control_kind="negative",
-        )
+        beside = {"chance": self.prior_vulnerability, "control": self.shuffled, **GUESSING}
+        told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "types": types}, "method": EXACT}
+        return Finding(measure, self.recovered, self.tokens, "lower", **beside, **told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,3 +166,23 @@ class Inputs:
     def dropped(self) -> int:
         """Tokens that have no output."""
         return int(self.counts.sum() + self.unknown.sum()) - self.all.tokens
+
+
+def drawn_outputs(channel: Channel, rows: Ints, m: int, rng: Generator) -> Ints:
+    """m independent outputs of each of these rows, (n, m); none of them may be empty."""
+    ends = np.cumsum(channel.probabilities)
+    starts = np.concatenate([[0.0], ends])[channel.indptr]
+    low, high = starts[rows][:, None], starts[rows + 1][:, None]
+    places = np.searchsorted(ends, low + rng.random((rows.size, m)) * (high - low), side="right")
+    places = np.clip(places, channel.indptr[rows][:, None], channel.indptr[rows + 1][:, None] - 1)
+    return channel.indices[places].astype(np.int64)
+
+
+def sampled_words(corpus: Corpus, patients: int, rng: Generator) -> KeySample[Counter[str]]:
+    """How often each word stands in the notes of each of at most `patients` patients, drawn uniformly; streams."""
+    sample: KeySample[Counter[str]] = KeySample(patients, rng)
+    for note in rows(corpus):
+        counter = sample.offer(note.patient_id, Counter)
+        if counter is not None:
+            counter.update(words(note.text))
+    return sample

@@ -26,14 +26,22 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.channel._inputs import BLIND, NO_SUCH_WORD, RARE, SHUFFLED, Band, Inputs, frequencies
-from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
+from clinveil.attacks.channel._inputs import (
+    GUESSING,
+    NO_SUCH_WORD,
+    RARE,
+    Band,
+    Inputs,
+    drawn_outputs,
+    frequencies,
+    sampled_words,
+)
 from clinveil.channel.channel import Channel
-from clinveil.core.finding import Detail, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.corpus.corpus import Corpus
-from clinveil.stats import ratio, share_by_patient, share_method
-from clinveil.stats.findings import unmeasured
+from clinveil.stats import ratio
+from clinveil.stats.findings import clustered_share, unmeasured
 
 PATIENTS = 1000
 CLASSES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38, 50, 75, 100])  # where classes of counts begin
@@ -215,14 +223,10 @@ def inversion_counts(
     """The share of words read back by an attacker who counts each output in a patient's notes, all and rare.
 
     One draw is made for each patient and word, as memo `patient` does. Memory is bounded by a uniform sample of
-    `patients` patients. The interval draws patients; `one_draw` in the detail is the attacker of
-    `inversion` on the same draws.
+    `patients` patients. `one_draw` in the detail is the attacker of `inversion` on the same draws.
 
     Args:
-        counts: (n_words,) occurrences of the channel's words in the owner's notes.
-        corpus: the notes as they enter the channel. unknown: occurrences of the words that the channel does not know.
-
-    Raises: as `inversion`.
+        corpus: the notes as they enter the channel. counts, unknown, errors: as in `inversion_names`.
     """
     outside = dict(sorted(unknown.items(), key=lambda item: -item[1]))
     inputs = Inputs(channel, counts, frequencies(outside))
@@ -248,27 +252,10 @@ def _finding(band: Band, uses: Uses, top: int, habits: Habits, rng: Generator, d
     every = game.guesses(habits)
     named = game.settled(every)
     by_patient = game.by_patient(game.hits(named))
-    low, high = share_by_patient(by_patient)
     one_draw = ratio(game.by_patient(game.hits(every[-1])))
-    full: Detail = {**detail, "one_draw": one_draw, "patients": len(by_patient)}
-    return Finding(
-        MEASURE,
-        ratio(by_patient),
-        int(by_patient[:, 1].sum()),
-        "lower",
-        low,
-        high,
-        game.prior_vulnerability(),
-        game.shuffled(named),
-        SOURCE,
-        full,
-        unit="tokens",
-        count=int(by_patient[:, 0].sum()),
-        method=share_method(by_patient, "patients"),
-        chance_is=BLIND,
-        control_is=SHUFFLED,
-        control_kind="negative",
-    )
+    told: dict[str, Any] = {"source": SOURCE, "detail": {**detail, "one_draw": one_draw, "patients": len(by_patient)}}
+    told |= {"chance": game.prior_vulnerability(), "control": game.shuffled(named), **GUESSING}
+    return clustered_share(MEASURE, by_patient, over="patients", **told)
 
 
 def _uses(counters: Sequence[Counter[str]], vocabulary: Sequence[str]) -> Uses:

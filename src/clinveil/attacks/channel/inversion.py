@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import (
-    EXACT,
-    NO_COUNTS,
-    RARE,
-    Inputs,
-    channel_and_counts,
-    frequencies,
-)
+from clinveil.attacks.channel._inputs import EXACT, NO_COUNTS, RARE, Inputs, channel_and_counts, frequencies
 from clinveil.attacks.channel._patient_counts import inversion_counts
 from clinveil.channel.channel import Channel
 from clinveil.channel.posterior import entropy
@@ -59,12 +53,8 @@ def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare
     """The exact figures of one draw: recovered (all, rare), single inputs, effective candidates, leakage.
 
     Args:
-        counts: (n_words,) occurrences of each word of the channel in the owner's notes.
-        unknown: (n_types,) occurrences of each word type that the channel does not know.
-        rare: words of fewer occurrences are rare.
+        counts, unknown: as in `Inputs`, which also says what is raised. rare: words of fewer occurrences are rare.
 
-    Raises:
-        ValueError: counts that do not fit the channel. InputError: nothing comes out.
     Source: Smith 2009; facts in docs (attack A2 of the threat model).
     """
     inputs = Inputs(channel, counts, unknown)
@@ -84,16 +74,13 @@ def inversion_names(
     counts: Ints,
     unknown: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
-    """The share of name tokens that are read back from one draw by who knows that a word is one of these names.
+    """The share of name tokens that are read back from one draw by who knows that a word is one of these names; exact.
 
-    A list of surnames and a "Mr." before the word is all that it takes. Exact; `attack.inversion_names`. Names that are
-    words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail counts them.
+    Names that are words as well ("Blood") are left out, for most of their tokens are no names; `left_out` in the detail
+    counts them.
 
     Args:
-        names: full names or parts of them.
-        counts: (n_words,) occurrences of the channel's words. unknown: of the words that the channel does not know.
-
-    Raises: as `inversion`.
+        names: full names or parts of them. unknown: occurrences of the words that the channel does not know.
     """
     all_forms = {form for name in names for form in words(name)}
     forms = {form for form in all_forms if not lexical_classes(form) & LexicalClass.WORD}
@@ -104,24 +91,22 @@ def inversion_names(
     return [band.finding("attack.inversion_names", detail)]
 
 
+def _exact(measure: str, value: float, inputs: Inputs, detail: Detail, **told: Any) -> Finding:
+    told = {"better": "lower", "chance": 0.0, "unit": "tokens", "method": EXACT, **told}
+    return Finding(f"attack.inversion_{measure}", value, inputs.all.tokens, detail=detail, **told)
+
+
 def _single(inputs: Inputs, detail: Detail) -> Finding:
     """The share of tokens whose output has one possible input: read with certainty."""
     candidates = inputs.all.posterior.candidates.copy()
     if types := np.count_nonzero(inputs.unknown):  # one row stands for all of them
         candidates[inputs.channel.row(inputs.channel.unknown)[0]] += types - 1
     outputs = inputs.all.outputs
-    return Finding(
-        "attack.inversion_single",
-        float(outputs[candidates == 1].sum() / outputs.sum()),
-        inputs.all.tokens,
-        "lower",
-        chance=0.0,
-        source="|R(y)| = 1: the inverse image of the output, words that do not occur left out",
-        detail={**detail, "outputs": int((candidates == 1).sum()), "outputs_reached": int((candidates > 0).sum())},
-        unit="tokens",
-        method=EXACT,
-        chance_is="a mechanism whose outputs all have several inputs",
-    )
+    share = float(outputs[candidates == 1].sum() / outputs.sum())
+    reached = {"outputs": int((candidates == 1).sum()), "outputs_reached": int((candidates > 0).sum())}
+    source = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
+    chance = "a mechanism whose outputs all have several inputs"
+    return _exact("single", share, inputs, {**detail, **reached}, source=source, chance_is=chance)
 
 
 def _candidates(inputs: Inputs, detail: Detail) -> Finding:
@@ -129,33 +114,15 @@ def _candidates(inputs: Inputs, detail: Detail) -> Finding:
     unknown = inputs.unknown.astype(np.float64) * inputs.channel.speaks[-1]
     types = np.append(inputs.all.mass[:-1], unknown)
     before, left = entropy(types), inputs.channel.bits_left(inputs.all.mass, types)
-    return Finding(
-        "attack.inversion_candidates",
-        2.0**left,
-        inputs.all.tokens,
-        "higher",
-        chance=2.0**before,
-        source="effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking",
-        detail={**detail, "bits_left": left, "bits_before": before},
-        unit="tokens",
-        method=EXACT,
-        chance_is="not looking at the release",
-    )
+    source = "effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking"
+    told = {"source": source, "chance": 2.0**before, "chance_is": "not looking at the release", "better": "higher"}
+    return _exact("candidates", 2.0**left, inputs, {**detail, "bits_left": left, "bits_before": before}, **told)
 
 
 def _leakage(inputs: Inputs, detail: Detail) -> Finding:
     ratio = inputs.all.recovered / inputs.all.prior_vulnerability
     live = inputs.channel.matrix()[inputs.all.mass > 0]
     capacity = float(np.log2(live.max(axis=0).sum()))
-    return Finding(
-        "attack.inversion_leakage",
-        max(0.0, float(np.log2(ratio))),
-        inputs.all.tokens,
-        "lower",
-        chance=0.0,
-        source="min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009",
-        detail={**detail, "capacity_bits": capacity},
-        unit="tokens",
-        method=EXACT,
-        chance_is="a release that is independent of the source",
-    )
+    source = "min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009"
+    told = {"source": source, "chance_is": "a release that is independent of the source"}
+    return _exact("leakage", max(0.0, float(np.log2(ratio))), inputs, {**detail, "capacity_bits": capacity}, **told)

@@ -7,7 +7,6 @@ something else. Both are numbers here, by how frequent the name is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,9 +73,15 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
     table = np.array([_shares(channel, row, is_name, usual, spelling.distances(row)) for row in rows.tolist()])
     found = []
     for label, part in _bands(counts[rows]):
+        often = counts[rows][part]
+        columns = [table[part, place] for place in range(table.shape[1])]
+        averages = [float(np.average(column, weights=often)) for column in columns]
         for place, measure in enumerate(("name_unchanged", "name_to_name", "name_near")):
-            found.append(_finding(measure, label, table[part, place], table[part, place + 3], counts[rows][part]))
-        found[-1] = _with_one_letter(found[-1], float(np.average(table[part, 6], weights=counts[rows][part])))
+            detail: dict[str, Any] = {"label": label, "names": often.size, "by_name": float(columns[place].mean())}
+            detail |= {"one_letter": averages[6]} if measure == "name_near" else {}
+            told: dict[str, Any] = {"source": SOURCE, "unit": "name tokens", "method": EXACT, "chance_is": USUAL}
+            told |= {"chance": averages[place + 3], "detail": detail}
+            found.append(Finding(f"attack.{measure}", averages[place], int(often.sum()), "lower", **told))
     return found
 
 
@@ -164,23 +169,3 @@ def within(one: SmallInts, other: SmallInts) -> int:
         if best > LETTERS:
             return LETTERS + 1
     return int(min(row[other.size], LETTERS + 1))
-
-
-def _finding(measure: str, label: str, shares: Doubles, chance: Doubles, counts: Ints) -> Finding:
-    detail: dict[str, Any] = {"label": label, "names": int(shares.size), "by_name": float(shares.mean())}
-    return Finding(
-        f"attack.{measure}",
-        float(np.average(shares, weights=counts)),
-        int(counts.sum()),
-        "lower",
-        chance=float(np.average(chance, weights=counts)),
-        source=SOURCE,
-        detail=detail,
-        unit="name tokens",
-        method=EXACT,
-        chance_is=USUAL,
-    )
-
-
-def _with_one_letter(finding: Finding, share: float) -> Finding:
-    return replace(finding, detail={**finding.detail, "one_letter": share})

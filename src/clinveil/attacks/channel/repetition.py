@@ -17,18 +17,18 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import (
-    BLIND,
     EXACT,
+    GUESSING,
     NO_COUNTS,
     NO_SUCH_WORD,
     RARE,
-    SHUFFLED,
     Band,
     Inputs,
     channel_and_counts,
+    drawn_outputs,
     frequencies,
+    sampled_words,
 )
-from clinveil.attacks.channel._samples import drawn_outputs, sampled_words
 from clinveil.channel.channel import Channel, Memo
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
@@ -153,27 +153,6 @@ def _draw(band: Band, m: int, draws: int, rng: Generator) -> Cases:
     return Cases(hidden, seen, np.full(draws, 1 / draws), exact=False)
 
 
-@dataclass(frozen=True)
-class _Recovery:
-    share: float
-    low: float
-    high: float
-    shuffled: float
-    exact: bool
-
-
-def _recovery(guesser: Guesser, m: int, draws: int, rng: Generator) -> _Recovery:
-    band = guesser.band
-    cases = _enumerate(band, m) or _draw(band, m, draws, rng)
-    named = guesser.guess(cases.seen)
-    # A right guess of the unknown row wins only the share that its most frequent word has.
-    credit = np.divide(band.won, band.mass, out=np.zeros_like(band.won), where=band.mass > 0)
-    share = float((cases.weight * (named == cases.hidden) * credit[cases.hidden]).sum())
-    shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
-    low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
-    return _Recovery(share, low, high, shuffled, cases.exact)
-
-
 def repeated(
     channel: Channel,
     counts: Ints,
@@ -190,8 +169,7 @@ def repeated(
     stand in m places, notes or patients, by the memo (`draws_stand_in`); of the rare words the guesser names none but
     rare ones.
 
-    Args: counts, unknown, rare as in `inversion`.
-    Raises: InputError for counts that do not fit the channel.
+    Args and errors: as in `inversion`.
     Source: obfuscation threat model, attack A5; posterior over independent draws.
     """
     inputs = Inputs(channel, counts, unknown)
@@ -202,32 +180,24 @@ def repeated(
             findings.append(unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens"))
             continue
         guesser = Guesser(band)
-        findings += [_finding(guesser, m, detail, _recovery(guesser, m, draws, rng), draws) for m in repeats]
+        findings += [_finding(guesser, m, detail, draws, rng) for m in repeats]
     return findings
 
 
-def _finding(guesser: Guesser, m: int, detail: Detail, seen: _Recovery, draws: int) -> Finding:
-    return Finding(
-        REPEATED,
-        seen.share,
-        guesser.band.tokens if seen.exact else draws,
-        "lower",
-        seen.low,
-        seen.high,
-        guesser.band.prior_vulnerability,
-        seen.shuffled,
-        SOURCE,
-        {"repeats": m, "draws": m, "draws_stand_in": APART[detail["memo"]], **detail},  # type: ignore[index]
-        unit="tokens",
-        method=_how(seen, draws),
-        chance_is=BLIND,
-        control_is=SHUFFLED,
-        control_kind="negative",
-    )
-
-
-def _how(recovery: _Recovery, draws: int) -> str:
-    return EXACT if recovery.exact else f"Wilson 95 %, {draws} simulated words"
+def _finding(guesser: Guesser, m: int, detail: Detail, draws: int, rng: Generator) -> Finding:
+    band = guesser.band
+    cases = _enumerate(band, m) or _draw(band, m, draws, rng)
+    named = guesser.guess(cases.seen)
+    # A right guess of the unknown row wins only the share that its most frequent word has.
+    credit = np.divide(band.won, band.mass, out=np.zeros_like(band.won), where=band.mass > 0)
+    share = float((cases.weight * (named == cases.hidden) * credit[cases.hidden]).sum())
+    shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
+    low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
+    method = EXACT if cases.exact else f"Wilson 95 %, {draws} simulated words"
+    about: Detail = {"repeats": m, "draws": m, "draws_stand_in": APART[detail["memo"]], **detail}  # type: ignore[index]
+    told: dict[str, Any] = {"source": SOURCE, "detail": about, "method": method, **GUESSING}
+    n, beside = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
+    return Finding(REPEATED, share, n, "lower", low, high, *beside, **told)
 
 
 def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) -> list[Finding]:

@@ -47,7 +47,7 @@ class Unchanged(Attack):
         return unchanged_by_distance(channel, known, nearest)
 
 
-def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[np.floating[Any]]) -> list[Finding]:
+def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[Any]) -> list[Finding]:
     """P(a word comes out unchanged), over all words and by tenth of the words by distance to the nearest neighbour.
 
     Args:
@@ -67,28 +67,14 @@ def unchanged_by_distance(channel: Channel, counts: Ints, nearest: NDArray[np.fl
 
 
 def _finding(
-    name: str,
-    part: NDArray[np.intp],
-    same: Doubles,
-    weight: Doubles,
-    nearest: NDArray[np.floating[Any]],
-    chance: Doubles,
+    name: str, part: NDArray[np.intp], same: Doubles, weight: Doubles, nearest: NDArray[Any], chance: Doubles
 ) -> Finding:
     detail: dict[str, Any] = {"label": name, "words": int(part.size)}
     detail |= {"by_word": float(same[part].mean()), "distance": float(np.median(nearest[part]))}
+    told: dict[str, Any] = {"detail": detail, "source": SOURCE, "unit": "tokens"}
     tokens = weight[part].sum()
     if not tokens:
-        return unmeasured("attack.unchanged", "none of these words occurs", detail=detail, source=SOURCE, unit="tokens")
+        return unmeasured("attack.unchanged", "none of these words occurs", **told)
     shares = weight[part] / tokens
-    return Finding(
-        "attack.unchanged",
-        float(shares @ same[part]),
-        int(tokens),
-        "lower",
-        chance=float(shares @ chance[part]),
-        source=SOURCE,
-        detail=detail,
-        unit="tokens",
-        method=EXACT,
-        chance_is=USUAL,
-    )
+    told |= {"chance": float(shares @ chance[part]), "method": EXACT, "chance_is": USUAL}
+    return Finding("attack.unchanged", float(shares @ same[part]), int(tokens), "lower", **told)

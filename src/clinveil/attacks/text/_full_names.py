@@ -22,7 +22,7 @@ from clinveil.core.tokens import words
 from clinveil.core.types import Ints
 from clinveil.stats import permutation_p
 from clinveil.stats.findings import clustered_share, proportion, unmeasured
-from clinveil.stats.owners import alone, own_name_p
+from clinveil.stats.refusals import alone, own_name_p
 
 PERMUTATIONS = 999
 REPLICATES = 39

@@ -26,7 +26,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, Mask, SmallInts
 from clinveil.stats import hypergeometric_tail
 from clinveil.stats.findings import proportion
-from clinveil.stats.fisher import allowed, refused_from
+from clinveil.stats.refusals import allowed, copies_refused_from
 
 PIECE = 20  # words of a stock phrase, of a note that can be copied whole, and of one's own in it
 SHORT = 5  # words and numbers of a note that is compared as one
@@ -167,7 +167,7 @@ def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail:
     count, chance = int(copied.sum()), int(by_chance.sum())
     may = allowed(n, others, chance)
     more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": may}
-    more |= {"visible": seen, "refused_from": refused_from(n, seen, may)}
+    more |= {"visible": seen, "refused_from": copies_refused_from(n, seen, may)}
     about: dict[str, Any] = {"control": chance / others, "control_is": CONTROL_IS, "control_kind": "negative"}
     about |= {"p": hypergeometric_tail(count, n + others, count + chance, n), "p_is": P_IS, "source": SOURCE}
     return proportion(measure, count, n, over="patients", detail=more, **about)

@@ -10,35 +10,70 @@ Source: JMIR 2020;22(7):e18055, Methods, Experiment 2.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
+from clinveil.attacks.attack import Context
 from clinveil.attacks.vectors._closest_pairs import METRICS
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.stats import holm
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
+TOPS = (1, 5)  # how many diagnoses are guessed: A@1 and A@5
+SWAPPED = "names permuted once over patients of like name frequency and number of diagnoses"
+COUNTED = "a count: nothing is guessed here, so there is no chance and no control"
 PAPER_TARGETS = (
-    "constipation",
-    "diarrhea",
-    "vaginitis",
-    "sexual dysfunction",
-    "urinary infection",
-    "herpes genitalis",
-    "dementia",
-    "anorexia",
-    "alcoholism",
-    "threatened abortion",
-    "AIDS",
+    *("constipation", "diarrhea", "vaginitis", "sexual dysfunction", "urinary infection", "herpes genitalis"),
+    *("dementia", "anorexia", "alcoholism", "threatened abortion", "AIDS"),
 )
+
+
+def each_model(
+    context: Context, rng: Generator, attack: Callable[[Vectors, Context, Generator], list[Finding]]
+) -> list[Finding]:
+    """The findings on each model from a copy of one generator; of several, each finding's detail names the model."""
+    models, found = context.vectors or (), list[Finding]()
+    for number, vectors in enumerate(models, 1):
+        label = {"model": _label(number, vectors)} if len(models) > 1 else {}
+        found += [replace(f, detail={**f.detail, **label}) for f in attack(vectors, context, deepcopy(rng))]
+    return over_models(found)
+
+
+def _label(number: int, vectors: Vectors) -> str:
+    """Which model it is, without its path."""
+    meta = vectors.meta
+    window = [f"window {meta['window']}"] if "window" in meta else []
+    return f"{number}: " + " ".join([str(meta.get("algorithm", "imported")), *window, f"{vectors.dim}d"])
+
+
+def over_models(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings of several models, each P also adjusted by Holm over all models and metrics of its measure.
+
+    The detail `p_over_models` is added where a finding has a `p`, and `models` says over how many.
+    """
+    families: dict[tuple[str, object], list[int]] = {}
+    for place, finding in enumerate(findings):
+        if finding.p is not None:
+            families.setdefault((finding.measure, finding.detail.get("series")), []).append(place)
+    adjusted = list(findings)
+    for places in families.values():
+        values = holm([findings[place].p or 0.0 for place in places])
+        for place, value in zip(places, values.tolist(), strict=True):
+            detail = {**findings[place].detail, "p_over_models": value, "models": len(places)}
+            adjusted[place] = replace(findings[place], detail=detail)
+    return adjusted
 
 
 @dataclass(frozen=True)
@@ -85,52 +120,51 @@ class Groups:
 
     def only(self, rows: Mask) -> Groups:
         """The same for some of the patients; diagnoses stay all."""
-        return replace(
-            self,
-            patients=self.patients[rows],
-            names=self.names[rows],
-            has=self.has[rows],
-            frequency=None if self.frequency is None else self.frequency[rows],
-        )
+        frequency = None if self.frequency is None else self.frequency[rows]
+        kept = replace(self, patients=self.patients[rows], names=self.names[rows], has=self.has[rows])
+        return replace(kept, frequency=frequency)
 
 
 def groups(
-    vectors: Vectors,
-    patients: Iterable[Patient],
-    codes: Mapping[str, str],
-    *,
-    counts: Mapping[str, int] | None = None,
+    vectors: Vectors, patients: Iterable[Patient], codes: Mapping[str, str], *, counts: Mapping[str, int] | None = None
 ) -> Groups:
     """Names and diagnoses as vectors.
 
     Args:
-        vectors: what is to be released.
-        patients: those whose names are known; two of one name stay two.
-        codes: code -> description.
+        patients: those whose names are known; two of one name stay two. codes: code -> description.
         counts: occurrences of words in the training notes, for vectors that carry none.
 
-    Raises:
-        InputError: no patients, or no name or no diagnosis that has a vector.
+    Raises InputError for no patients, or no name or no diagnosis that has a vector.
     """
     everyone = list(patients)
-    table, tally = _Table(vectors, counts), Counter[str]()
     names = [name_forms(patient.name) for patient in everyone]
-    places, points, frequency = _names(names, table, tally)
-    known, diagnoses, lengths = _diagnoses(codes, table, tally)
-    if not places or not known:
+    rows = [_rows(vectors, name) for name in names]
+    places = [place for place, own in enumerate(rows) if own]
+    described = {code: own for code, said in codes.items() if (own := _rows(vectors, words(said)))}
+    if not places or not described:
         what = "name" if not places else "diagnosis"
         raise InputError(f"no {what} has a vector", remedy="are these the vectors of these notes?")
-    has = _membership([everyone[place] for place in places], known, codes, tally)
-    peculiar = {"no_diagnosis": int((~has.any(axis=1)).sum()), "all_diagnoses": int(has.all(axis=1).sum())}
+    often = vectors.counts
+    if often is None and counts is not None:
+        often = np.array([counts.get(word, 0) for word in vectors.words], dtype=np.int64)
+    having = [everyone[place] for place in places]
+    has = np.array([[code in own for code in described] for own in (set(p.codes) for p in having)], dtype=np.bool_)
     return Groups(
         np.array(places, dtype=np.int64),
-        np.array(points),
-        tuple(known),
-        np.array(diagnoses),
+        np.array([_mean(vectors, rows[place]) for place in places]),
+        tuple(described),
+        np.array([_mean(vectors, own) for own in described.values()]),
         has,
-        np.array(lengths, dtype=np.int64),
-        np.array(frequency) if table.counts is not None else None,
-        {"patients": len(everyone), **_REASONS, **tally, **peculiar},
+        np.array([len(words(codes[code])) for code in described], dtype=np.int64),
+        None if often is None else np.array([float(often[rows[place]].mean()) for place in places]),
+        {
+            "patients": len(everyone),
+            **_names_left_out(names, rows),
+            **_diagnoses_left_out(codes, described),
+            "codes_without_description": len({code for patient in having for code in patient.codes} - codes.keys()),
+            "no_diagnosis": int((~has.any(axis=1)).sum()),
+            "all_diagnoses": int(has.all(axis=1).sum()),
+        },
     )
 
 
@@ -139,90 +173,32 @@ def name_forms(name: Sequence[str]) -> tuple[str, ...]:
     return tuple(form for form in words(" ".join(name)) if len(form) > 1)
 
 
-_REASONS = dict.fromkeys(
-    (
-        "names_without_vector",
-        "names_in_part",
-        "names_of_one_word",
-        "shared_names",
-        "diagnoses_without_vector",
-        "diagnoses_in_part",
-        "diagnoses_alike",
-        "codes_without_description",
-    ),
-    0,
-)
+def _rows(vectors: Vectors, forms: Sequence[str]) -> list[int]:
+    """The rows of the words that have a vector; a repeated word is repeated."""
+    return [vectors.ids[form] for form in forms if form in vectors.ids]
 
 
-class _Table:
-    """Vectors and counts by word."""
-
-    def __init__(self, vectors: Vectors, counts: Mapping[str, int] | None) -> None:
-        self.ids, self.matrix = vectors.ids, vectors.matrix
-        self.counts = vectors.counts
-        if self.counts is None and counts is not None:
-            self.counts = np.array([counts.get(word, 0) for word in vectors.words], dtype=np.int64)
-
-    def rows(self, forms: Sequence[str]) -> list[int]:
-        """The rows of the words that have a vector; a repeated word is repeated."""
-        return [self.ids[form] for form in forms if form in self.ids]
-
-    def mean(self, rows: list[int]) -> Doubles:
-        """The mean vector."""
-        return np.asarray(self.matrix[rows].mean(axis=0, dtype=np.float64))
+def _mean(vectors: Vectors, rows: list[int]) -> Doubles:
+    return np.asarray(vectors.matrix[rows].mean(axis=0, dtype=np.float64))
 
 
-def _names(
-    names: list[tuple[str, ...]], table: _Table, tally: Counter[str]
-) -> tuple[list[int], list[Doubles], list[float]]:
+def _names_left_out(names: list[tuple[str, ...]], rows: list[list[int]]) -> dict[str, int]:
     bearers = Counter(names)
-    places: list[int] = []
-    points: list[Doubles] = []
-    frequency: list[float] = []
-    for place, forms in enumerate(names):
-        rows = table.rows(forms)
-        tally["names_without_vector"] += not rows
-        if not rows:
-            continue
-        tally["names_in_part"] += len(rows) < len(forms)
-        tally["names_of_one_word"] += len(forms) == 1
-        tally["shared_names"] += bearers[forms] > 1
-        places.append(place)
-        points.append(table.mean(rows))
-        frequency.append(float(table.counts[rows].mean()) if table.counts is not None else 0.0)
-    return places, points, frequency
+    kept = [(name, own) for name, own in zip(names, rows, strict=True) if own]
+    return {
+        "names_without_vector": len(names) - len(kept),
+        "names_in_part": sum(len(own) < len(name) for name, own in kept),
+        "names_of_one_word": sum(len(name) == 1 for name, _ in kept),
+        "shared_names": sum(bearers[name] > 1 for name, _ in kept),
+    }
 
 
-def _diagnoses(
-    codes: Mapping[str, str], table: _Table, tally: Counter[str]
-) -> tuple[list[str], list[Doubles], list[int]]:
-    known: list[str] = []
-    points: list[Doubles] = []
-    lengths: list[int] = []
-    seen: set[tuple[int, ...]] = set()
-    for code, description in codes.items():
-        forms = words(description)
-        rows = table.rows(forms)
-        tally["diagnoses_without_vector"] += not rows
-        if rows:
-            tally["diagnoses_in_part"] += len(rows) < len(forms)
-            tally["diagnoses_alike"] += tuple(sorted(rows)) in seen
-            seen.add(tuple(sorted(rows)))
-            known.append(code)
-            points.append(table.mean(rows))
-            lengths.append(len(forms))
-    return known, points, lengths
-
-
-def _membership(
-    patients: Sequence[Patient], known: Sequence[str], codes: Mapping[str, str], tally: Counter[str]
-) -> Mask:
-    columns = {code: column for column, code in enumerate(known)}
-    has = np.zeros((len(patients), len(known)), dtype=np.bool_)
-    for row, patient in enumerate(patients):
-        has[row, [columns[code] for code in patient.codes if code in columns]] = True
-    tally["codes_without_description"] = len({code for p in patients for code in p.codes} - codes.keys())
-    return has
+def _diagnoses_left_out(codes: Mapping[str, str], described: Mapping[str, list[int]]) -> dict[str, int]:
+    return {
+        "diagnoses_without_vector": len(codes) - len(described),
+        "diagnoses_in_part": sum(len(own) < len(words(codes[code])) for code, own in described.items()),
+        "diagnoses_alike": len(described) - len({tuple(sorted(own)) for own in described.values()}),
+    }
 
 
 def distance_matrix(names: Doubles, diagnoses: Doubles, metric: str) -> Doubles:
@@ -244,36 +220,16 @@ def _unit(points: Doubles) -> Doubles:
     return np.asarray(np.divide(points, lengths, out=np.zeros_like(points), where=lengths > 0))
 
 
-@dataclass(frozen=True)
-class Targets:
-    """Columns of the target diagnoses, and how many targets there are not.
-
-    Attributes:
-        columns: places in the codes that have a vector, ascending.
-        wanted: how many targets were named. unknown: how many no code stands for. without_vector: how many codes that
-            stand for one have no vector.
-    """
-
-    columns: tuple[int, ...]
-    wanted: int
-    unknown: int
-    without_vector: int
-
-    @property
-    def detail(self) -> dict[str, int]:
-        """For a finding."""
-        return {
-            "targets_wanted": self.wanted,
-            "targets_unknown": self.unknown,
-            "targets_without_vector": self.without_vector,
-        }
-
-
-def target_columns(wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]) -> Targets:
+def target_columns(
+    wanted: Sequence[str], known: Sequence[str], codes: Mapping[str, str]
+) -> tuple[list[int], dict[str, int]]:
     """The codes that are targets: whose code, or the words of whose description, are a target's.
 
     Args:
         wanted: descriptions or codes. known: codes that have a vector. codes: code -> description.
+
+    Returns: their places in `known`, ascending; and for a finding how many targets were named, how many no code stands
+        for, and how many codes that stand for one have no vector.
     """
     forms = {tuple(words(target)) for target in wanted if words(target)}
     exact = {target.strip() for target in wanted}
@@ -282,7 +238,8 @@ def target_columns(wanted: Sequence[str], known: Sequence[str], codes: Mapping[s
     unknown = sum(t.strip() not in meant and tuple(words(t)) not in said for t in dict.fromkeys(wanted))
     place = {code: column for column, code in enumerate(known)}
     columns = sorted(place[code] for code in meant if code in place)
-    return Targets(tuple(columns), len(set(wanted)), unknown, len(meant) - len(columns))
+    without = {"targets_unknown": unknown, "targets_without_vector": len(meant) - len(columns)}
+    return columns, {"targets_wanted": len(set(wanted)), **without}
 
 
 def read_targets(path: Path) -> list[str]:

@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.vectors._name_pairs import NameRanking, NameTokens
-from clinveil.attacks.vectors._name_permutation import DRAWS, NamePermutationTest, name_permutation_test
+from clinveil.attacks.vectors._name_pairs import (
+    DRAWS,
+    NamePermutationTest,
+    NameRanking,
+    NameTokens,
+    name_permutation_test,
+)
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Mask
+from clinveil.core.types import Doubles
 from clinveil.stats import (
     Interval,
     bootstrap_weights,
@@ -39,7 +44,10 @@ REPLACED = "JMIR 2020;22(7):e18055, conclusion: PHI replacement"
 FEW = 20  # hits, and a tenth of the true pairs: below both the interval is that of rare events
 _RARE = "exact for rare events by name (Poisson; Fay and Feuer), 95 %; the vectors held fixed"
 _INTERVAL = "bootstrap over names, 95 %; the vectors held fixed"
-_CONTROL = "mean of the same list against names re-paired within position"
+_CONTROL = {
+    "control_is": "mean of the same list against names re-paired within position",
+    "control_kind": "negative",
+}
 
 
 def list_lengths(names: NameTokens, k: int = K, curve: Sequence[int] = CURVE) -> dict[str, int]:
@@ -61,22 +69,15 @@ def attack_names(
     curve: Sequence[int] = CURVE,
     draws: int = DRAWS,
 ) -> list[Finding]:
-    """Score the rankings of some models against the true names.
+    """Of each model the precision at each length, and the share of patients with a name found; of several the best.
 
     Args:
         names: the true names: the secret.
         rankings: one a model, at least as long as the longest of `list_lengths(names, k, curve)`, or all pairs.
-        rng: re-pairings, and the bootstrap of the best.
-        k: the list's length to report (the paper: 600).
-        curve: further lengths.
-        draws: re-pairings.
+        rng: `draws` re-pairings, and the bootstrap of the best, whose P pays for the choice.
+        k: the list's length to report (the paper: 600). curve: further lengths.
 
-    Returns:
-        For each model the precision at each length, and the share of patients with a name found; for several models
-        also the best precision, whose P pays for the choice.
-
-    Raises:
-        InputError: no true pair at all, or no ranking.
+    Raises InputError for no true pair at all, or no ranking.
     """
     if not len(names.true_pairs) or not rankings:
         raise InputError("there is no name of two tokens or more to look for", remedy="full names, first name first")
@@ -84,8 +85,9 @@ def attack_names(
     test = name_permutation_test(names, rankings, list(lengths.values()), rng, draws=draws)
     found = []
     for model, ranking in enumerate(rankings):
-        scored = _Scored(names, ranking, test, model, lengths)
-        found += [*(scored.precision(place) for place in range(len(test.ks))), scored.patients()]
+        scored = _Scored(names, ranking, test, model)
+        found += [scored.precision(*asked, place) for place, asked in enumerate(lengths.items())]
+        found.append(scored.patients())
     return found + ([_best(names, rankings, test, rng)] if len(rankings) > 1 else [])
 
 
@@ -112,15 +114,13 @@ class _Scored:
     ranking: NameRanking
     test: NamePermutationTest
     model: int
-    lengths: dict[str, int]
 
-    def precision(self, place: int) -> Finding:
+    def precision(self, name: str, asked: int, place: int) -> Finding:
         """The precision of the first K pairs."""
-        name, asked = list(self.lengths.items())[place]
-        true, pairs = self._true(), self.ranking.n_pairs
+        true, pairs = _true_pairs(self.names, self.ranking), self.ranking.n_pairs
         k, hits = min(asked, pairs), int(self.test.hits[self.model, place])
         null = self.test.null_hits[:, self.model, place]
-        interval, method = _interval(self.names, names_found(self.names, self.ranking, k), k)
+        (low, high), method = _interval(self.names, names_found(self.names, self.ranking, k), k)
         detail: dict[str, Any] = {
             **self._about(),
             "k": k,
@@ -131,48 +131,24 @@ class _Scored:
             "hypergeometric_tail": hypergeometric_tail(hits, pairs, true, k),
             "hypergeometric_tail_is": "descriptive only: pairs share tokens",
         } | ({"k_asked": asked} if asked > pairs else {})
-        return Finding(
-            f"attack.{name}",
-            hits / k,
-            k,
-            "lower",
-            *interval,
-            chance=true / pairs,
-            control=float(null.mean() / k),
-            source=SOURCE,
-            detail=detail,
-            unit="pairs",
-            count=hits,
-            p=float(self.test.p[self.model, place]),
-            p_is=self._p_is(),
-            method=method,
-            control_is=_CONTROL,
-            control_kind="negative",
-        )
+        beside: dict[str, Any] = {"chance": true / pairs, "control": float(null.mean() / k), **_CONTROL}
+        beside |= {"p": float(self.test.p[self.model, place]), "p_is": self._p_is(), "source": SOURCE, "detail": detail}
+        beside |= {"unit": "pairs", "count": hits, "method": method}
+        return Finding(f"attack.{name}", hits / k, k, "lower", low, high, **beside)
 
     def patients(self) -> Finding:
         """The share of patients of whose name a pair is among the first K."""
-        k = min(self.test.ks[0], self.ranking.n_pairs)
-        n, count = self.names.n_names, int(self.test.names[self.model, 0])
-        return proportion(
-            "attack.names_patients",
-            count,
-            n,
-            over="patients",
-            chance=_chance_of_a_pair(self.names, self.ranking, k),
-            control=float(self.test.null_names[:, self.model, 0].mean() / n),
-            source=SOURCE,
-            detail={**self._about(), "k": k},
-            p=float(self.test.names_p[self.model, 0]),
-            p_is=self._p_is(),
-            method="Clopper-Pearson over patients, 95 %",
-            control_is=_CONTROL,
-            control_kind="negative",
-        )
-
-    def _true(self) -> int:
-        """True pairs that the list could hold: both tokens have vectors and were ranked."""
-        return int(self.names.rankable(self.names.true_pairs, self.ranking.ranked).sum())
+        k, n = min(self.test.ks[0], self.ranking.n_pairs), self.names.n_names
+        control = float(self.test.null_names[:, self.model, 0].mean() / n)
+        beside: dict[str, Any] = {"chance": _chance_of_a_pair(self.names, self.ranking, k), "control": control}
+        beside |= {"p": float(self.test.names_p[self.model, 0]), "p_is": self._p_is(), **_CONTROL}
+        beside |= {
+            "method": "Clopper-Pearson over patients, 95 %",
+            "source": SOURCE,
+            "detail": self._about() | {"k": k},
+        }
+        count = int(self.test.names[self.model, 0])
+        return proportion("attack.names_patients", count, n, over="patients", **beside)
 
     def _p_is(self) -> str:
         return "re-pairing, all of them" if self.test.exact else "re-pairing, (count + 1) / (draws + 1)"
@@ -189,13 +165,18 @@ class _Scored:
             "zero_vectors": ranking.zero,
             "pairs": ranking.n_pairs,
             "true_pairs": len(names.true_pairs),
-            "true_pairs_ranked": self._true(),
+            "true_pairs_ranked": _true_pairs(names, ranking),
             "names_given": names.n_names,
             "names_of_one_token": names.lone,
             "letters_left_out": names.letters,
             "repairings": len(self.test.null_hits),
             "names_alone_in_their_shape": self.test.fixed,
         }
+
+
+def _true_pairs(names: NameTokens, ranking: NameRanking) -> int:
+    """True pairs that the list could hold: both tokens have vectors and were ranked."""
+    return int(names.rankable(names.true_pairs, ranking.ranked).sum())
 
 
 def _interval(names: NameTokens, found: Doubles, k: int) -> tuple[Interval, str]:
@@ -242,34 +223,22 @@ def _best(names: NameTokens, rankings: Sequence[NameRanking], test: NamePermutat
         low, high = bootstrap_weights(names.n_names, lambda weights: float((weights @ found).max()) / k, rng)
         method = _INTERVAL
     most = test.null_hits[:, :, 0].max(axis=1)
-    true = [int(names.rankable(names.true_pairs, r.ranked).sum()) / r.n_pairs for r in rankings]
-    return Finding(
-        "attack.names_best",
-        hits / k,
-        k,
-        "lower",
-        min(low, hits / k),
-        min(1.0, max(high, hits / k)),
-        chance=max(true),
-        control=float(most.mean() / k),
-        source=f"{SOURCE}; maximum: Westfall & Young 1993",
-        detail={
-            "k": k,
-            "hits": hits,
-            "models": len(rankings),
-            "model": rankings[best].label,
-            "metric": rankings[best].metric,
-            "models_over_chance": int((test.adjusted_p[:, 0] <= 0.05).sum()),
-            "repairings": len(test.null_hits),
-        },
-        unit="pairs",
-        count=hits,
-        p=float(test.adjusted_p[best, 0]),
-        p_is="the most hits of any model, under the same re-pairings",
-        method=f"{method}; of the best",
-        control_is="mean of the best of the same models against names re-paired within position",
-        control_kind="negative",
-    )
+    detail: dict[str, Any] = {
+        "k": k,
+        "hits": hits,
+        "models": len(rankings),
+        "model": rankings[best].label,
+        "metric": rankings[best].metric,
+        "models_over_chance": int((test.adjusted_p[:, 0] <= 0.05).sum()),
+        "repairings": len(test.null_hits),
+    }
+    beside: dict[str, Any] = {"chance": max(_true_pairs(names, r) / r.n_pairs for r in rankings)}
+    beside |= {"control": float(most.mean() / k), "control_kind": "negative", "p": float(test.adjusted_p[best, 0])}
+    beside |= {"control_is": "mean of the best of the same models against names re-paired within position"}
+    beside |= {"p_is": "the most hits of any model, under the same re-pairings", "method": f"{method}; of the best"}
+    beside |= {"source": f"{SOURCE}; maximum: Westfall & Young 1993", "unit": "pairs", "count": hits, "detail": detail}
+    ends = min(low, hits / k), min(1.0, max(high, hits / k))
+    return Finding("attack.names_best", hits / k, k, "lower", *ends, **beside)
 
 
 def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator, *, draws: int = DRAWS) -> Finding:
@@ -282,8 +251,7 @@ def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator,
     Args:
         real: the names that were missed, `also` the names that were put in place of the others.
         ranking: of the tokens of both.
-        k: the length of the list.
-        rng: draws which names are called real, `draws` times, for the P.
+        rng: draws which names are called real, `draws` times.
 
     The P is of one label permutation: as many names, real or surrogate alike, called real at random; two-sided, since
     real names may lie nearer together or farther apart.
@@ -292,38 +260,17 @@ def leaked_names(real: NameTokens, ranking: NameRanking, k: int, rng: Generator,
     """
     surrogates = real.others
     found = np.concatenate([names_found(names, ranking, k) > 0 for names in (real, surrogates)])
-    is_real = np.arange(len(found)) < real.n_names
-    count, n = int(found[is_real].sum()), int(found.sum())
+    count, n = int(found[: real.n_names].sum()), int(found.sum())
     chance = real.n_names / len(found)
-    detail: dict[str, float | str] = {
-        "k": min(k, len(ranking)),
-        "model": ranking.label,
-        "metric": ranking.metric,
-        "real_names": real.n_names,
-        "surrogate_names": surrogates.n_names,
-        "draws": draws,
-    }
-    about: dict[str, Any] = {"source": REPLACED, "unit": "full names found", "detail": detail}
+    detail = {"k": min(k, len(ranking)), "model": ranking.label, "metric": ranking.metric}
+    detail |= {"real_names": real.n_names, "surrogate_names": surrogates.n_names, "draws": draws}
+    about: dict[str, Any] = {"source": REPLACED, "unit": "full names found", "detail": detail, "chance": chance}
     if not n:
-        why = "the list holds no full name, real or surrogate"
-        return unmeasured("attack.names_leaked", why, chance=chance, **about)
-    null = _labels(found, real.n_names, rng, draws)
-    return proportion(
-        "attack.names_leaked",
-        count,
-        n,
-        over="names found",
-        chance=chance,
-        control=float(null.mean() / n),
-        p=permutation_p(abs(count - n * chance), np.abs(null - n * chance)),
-        p_is="as many names called real at random, two-sided",
-        chance_is="the share of real names among all full names of the notes",
-        control_is="mean with as many names called real at random",
-        control_kind="negative",
-        **about,
-    )
-
-
-def _labels(found: Mask, n_real: int, rng: Generator, draws: int) -> Doubles:
-    """How many of the names found are called real, when the label is given at random: (draws,)."""
-    return rng.hypergeometric(int(found.sum()), int((~found).sum()), n_real, size=draws).astype(np.float64)
+        return unmeasured("attack.names_leaked", "the list holds no full name, real or surrogate", **about)
+    # How many of the names found are called real, when the label is given at random.
+    null = rng.hypergeometric(n, len(found) - n, real.n_names, size=draws).astype(np.float64)
+    about |= {"p": permutation_p(abs(count - n * chance), np.abs(null - n * chance))}
+    about |= {"p_is": "as many names called real at random, two-sided", "control": float(null.mean() / n)}
+    about |= {"chance_is": "the share of real names among all full names of the notes", "control_kind": "negative"}
+    about |= {"control_is": "mean with as many names called real at random"}
+    return proportion("attack.names_leaked", count, n, over="names found", **about)

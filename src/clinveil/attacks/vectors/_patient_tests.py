@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.random import Generator
 
-from clinveil.attacks.vectors._groups import Groups
+from clinveil.attacks.vectors._groups import SWAPPED, Groups
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints
 from clinveil.stats import benjamini_hochberg, holm
 from clinveil.stats.findings import proportion
 from clinveil.stats.strata import name_ranks
-
-if TYPE_CHECKING:
-    from clinveil.stats.group_draws import Matching
 
 PAPER = "JMIR 2020;22(7):e18055"
 LEVEL = 0.05
@@ -33,6 +29,12 @@ RANDOM = "random diagnoses"
 PAPERS = "random diagnoses, the paper's 1,000 draws and count/n"
 NAMES = "other patients' names"
 _ANY = "Does the patient's name lie otherwise to their own diagnoses than to any as many diagnoses?"
+_BESIDE: dict[str, Any] = {
+    "method": "Clopper-Pearson, 95 %, as if patients were independent",
+    "chance_is": "the most that the correction lets through on average where nothing is to be found",
+    "control_is": f"the same test with {SWAPPED}",
+    "control_kind": "negative",
+}
 _QUESTIONS = {
     RANDOM: _ANY,
     PAPERS: _ANY,
@@ -79,28 +81,22 @@ class PatientTests:
 
     def findings(self, rng: Generator, *, paper_p: bool = False) -> Iterator[Finding]:
         """The findings of all tests; with `paper_p` also that of the paper's draws, P = count / n."""
-        draws = self.draws or default_draws(len(self.distances))
-        yield self._finding(RANDOM, lambda d: (self._uniform(d, draws, rng) + 1) / (draws + 1), holm, draws)
+        from clinveil.stats.group_draws import Matching, matched_p, uniform_counts  # compiles
+
+        n, draws = len(self.distances), self.draws or default_draws(len(self.distances))
+        has, matching = self.groups.has, Matching.of(self.groups.prevalence, self.groups.lengths, len(self.groups))
+
+        def uniform(distances: Doubles, draws: int) -> Ints:
+            return uniform_counts(distances, has, draws, rng, threads=self.threads)
+
+        def matched(distances: Doubles) -> Doubles:
+            return matched_p(distances, has, matching, draws, rng, threads=self.threads)
+
+        yield self._finding(RANDOM, lambda d: (uniform(d, draws) + 1) / (draws + 1), holm, draws)
         if paper_p:
-            yield self._finding(PAPERS, lambda d: self._uniform(d, PAPER_DRAWS, rng) / PAPER_DRAWS, holm, PAPER_DRAWS)
-        yield self._finding(MATCHED, lambda d: self._matched(d, draws, rng), holm, draws)
-        yield self._finding(NAMES, self._names, benjamini_hochberg, len(self.distances))
-
-    def _uniform(self, distances: Doubles, draws: int, rng: Generator) -> Ints:
-        from clinveil.stats.group_draws import uniform_counts  # compiles
-
-        return uniform_counts(distances, self.groups.has, draws, rng, threads=self.threads)
-
-    def _matched(self, distances: Doubles, draws: int, rng: Generator) -> Doubles:
-        from clinveil.stats.group_draws import matched_p  # compiles
-
-        return matched_p(distances, self.groups.has, self._matching, draws, rng, threads=self.threads)
-
-    @cached_property
-    def _matching(self) -> Matching:
-        from clinveil.stats.group_draws import Matching  # compiles
-
-        return Matching.of(self.groups.prevalence, self.groups.lengths, len(self.groups))
+            yield self._finding(PAPERS, lambda d: uniform(d, PAPER_DRAWS) / PAPER_DRAWS, holm, PAPER_DRAWS)
+        yield self._finding(MATCHED, matched, holm, draws)
+        yield self._finding(NAMES, self._names, benjamini_hochberg, n)
 
     def _names(self, distances: Doubles) -> Doubles:
         frequency = self.groups.frequency
@@ -124,51 +120,29 @@ class PatientTests:
             "smallest_p": float(p.min()),
             **self._caveats(series, draws),
         }
-        return proportion(
-            "attack.association_patients",
-            count,
-            n,
-            over="patients",
-            chance=self._chance(series),
-            control=control / n,
-            source=f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995",
-            detail=detail,
-            method="Clopper-Pearson, 95 %, as if patients were independent",
-            chance_is="the most that the correction lets through on average where nothing is to be found",
-            control_is="the same test with names permuted once over patients of like name frequency and number of "
-            "diagnoses",
-            control_kind="negative",
-            question=_QUESTIONS[series],
-        )
-
-    def _chance(self, series: str) -> float:
-        if series == PAPERS:
-            return 1 / (PAPER_DRAWS + 1)  # count 0, which count/n calls P = 0
-        return LEVEL if series == NAMES else LEVEL / len(self.distances)
+        # Under P = count / n a count of 0, which it calls P = 0, is rejected.
+        chance = {PAPERS: 1 / (PAPER_DRAWS + 1), NAMES: LEVEL}.get(series, LEVEL / n)
+        source = f"{PAPER}, Experiment 2b, Table 3" if series != NAMES else "Benjamini & Hochberg 1995"
+        told: dict[str, Any] = {"source": source, "detail": detail, "question": _QUESTIONS[series], **_BESIDE}
+        measure = "attack.association_patients"
+        return proportion(measure, count, n, over="patients", chance=chance, control=control / n, **told)
 
     def _caveats(self, series: str, draws: int) -> dict[str, Any]:
         n = len(self.distances)
         if series == NAMES:
-            return {
-                "warning": f"no P can be below 1/{n}, so Holm could never reject; frequency of names is adjusted for"
-            }
+            said = f"no P can be below 1/{n}, so Holm could never reject; frequency of names is adjusted for"
+            return {"warning": said}
         if series == MATCHED:
-            return {
-                "warning": "takes diagnoses as independent given prevalence, which those that come together are not"
-            }
+            said = "takes diagnoses as independent given prevalence, which those that come together are not"
+            return {"warning": said}
         if series == PAPERS:
             error = family_wise_error(n, draws)
-            return {
-                "family_wise_error": error,
-                "warning": f"with count/n and {draws} draws a false alarm somewhere has probability {error:.0%} where "
-                f"nothing is to be found; with (count+1)/(n+1) Holm over {n} patients "
-                + ("could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"),
-            }
-        return {
-            "could_reject": self._could_reject(n),
-            "warning": "prevalent diagnoses and long descriptions lie elsewhere for every name, so this rejects "
-            "without any link between this name and these diagnoses",
-        }
+            can = "could never reject" if 1 / (draws + 1) > LEVEL / n else "can reject"
+            said = f"with count/n and {draws} draws a false alarm somewhere has probability {error:.0%} where nothing "
+            said += f"is to be found; with (count+1)/(n+1) Holm over {n} patients {can}"
+            return {"family_wise_error": error, "warning": said}
+        said = "prevalent diagnoses and long descriptions lie elsewhere for every name, so this rejects without any "
+        return {"could_reject": self._could_reject(n), "warning": said + "link between this name and these diagnoses"}
 
     def _could_reject(self, n: int) -> int:
         """Patients with so many groups of their size that Holm's first step could reject at all."""

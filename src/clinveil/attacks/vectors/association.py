@@ -9,51 +9,41 @@ Source: JMIR 2020;22(7):e18055, Experiments 2a and 2b, Tables 2 and 3, Figure 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.vectors._groups import Groups, distance_matrix, groups
-from clinveil.attacks.vectors._models import each_model, over_models
+from clinveil.attacks.vectors._groups import COUNTED, SWAPPED, Groups, distance_matrix, each_model, groups
 from clinveil.attacks.vectors._patient_tests import LEVEL, PAPER, PatientTests
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
-from clinveil.stats import bootstrap_clusters, rank_biserial, wilcoxon_p
+from clinveil.stats import Interval, bootstrap_clusters, rank_biserial, wilcoxon_p
 from clinveil.stats.findings import unmeasured
 from clinveil.stats.strata import NamePermutations, differences, permute_names, permuted, strata
 from clinveil.vectors.table import Vectors
 
-if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
-
-METRICS = ("cityblock", "cosine", "euclidean")
-PERMUTATIONS = 9_999
 WILCOXON_CONTROLS = 99
 FEWEST = 5  # patients under which nothing is tested
 THRESHOLDS = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 BOOTSTRAP = "percentile bootstrap over patients, 95 %; patients share the diagnosis vectors, so it is too narrow"
-SWAPPED = "names permuted once over patients of like name frequency and number of diagnoses"
 EXPECTED = "the mean over all permutations of names within strata of name frequency and number of diagnoses"
-# What the mean distances and the signed ranks are of, and what stands beside them.
-_BESIDE: dict[str, Any] = {
-    "unit": "patients",
-    "method": BOOTSTRAP,
-    "chance_is": EXPECTED,
-    "control_is": SWAPPED,
-    "control_kind": "negative",
-}
-_RARER = "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?"
+SHARED = (
+    "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between name and "
+    "diagnosis; see how often it does so with names permuted (rejected_with_names_permuted)"
+)
 _OTHERWISE = (
     "Do names lie otherwise to their own bearers' diagnoses than names of like frequency do, of patients with as many "
     "diagnoses?"
 )
+_BESIDE: dict[str, Any] = {"unit": "patients", "method": BOOTSTRAP, "chance_is": EXPECTED}
+_BESIDE |= {"control_is": SWAPPED, "control_kind": "negative"}
 
 
 @attacks.register("association")
@@ -63,67 +53,39 @@ class Association(Attack):
     needs = frozenset({"vectors", "known", "codes"})
     words = words_beside(__file__)
     metric: tuple[str, ...] = flag(
-        METRICS, "cityblock, cosine or euclidean; repeatable (default: all). The first draws the frequency curve."
+        ("cityblock", "cosine", "euclidean"),
+        "cityblock, cosine or euclidean; repeatable (default: all). The first draws the frequency curve.",
     )
     draws: int | None = flag(None, "Random groups of diagnoses a patient (default: patients / 0.05).", ge=1)
-    permutations: int = flag(PERMUTATIONS, "Permutations of names, for the tests over all patients.", ge=99)
+    permutations: int = flag(9_999, "Permutations of names, for the tests over all patients.", ge=99)
     paper_p: bool = flag(False, "Also the paper's 1,000 draws with P = count/n, whose error rate is printed.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Of each model, under the same draws; `context.counts` serve models that carry none."""
-        vectors, known, codes = context.vectors or (), context.known or {}, context.codes or {}
-        how: dict[str, Any] = {"draws": self.draws, "permutations": self.permutations, "paper_p": self.paper_p}
-        how |= {"metrics": self.metric, "counts": context.occurrences, "threads": context.workers}
-        return each_model(vectors, rng, lambda model, own: association(model, known.values(), codes, own, **how))
+        return each_model(context, rng, self.on)
 
+    def on(self, vectors: Vectors, context: Context, rng: Generator) -> list[Finding]:
+        """All findings on one model.
 
-def association(
-    vectors: Vectors,
-    patients: Iterable[Patient],
-    codes: Mapping[str, str],
-    rng: Generator,
-    *,
-    metrics: Sequence[str] = METRICS,
-    draws: int | None = None,
-    permutations: int = PERMUTATIONS,
-    paper_p: bool = False,
-    counts: Mapping[str, int] | None = None,
-    threads: int = 2,
-) -> list[Finding]:
-    """All findings of the attack on one model.
-
-    Args:
-        vectors: what is to be released.
-        patients: those whose names the remover missed, with their codes.
-        codes: code -> description of 1 to 3 words.
-        metrics: distances; the frequency curve is drawn for the first.
-        draws: of each patient's random groups; None for patients / 0.05, so that Holm's first step can reject.
-        permutations: of names, for the tests over all patients.
-        paper_p: also the paper's 1,000 draws with P = count / n, and a warning.
-        counts: occurrences of words, for vectors that carry none.
-        threads: how many; nothing depends on it.
-
-    Raises:
-        InputError: no name or no diagnosis has a vector. UsageError: an unknown metric.
-    Source: as the module; nulls: `stats.strata`, `stats.group_draws`.
-    """
-    found = groups(vectors, patients, codes, counts=counts)
-    tested = found.only(found.both)
-    findings = [_coverage(found, tested)]
-    if len(tested) < FEWEST:
-        why = f"{len(tested)} patients have a name vector, some of the diagnoses and not all; {FEWEST} are needed"
-        return [*findings, _nothing("attack.association_difference", len(tested), why)]
-    parts = strata(tested.sizes, tested.frequency)
-    swap = permuted(parts, rng)
-    for metric in metrics:
-        model = _Model(tested, distance_matrix(tested.names, tested.diagnoses, metric), parts, swap, metric)
-        swapped = permute_names(model.distances, tested.has, parts, permutations, rng)
-        findings += [_wilcoxon(model, rng), *_means(model, swapped, rng)]
-        each = PatientTests(model.distances, tested, swap, metric, draws=draws, threads=threads)
-        findings += each.findings(rng, paper_p=paper_p)
-        if metric == metrics[0]:
-            findings += _curve(model, swapped, rng)
-    return findings
+        Raises InputError where no name or no diagnosis has a vector; UsageError for an unknown metric.
+        """
+        found = groups(vectors, (context.known or {}).values(), context.codes or {}, counts=context.occurrences)
+        tested = found.only(found.both)
+        findings = [_coverage(found, tested)]
+        if len(tested) < FEWEST:
+            why = f"{len(tested)} patients have a name vector, some of the diagnoses and not all; {FEWEST} are needed"
+            return [*findings, _nothing("attack.association_difference", len(tested), why)]
+        parts = strata(tested.sizes, tested.frequency)
+        swap = permuted(parts, rng)
+        for metric in self.metric:
+            model = _Model(tested, distance_matrix(tested.names, tested.diagnoses, metric), parts, swap, metric)
+            swapped = permute_names(model.distances, tested.has, parts, self.permutations, rng)
+            findings += [_wilcoxon(model, rng), *_means(model, swapped, rng)]
+            each = PatientTests(model.distances, tested, swap, metric, draws=self.draws, threads=context.workers)
+            findings += each.findings(rng, paper_p=self.paper_p)
+            if metric == self.metric[0]:
+                findings += _curve(model, swapped, rng)
+        return findings
 
 
 @dataclass(frozen=True)
@@ -146,10 +108,12 @@ class _Model:
         """(n_patients,) the same with names permuted once."""
         return differences(self.distances[self.swap], self.groups.has)
 
-    @property
-    def detail(self) -> dict[str, Any]:
+    def finding(self, measure: str, own: Doubles, ends: Interval, detail: Mapping[str, Any], **more: Any) -> Finding:
+        """A number over patients, the mean of `own` unless `value` is given, with what stands beside all of them."""
         kept = "name frequency and number of diagnoses" if self.groups.frequency is not None else "number of diagnoses"
-        return {"metric": self.metric, "strata": len(self.parts), "strata_of": kept}
+        detail = {"metric": self.metric, "strata": len(self.parts), "strata_of": kept, **detail}
+        told = {"value": own.mean(), **_BESIDE, **more}
+        return Finding(measure, n=len(own), low=ends.low, high=ends.high, detail=detail, **told)
 
 
 def _nothing(measure: str, n: int, why: str) -> Finding:
@@ -159,56 +123,33 @@ def _nothing(measure: str, n: int, why: str) -> Finding:
 def _coverage(found: Groups, tested: Groups) -> Finding:
     everyone = found.left_out["patients"]
     share = len(tested) / everyone
-    return Finding(
-        "attack.association_coverage",
-        share,
-        everyone,
-        low=share,
-        high=share,
-        source=PAPER,
-        detail={
-            "why": "a count: nothing is guessed here, so there is no chance and no control",
-            "diagnoses": len(found.codes),
-            "never_given": int((tested.has.sum(axis=0) == 0).sum()),
-            **found.left_out,
-        },
-        unit="patients",
-        count=len(tested),
-        method="exact, no sampling",
-        question="For how many of these patients can the vectors be tested at all, and what was left out?",
-    )
+    given = {"diagnoses": len(found.codes), "never_given": int((tested.prevalence == 0).sum())}
+    asked = "For how many of these patients can the vectors be tested at all, and what was left out?"
+    more: dict[str, Any] = {"unit": "patients", "count": len(tested), "method": "exact, no sampling", "question": asked}
+    more |= {"source": PAPER, "detail": {"why": COUNTED, **given, **found.left_out}}
+    return Finding("attack.association_coverage", share, everyone, None, share, share, **more)
 
 
 def _means(model: _Model, swapped: NamePermutations, rng: Generator) -> Iterable[Finding]:
-    cases = {
-        "attack.association_difference": (model.own, model.control, swapped.means, swapped.expected),
-        "attack.association_absolute": (
-            np.abs(model.own),
-            np.abs(model.control),
-            swapped.absolute,
-            swapped.expected_absolute,
-        ),
-    }
-    for name, (values, control, null, expected) in cases.items():
+    signed = (model.own, model.control, swapped.means, swapped.expected)
+    absolute = (np.abs(model.own), np.abs(model.control), swapped.absolute, swapped.expected_absolute)
+    for name, (own, control, null, expected) in (("difference", signed), ("absolute", absolute)):
         centre = float(expected.mean())
-        yield Finding(
-            name,
-            values.mean(),
-            len(values),
-            None,
-            *_mean_interval(values, rng),
-            centre,
-            control.mean(),
-            f"{PAPER}, Table 2",
-            {**model.detail, "permutations": len(null), "mean_distance": float(model.distances.mean())},
-            p=_two_sided(float(values.mean()), null, centre),
+        yield model.finding(
+            f"attack.association_{name}",
+            own,
+            _mean_interval(own, rng),
+            {"permutations": len(null), "mean_distance": float(model.distances.mean())},
+            chance=centre,
+            control=control.mean(),
+            source=f"{PAPER}, Table 2",
+            p=_two_sided(float(own.mean()), null, centre),
             p_is="names permuted over patients alike in name frequency and diagnoses, two-sided",
             question=_OTHERWISE,
-            **_BESIDE,
         )
 
 
-def _mean_interval(values: Doubles, rng: Generator) -> tuple[float, float]:
+def _mean_interval(values: Doubles, rng: Generator) -> Interval:
     return bootstrap_clusters(values, lambda drawn: float(drawn.mean()), rng)
 
 
@@ -221,27 +162,20 @@ def _two_sided(observed: float, null: Doubles, centre: float) -> float:
 def _wilcoxon(model: _Model, rng: Generator) -> Finding:
     orders = [permuted(model.parts, rng) for _ in range(WILCOXON_CONTROLS)]
     others = [differences(model.distances[order], model.groups.has) for order in orders]
-    detail = {
-        **model.detail,
-        "in_minus_out": float(model.own.mean()),
-        "rejected_with_names_permuted": float(np.mean([wilcoxon_p(other) <= LEVEL for other in others])),
-        "warning": "patients share the diagnosis vectors, so this test (paper B, 2a) rejects without any link between "
-        "name and diagnosis; see how often it does so with names permuted (rejected_with_names_permuted)",
-    }
-    return Finding(
+    rejected = float(np.mean([wilcoxon_p(other) <= LEVEL for other in others]))
+    return model.finding(
         "attack.association_wilcoxon",
-        rank_biserial(model.own),
-        len(model.own),
-        None,
-        *bootstrap_clusters(model.own, rank_biserial, rng),
-        float(np.mean([rank_biserial(other) for other in others])),
-        rank_biserial(model.control),
-        f"{PAPER}, Experiment 2a; effect size: Kerby 2014, Compr. Psychol. 3:1",
-        detail,
+        model.own,
+        bootstrap_clusters(model.own, rank_biserial, rng),
+        {"in_minus_out": float(model.own.mean()), "rejected_with_names_permuted": rejected, "warning": SHARED},
+        value=rank_biserial(model.own),
+        chance=float(np.mean([rank_biserial(other) for other in others])),
+        control=rank_biserial(model.control),
+        source=f"{PAPER}, Experiment 2a; effect size: Kerby 2014, Compr. Psychol. 3:1",
         p=wilcoxon_p(model.own),
         p_is="signed ranks, as if patients were independent",
         question="Do names lie farther from own diagnoses than from others', if patients were independent?",
-        **{**_BESIDE, "chance_is": f"{EXPECTED}, {WILCOXON_CONTROLS} of them"},
+        chance_is=f"{EXPECTED}, {WILCOXON_CONTROLS} of them",
     )
 
 
@@ -251,31 +185,17 @@ def _curve(model: _Model, swapped: NamePermutations, rng: Generator) -> list[Fin
     measure = "attack.association_by_frequency"
     if frequency is None:
         return [_nothing(measure, n, "these vectors carry no counts: give the notes (--notes)")]
+    asked = "Do rarer names lie otherwise to their bearers' diagnoses than frequent ones do?"
     points, before = [], 0
     for threshold in (*THRESHOLDS, None):
         below = np.ones(n, np.bool_) if threshold is None else frequency < threshold
         if below.sum() < FEWEST or below.sum() == before or (threshold and below.all()):
             continue
         before = int(below.sum())
-        ends = _mean_interval(model.own[below], rng)
+        own, ends = model.own[below], _mean_interval(model.own[below], rng)
         label = f"names seen fewer than {threshold:,} times" if threshold else "all names"
-        detail = {**model.detail, "below": threshold, "label": label}
-        value, chance, control = (float(x[below].mean()) for x in (model.own, swapped.expected, model.control))
-        point = Finding(
-            measure,
-            value,
-            before,
-            None,
-            *ends,
-            chance,
-            control,
-            f"{PAPER}, Figure 3",
-            detail,
-            question=_RARER,
-            **_BESIDE,
-        )
-        points.append(point)
+        detail = {"below": threshold, "label": label}
+        beside: dict[str, Any] = {"chance": swapped.expected[below].mean(), "control": model.control[below].mean()}
+        beside |= {"source": f"{PAPER}, Figure 3", "question": asked}
+        points.append(model.finding(measure, own, ends, detail, **beside))
     return points
-
-
-__all__ = ["Association", "association", "over_models"]

@@ -9,7 +9,7 @@ Source: JMIR 2020;22(7):e18055, Introduction (0.6 % of patients; 0.02 to 0.15 %)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
@@ -20,16 +20,17 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.vectors._groups import (
+    COUNTED,
     PAPER_TARGETS,
+    TOPS,
     distance_matrix,
+    each_model,
     groups,
     name_forms,
     read_targets,
     target_columns,
 )
-from clinveil.attacks.vectors._models import each_model
 from clinveil.attacks.vectors._name_pairs import NameTokens, rank_names
-from clinveil.attacks.vectors._target_draws import TOPS
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -43,9 +44,12 @@ if TYPE_CHECKING:
 
 SOURCE = "JMIR 2020;22(7):e18055, Introduction and Experiment 3"
 MISSED, NAMED, RIGHT, ALL = "missed by removal", "name reconstructed", "diagnosis right", "all three"
-
-
-METRICS = ("cityblock", "cosine")
+_ASKED = {
+    MISSED: "Of how many patients did the remover leave the name in the notes?",
+    NAMED: "Of how many of these does the attacker put two words of the name together?",
+    RIGHT: "Of how many of these do they then name a true diagnosis?",
+    ALL: "Of how many of all patients do they hold name and diagnosis?",
+}
 
 
 @attacks.register("chain")
@@ -56,87 +60,64 @@ class Chain(Attack):
     words = words_beside(__file__)
     everyone: int | None = flag(None, "Patients of the whole corpus (default: those whose names were missed).")
     targets: Path | None = flag(None, "Target diagnoses or codes, one a line (default: the paper's 11).")
-    metric: tuple[str, ...] = flag(METRICS, "cityblock, cosine or euclidean; repeatable.")
+    metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
     k: int | None = flag(None, "Names that the attacker puts together (default: the true pairs).", ge=1)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Of each model, under the same draws."""
-        known, codes = list((context.known or {}).values()), context.codes or {}
-        how: dict[str, Any] = {"everyone": len(known) if self.everyone is None else self.everyone, "k": self.k}
-        how |= {"metrics": self.metric, "threads": context.workers}
-        how |= {"targets": read_targets(self.targets)} if self.targets else {}
-        return each_model(context.vectors or (), rng, lambda model, own: chain_of(model, known, codes, own, **how))
+        targets = read_targets(self.targets) if self.targets else PAPER_TARGETS
+        return each_model(context, rng, lambda *given: self.on(*given, targets=targets))
 
+    def on(
+        self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str] = PAPER_TARGETS
+    ) -> list[Finding]:
+        """The chain on the names that Attack 1 puts together; `targets` are descriptions or codes."""
+        missed = list((context.known or {}).values())
+        names, pairs = reconstruct(vectors, missed, self.k, threads=context.workers)
+        return self.of_names(vectors, context, names, rng, targets=targets, pairs=pairs)
 
-def chain_of(
-    vectors: Vectors,
-    missed: Sequence[Patient],
-    codes: Mapping[str, str],
-    rng: Generator,
-    *,
-    everyone: int,
-    k: int | None = None,
-    targets: Sequence[str] = PAPER_TARGETS,
-    metrics: Sequence[str] = METRICS,
-    threads: int = 2,
-) -> list[Finding]:
-    """The chain on the names that Attack 1 puts together; arguments as for `reconstruct` and `chain`."""
-    names, pairs = reconstruct(vectors, missed, k, threads=threads)
-    return chain(vectors, missed, codes, names, rng, everyone=everyone, targets=targets, metrics=metrics, pairs=pairs)
+    def of_names(
+        self,
+        vectors: Vectors,
+        context: Context,
+        names: Sequence[tuple[str, ...]],
+        rng: Generator,
+        *,
+        targets: Sequence[str] = PAPER_TARGETS,
+        pairs: int | None = None,
+    ) -> list[Finding]:
+        """The share of patients at each step, and at the end.
 
+        Args:
+            names: as the attacker put them together, likeliest first: lookup forms, two or more each.
+            pairs: unordered pairs of name words to choose from, for the chance of a pair; None if unknown.
 
-def chain(
-    vectors: Vectors,
-    missed: Sequence[Patient],
-    codes: Mapping[str, str],
-    reconstructed: Sequence[tuple[str, ...]],
-    rng: Generator,
-    *,
-    everyone: int,
-    targets: Sequence[str] = PAPER_TARGETS,
-    metrics: Sequence[str] = METRICS,
-    pairs: int | None = None,
-) -> list[Finding]:
-    """The share of patients at each step, and at the end, with intervals.
-
-    Args:
-        vectors: what is to be released.
-        missed: the patients whose names the remover missed.
-        codes: code -> description.
-        reconstructed: names as the attacker put them together, likeliest first: lookup forms, two or more each.
-        everyone: patients of the whole corpus, removed and missed.
-        targets: descriptions or codes.
-        metrics: distances; for each the farthest diagnoses are guessed (as in the paper), and the nearest.
-        pairs: unordered pairs of name words that the attacker chose from, for the chance of a pair; None if unknown.
-
-    Raises:
-        InputError: more missed patients than patients, no diagnosis with a vector. UsageError: an unknown metric.
-    """
-    if everyone < len(missed):
-        raise InputError(f"{len(missed)} patients were missed, of {everyone} altogether", remedy="name all patients")
-    found = groups(vectors, missed, codes)
-    chosen = target_columns(targets, found.codes, codes)
-    if len(chosen.columns) <= max(TOPS):
-        why = f"{len(chosen.columns)} targets have a vector; more than {max(TOPS)} are needed"
-        return [unmeasured("attack.chain", why, detail=chosen.detail, source=SOURCE)]
-    columns = rng.permutation(np.array(chosen.columns))
-    usable = [name for name in dict.fromkeys(map(tuple, reconstructed)) if all(form in vectors.ids for form in name)]
-    owned = _owners(missed, usable)
-    has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
-    has[found.patients] = found.has[:, columns]
-    steps = _Steps(everyone, owned, has)
-    detail: dict[str, Any] = {
-        **chosen.detail,
-        "names_claimed": len(usable),
-        "names_claimed_without_vector": len(set(reconstructed)) - len(usable),
-    }
-    findings = list(steps.names(detail, _chance_of_a_pair(missed, vectors, usable, pairs)))
-    for metric in metrics:
-        distances = _distances(vectors, usable, found.diagnoses[columns], metric)
-        for direction, sign in (("farthest", -1.0), ("nearest", 1.0)):
-            guesses = np.argsort(sign * distances, axis=1, kind="stable")[:, : max(TOPS)]
-            findings += steps.diagnoses(guesses, {**detail, "metric": metric, "direction": direction}, rng)
-    return findings
+        Raises InputError for more missed patients than patients, or no diagnosis with a vector.
+        """
+        missed, codes = list((context.known or {}).values()), context.codes or {}
+        everyone = len(missed) if self.everyone is None else self.everyone
+        if everyone < len(missed):
+            why = f"{len(missed)} patients were missed, of {everyone} altogether"
+            raise InputError(why, remedy="name all patients")
+        found = groups(vectors, missed, codes)
+        chosen, detail = target_columns(targets, found.codes, codes)
+        if len(chosen) <= max(TOPS):
+            why = f"{len(chosen)} targets have a vector; more than {max(TOPS)} are needed"
+            return [unmeasured("attack.chain", why, detail=detail, source=SOURCE)]
+        columns = rng.permutation(np.array(chosen))
+        usable = [name for name in dict.fromkeys(map(tuple, names)) if all(form in vectors.ids for form in name)]
+        has = np.zeros((len(missed), len(columns)), dtype=np.bool_)
+        has[found.patients] = found.has[:, columns]
+        steps = _Steps(everyone, _owners(missed, usable), has)
+        said: dict[str, Any] = {**detail, "names_claimed": len(usable)}
+        said["names_claimed_without_vector"] = len(set(names)) - len(usable)
+        findings = list(steps.names(said, _chance_of_a_pair(missed, vectors, usable, pairs)))
+        for metric in self.metric:
+            distances = _distances(vectors, usable, found.diagnoses[columns], metric)
+            for direction, sign in (("farthest", -1.0), ("nearest", 1.0)):
+                guesses = np.argsort(sign * distances, axis=1, kind="stable")[:, : max(TOPS)]
+                findings += steps.diagnoses(guesses, {**said, "metric": metric, "direction": direction}, rng)
+        return findings
 
 
 def reconstruct(
@@ -169,11 +150,9 @@ def _owners(missed: Sequence[Patient], names: Sequence[tuple[str, ...]]) -> Ints
             bearers.setdefault(form, set()).add(place)
     owned = np.full(len(missed), -1, dtype=np.int64)
     for number, name in enumerate(names):
-        if len(set(name)) < 2:
-            continue
-        for place in set.intersection(*(bearers.get(form, set()) for form in name)):
-            if owned[place] < 0:
-                owned[place] = number
+        if len(set(name)) > 1:
+            for place in set.intersection(*(bearers.get(form, set()) for form in name)):
+                owned[place] = number if owned[place] < 0 else owned[place]
     return owned
 
 
@@ -191,12 +170,7 @@ def _chance_of_a_pair(
 
 @dataclass(frozen=True)
 class _Steps:
-    """Who came how far.
-
-    Attributes:
-        everyone: patients of the corpus. owned: (n_missed,) each patient's reconstructed name, or -1.
-        has: (n_missed, n_targets).
-    """
+    """Who came how far: patients of the corpus, each missed one's reconstructed name or -1, (n_missed, n_targets)."""
 
     everyone: int
     owned: Ints
@@ -210,61 +184,32 @@ class _Steps:
     def names(self, detail: dict[str, Any], chance_of_pair: float | None) -> Iterator[Finding]:
         """The first two steps, which no diagnosis touches."""
         missed = len(self.owned)
-        counted = {"why": "a count: nothing is guessed here, so there is no chance and no control"}
-        yield self._share(MISSED, missed, self.everyone, None, None, {**detail, **counted})
-        own = {"why": "the control of this step is that of clinveil attack names"}
-        yield self._share(NAMED, len(self.named), missed, chance_of_pair, None, {**detail, **own})
+        yield _share(MISSED, missed, self.everyone, {**detail, "why": COUNTED})
+        words = {} if chance_of_pair is None else {"chance_is": "as many pairs of name words drawn at random"}
+        why = "the control of this step is that of clinveil attack names"
+        yield _share(NAMED, len(self.named), missed, {**detail, "why": why}, chance=chance_of_pair, **words)
 
     def diagnoses(self, guesses: Ints, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
         """The last step and the whole chain, for A@1 and A@5; `guesses` (n_names, 5)."""
-        named = self.named
+        named, words = self.named, {"chance_is": "the guesses for other reconstructed patients"}
+        words |= {"control_is": "the guesses of reconstructed patients, permuted once", "control_kind": "negative"}
         for top in TOPS:
-            table = self._right(guesses[:, :top])
+            # (n_named, n_named): whether the guesses for the name of the column's patient are true of the row's.
+            table = np.asarray(self.has[named][:, guesses[self.owned[named], :top]].any(axis=2))
             right = int(np.trace(table))
             by_chance = float(table.mean()) if table.size else 0.0
             swapped = float(table[np.arange(len(named)), rng.permutation(len(named))].mean()) if table.size else 0.0
-            said = {
-                **detail,
-                "label": f"{detail['direction']}, A@{top}",
-                "top": top,
-                "claims": len(guesses),
-                "claims_right": right / len(guesses) if len(guesses) else 0.0,
-            }
-            yield self._share(RIGHT, right, len(named), by_chance, swapped, said)
+            said = {**detail, "label": f"{detail['direction']}, A@{top}", "top": top, "claims": len(guesses)}
+            said["claims_right"] = right / len(guesses) if len(guesses) else 0.0
+            yield _share(RIGHT, right, len(named), said, chance=by_chance, control=swapped, **words)
             scale = len(named) / self.everyone
-            paper = {"paper_low": 0.0002, "paper_high": 0.0015}
-            yield self._share(ALL, right, self.everyone, by_chance * scale, swapped * scale, {**said, **paper})
-
-    def _right(self, guesses: Ints) -> Mask:
-        """(n_named, n_named): whether the guesses for the name of the column's patient are true of the row's."""
-        return np.asarray(self.has[self.named][:, guesses[self.owned[self.named]]].any(axis=2))
-
-    def _share(
-        self,
-        series: str,
-        count: int,
-        n: int,
-        chance: float | None,
-        control: float | None,
-        detail: dict[str, Any],
-    ) -> Finding:
-        detail = {**detail, "series": series}
-        words: dict[str, Any] = {"unit": "patients", "question": _ASKED[series]}
-        if not n:
-            return unmeasured("attack.chain", "nobody came so far", detail=detail, source=SOURCE, **words)
-        if control is not None:
-            words |= {"chance_is": GUESSED, "control_is": PERMUTED, "control_kind": "negative"}
-        elif chance is not None:
-            words["chance_is"] = "as many pairs of name words drawn at random"
-        words |= {"method": "Clopper-Pearson over patients, 95 %", "chance": chance, "control": control}
-        return proportion("attack.chain", count, n, over="patients", source=SOURCE, detail=detail, **words)
+            said |= {"paper_low": 0.0002, "paper_high": 0.0015}
+            yield _share(ALL, right, self.everyone, said, chance=by_chance * scale, control=swapped * scale, **words)
 
 
-GUESSED = "the guesses for other reconstructed patients"
-PERMUTED = "the guesses of reconstructed patients, permuted once"
-_ASKED = {
-    MISSED: "Of how many patients did the remover leave the name in the notes?",
-    NAMED: "Of how many of these does the attacker put two words of the name together?",
-    RIGHT: "Of how many of these do they then name a true diagnosis?",
-    ALL: "Of how many of all patients do they hold name and diagnosis?",
-}
+def _share(series: str, count: int, n: int, detail: dict[str, Any], **beside: Any) -> Finding:
+    told: dict[str, Any] = {"detail": {**detail, "series": series}, "source": SOURCE, "question": _ASKED[series]}
+    if not n:
+        return unmeasured("attack.chain", "nobody came so far", unit="patients", **told)
+    method = "Clopper-Pearson over patients, 95 %"
+    return proportion("attack.chain", count, n, over="patients", method=method, **told, **beside)

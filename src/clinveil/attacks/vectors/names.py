@@ -26,13 +26,12 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.vectors._closest_pairs import METRICS, Metric
-from clinveil.attacks.vectors._name_pairs import Name, NameRanking, NameTokens, rank_names
-from clinveil.attacks.vectors._name_permutation import DRAWS
+from clinveil.attacks.vectors._name_pairs import DRAWS, Name, NameRanking, NameTokens, rank_names
 from clinveil.attacks.vectors._name_scores import SOURCE, K, attack_names, leaked_names, list_lengths
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.finding import Detail, Finding
+from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
-from clinveil.core.types import Mask, Say, SmallInts
+from clinveil.core.types import Mask, Say
 from clinveil.core.words import words_beside
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.vectors.search import Space, exact_search
@@ -57,18 +56,73 @@ class Names(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Of all models under the same re-pairings; the best of several pays for the choice."""
-        return names(
-            context.vectors or (),
-            context.names or (),
-            rng,
-            metrics=self.metric,
-            k=self.k,
-            draws=self.draws,
-            surrogates=read_full_names(self.surrogates) if self.surrogates else (),
-            find_names=self.find_names,
-            threads=context.workers,
-            say=context.say,
-        )
+        surrogates = read_full_names(self.surrogates) if self.surrogates else ()
+        more: dict[str, Any] = {"surrogates": surrogates, "threads": context.workers, "say": context.say}
+        return self.on(context.vectors or (), context.names or (), rng, **more)
+
+    def on(
+        self,
+        models: Iterable[Vectors | tuple[str, Vectors]],
+        people: Iterable[Name],
+        rng: Generator,
+        *,
+        surrogates: Iterable[Name] = (),
+        threads: int = 2,
+        say: Say = lambda line: None,
+        skip: Callable[[str, InputError], None] | None = None,
+    ) -> list[Finding]:
+        """All findings on one or several models.
+
+        Args:
+            models: one at a time in memory where it is an iterator; a label may stand before each.
+            people: the true full names, first name first: the secret.
+            surrogates: names that stand among the real ones in the notes.
+            say: takes a line where tokens have no vector. skip: takes the label of a model that holds too few names.
+
+        Raises:
+            InputError: no true pair, or (without `skip`) a model with fewer than two name tokens. UsageError: an
+                unknown metric.
+        """
+        metrics, others = _metrics(self.metric), list(surrogates)
+        tokens = NameTokens(people, also=others)
+        most = max(list_lengths(tokens, self.k).values())
+        rankings: list[NameRanking] = []
+        picked: list[Finding] = []
+        for label, model in _labelled(models):
+            try:
+                rankings += [
+                    rank_names(model, tokens, metric, most, threads=threads, label=label) for metric in metrics
+                ]
+            except InputError as error:
+                if skip is None:
+                    raise
+                skip(label, error)
+                continue
+            _say_left_out(model, tokens, say)
+            if self.find_names:
+                picked += self._picked(model, tokens, metrics, rng, threads, label)
+        if skip is not None and not rankings:
+            return []
+        found = attack_names(tokens, rankings, rng, k=self.k, draws=self.draws) + picked
+        return found + [leaked_names(tokens, r, self.k, rng, draws=self.draws) for r in rankings if others]
+
+    def _picked(
+        self, model: Vectors, names: NameTokens, metrics: list[Metric], rng: Generator, threads: int, label: str
+    ) -> Iterator[Finding]:
+        """How well name tokens are picked out of the vocabulary, and the attack on what was picked."""
+        picked = pick_names(model, threads=threads)
+        yield from score_picked(model, picked, names, rng, threads=threads)
+        for metric in metrics:
+            if len(picked.words) < 2:
+                told: dict[str, Any] = {"detail": {"model": label, "metric": metric, "k": self.k}, "source": SOURCE}
+                why = f"only {len(picked.words)} words were taken for names"
+                yield from (unmeasured(measure, why, **told) for measure in _PICKED.values())
+                continue
+            tokens = names.beside([(word,) for word in sorted(picked.words)])
+            how: dict[str, Any] = {"candidates": picked.words, "threads": threads, "label": label}
+            ranking = rank_names(model, tokens, metric, self.k, **how)
+            found = attack_names(tokens, [ranking], rng, k=self.k, curve=(), draws=self.draws)
+            yield from (replace(f, measure=_PICKED[f.measure]) for f in found if f.measure in _PICKED)
 
 
 def read_full_names(path: Path) -> list[tuple[str, ...]]:
@@ -85,58 +139,6 @@ def paper_k(people: Iterable[Name]) -> int:
     return min(K, max(1, len(NameTokens(people).true_pairs)))
 
 
-def names(
-    models: Vectors | Iterable[Vectors | tuple[str, Vectors]],
-    people: Iterable[Name],
-    rng: Generator,
-    *,
-    metrics: Sequence[str] = ("cosine",),
-    k: int = K,
-    draws: int = DRAWS,
-    surrogates: Iterable[Name] = (),
-    find_names: bool = False,
-    threads: int = 2,
-    say: Say = lambda line: None,
-    skip: Callable[[str, InputError], None] | None = None,
-) -> list[Finding]:
-    """All findings of the attack on one or several models.
-
-    Args:
-        models: what is to be released, one at a time in memory where it is an iterator; a label may stand before each.
-        people: the true full names, first name first: the secret.
-        metrics: cosine, cityblock, euclidean.
-        k: the length of the list of pairs (the paper: 600). draws: re-pairings of the true names.
-        surrogates: names that stand among the real ones in the notes.
-        find_names: also measure the attacker who must pick the name tokens out of the vocabulary.
-        threads: how many; nothing depends on it.
-        say: takes a line where tokens have no vector. skip: takes the label of a model that holds too few names.
-
-    Raises:
-        InputError: no true pair, or (without `skip`) a model with fewer than two name tokens. UsageError: an unknown
-            metric.
-    """
-    chosen, others = _metrics(metrics), list(surrogates)
-    tokens = NameTokens(people, also=others)
-    most = max(list_lengths(tokens, k).values())
-    rankings: list[NameRanking] = []
-    picked: list[Finding] = []
-    for label, model in _labelled(models):
-        try:
-            rankings += [rank_names(model, tokens, metric, most, threads=threads, label=label) for metric in chosen]
-        except InputError as error:
-            if skip is None:
-                raise
-            skip(label, error)
-            continue
-        _say_left_out(model, tokens, say)
-        if find_names:
-            picked += _pick_and_attack(model, tokens, chosen, rng, k=k, draws=draws, threads=threads, label=label)
-    if skip is not None and not rankings:
-        return []
-    found = attack_names(tokens, rankings, rng, k=k, draws=draws) + picked
-    return found + [leaked_names(tokens, ranking, k, rng, draws=draws) for ranking in rankings if others]
-
-
 def _metrics(asked: Sequence[str]) -> list[Metric]:
     """The metrics asked for, each once."""
     if unknown := set(asked) - set(METRICS):
@@ -144,9 +146,9 @@ def _metrics(asked: Sequence[str]) -> list[Metric]:
     return [metric for metric in METRICS if metric in asked]
 
 
-def _labelled(models: Vectors | Iterable[Vectors | tuple[str, Vectors]]) -> Iterator[tuple[str, Vectors]]:
+def _labelled(models: Iterable[Vectors | tuple[str, Vectors]]) -> Iterator[tuple[str, Vectors]]:
     """Each model and what it is called: its number and how it was trained."""
-    for number, model in enumerate([models] if isinstance(models, Vectors) else models, 1):
+    for number, model in enumerate(models, 1):
         if isinstance(model, Vectors):
             parts = [f"{key} {model.meta[key]}" for key in ("window", "dim") if key in model.meta]
             yield " ".join([f"#{number}", str(model.meta.get("algorithm", "imported")), *parts]), model
@@ -161,16 +163,6 @@ def _say_left_out(model: Vectors, names: NameTokens, say: Say) -> None:
         say(f"{missing} of {len(names.forms)} name tokens have no vector: they cannot be found, and lower the numbers")
     if names.lone:
         say(f"{names.lone} of {names.n_names} names have one token only: there is no pair to find")
-
-
-def _pick_and_attack(
-    model: Vectors, names: NameTokens, metrics: Sequence[Metric], rng: Generator, *, threads: int, **more: Any
-) -> Iterator[Finding]:
-    """How well name tokens are picked out of the vocabulary, and the attack on what was picked."""
-    picked = pick_names(model, threads=threads)
-    yield from score_picked(model, picked, names, rng, threads=threads)
-    for metric in metrics:
-        yield from attack_picked_names(model, names, picked.words, metric, rng, threads=threads, **more)
 
 
 @dataclass(frozen=True)
@@ -200,12 +192,9 @@ def near_names(vectors: Vectors, listed: Mask, *, threads: int = 2) -> Mask:
     k = min(NEIGHBOURS, len(vectors) - 1)
     if k < 1 or not listed.any():
         return listed.copy()
-    return np.asarray(listed | (listed[_nearest(vectors, k, threads)].mean(axis=1) >= SHARE))
-
-
-def _nearest(vectors: Vectors, k: int, threads: int) -> SmallInts:
     rows = np.arange(len(vectors), dtype=np.int32)
-    return exact_search(Space.of(vectors.matrix), rows, rows, k, threads=threads)[0]
+    nearest = exact_search(Space.of(vectors.matrix), rows, rows, k, threads=threads)[0]
+    return np.asarray(listed | (listed[nearest].mean(axis=1) >= SHARE))
 
 
 def pick_names(vectors: Vectors, *, threads: int = 2) -> PickedNames:
@@ -247,51 +236,12 @@ def _share(what: str, step: str, of: Mask, within: Mask, placebo: Mask) -> Findi
     if not n:
         why = "no name token has a vector" if recall else "no word was taken for a name"
         return unmeasured(measure, why, detail=detail, source=ASSUMED, unit=unit)
+    beside: dict[str, Any] = {"chance": float(within.mean()), "source": ASSUMED, "detail": detail, "unit": unit}
     top, bottom = (placebo & of, of) if recall else (placebo & within, placebo)
-    return proportion(
-        measure,
-        both,
-        n,
-        over="tokens",
-        chance=float(within.mean()),
-        control=float(top.sum() / bottom.sum()) if bottom.any() else None,
-        source=ASSUMED,
-        detail=detail,
-        unit=unit,
-        chance_is="as many words of the vocabulary at random",
-        control_is="the same steps from as many words at random in place of the lists" if bottom.any() else "",
-        control_kind="negative" if bottom.any() else None,
-    )
+    if bottom.any():
+        said = "the same steps from as many words at random in place of the lists"
+        beside |= {"control": float(top.sum() / bottom.sum()), "control_is": said, "control_kind": "negative"}
+    return proportion(measure, both, n, over="tokens", chance_is="as many words of the vocabulary at random", **beside)
 
 
-def attack_picked_names(
-    vectors: Vectors,
-    names: NameTokens,
-    picked: frozenset[str],
-    metric: Metric,
-    rng: Generator,
-    *,
-    k: int = K,
-    draws: int = DRAWS,
-    threads: int = 2,
-    label: str = "",
-) -> list[Finding]:
-    """Precision and patients named where only the picked words are ranked; null where fewer than two were picked.
-
-    Args:
-        vectors: what is to be released.
-        names: the true names: the secret.
-        picked: words of the vocabulary that the attacker took for names (`pick_names`).
-        metric, rng, k, draws, threads, label: as in `rank_names` and `attack_names`.
-    """
-    if len(picked) < 2:
-        why = f"only {len(picked)} words were taken for names"
-        detail: Detail = {"model": label, "metric": metric, "k": k}
-        return [unmeasured(measure, why, detail=detail, source=SOURCE) for measure in _PICKED.values()]
-    tokens = names.beside([(word,) for word in sorted(picked)])
-    ranking = rank_names(vectors, tokens, metric, k, candidates=picked, threads=threads, label=label)
-    found = attack_names(tokens, [ranking], rng, k=k, curve=(), draws=draws)
-    return [replace(finding, measure=_PICKED[finding.measure]) for finding in found if finding.measure in _PICKED]
-
-
-__all__ = ["METRICS", "Metric", "Names", "names", "paper_k", "read_full_names"]
+__all__ = ["METRICS", "Metric", "Names", "paper_k", "read_full_names"]

@@ -8,16 +8,20 @@ from a name stand in an order drawn once for all names.
 Whether far or near tells anything is not known beforehand: it is fixed on half of the patients, as what beats the same
 guesses under other patients' names by more, and scored on the other half. Chance is that of these other names too.
 
+On random sets of targets the question is in what share of them the attack beats always naming the most frequent.
+Beating is strict; a draw in which both score the same is not beaten, and counted. The same is done with other patients'
+names, for a baseline is beaten in some draws by guesses that know nothing of the person.
+
 Source: JMIR 2020;22(7):e18055, Experiment 3, Table 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -25,37 +29,40 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.vectors._groups import (
     PAPER_TARGETS,
+    SWAPPED,
+    TOPS,
     Groups,
     distance_matrix,
+    each_model,
     groups,
     read_targets,
     target_columns,
 )
-from clinveil.attacks.vectors._models import each_model
-from clinveil.attacks.vectors._target_draws import REPLICATES, TOPS, drawn_targets
-from clinveil.attacks.vectors.chain import chain_of
+from clinveil.attacks.vectors.chain import Chain
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.core.words import words_beside
-from clinveil.stats import permutation_p
+from clinveil.stats import permutation_p, wilson
 from clinveil.stats.findings import proportion, unmeasured
 from clinveil.stats.strata import permuted, strata
 from clinveil.vectors.table import Vectors
 
-if TYPE_CHECKING:
-    from clinveil.corpus.people import Patient
-
 SOURCE = "JMIR 2020;22(7):e18055, Experiment 3"
-UNIT = "patients with a target"
-METRICS = ("cityblock", "cosine")
-PERMUTATIONS = 999
+UNIT, UNIT_OF_DRAWS = "patients with a target", "draws of targets"
 FEWEST = 5
-SWAPPED = "names permuted once over patients of like name frequency and number of diagnoses"
+REPLICATES = 39  # permutations of names for the random sets of targets
+SIDES = (("farthest (the paper's)", False), ("nearest", True))
+P_IS = "names permuted over like patients, one-sided"
 EXPECTED = "the same guesses under the names of other patients of like name frequency and number of diagnoses"
 QUESTION = (
     "How often do the vectors name a diagnosis that the patient has, and would another patient's name do as well?"
 )
+QUESTION_OF_DRAWS = (
+    "In how many random sets of targets is the attack right more often than always naming the most frequent ones, and "
+    "in how many would it be under other patients' names?"
+)
+_GIVEN = ("patients", "names_without_vector", "no_diagnosis", "diagnoses_without_vector", "shared_names")
 
 
 @attacks.register("scenario")
@@ -65,8 +72,8 @@ class Scenario(Attack):
     needs = frozenset({"vectors", "known", "codes"})
     words = words_beside(__file__)
     targets: Path | None = flag(None, "Target diagnoses or codes, one a line (default: the paper's 11).")
-    metric: tuple[str, ...] = flag(METRICS, "cityblock, cosine or euclidean; repeatable.")
-    permutations: int = flag(PERMUTATIONS, "Permutations of names, for chance and P.", ge=19)
+    metric: tuple[str, ...] = flag(("cityblock", "cosine"), "cityblock, cosine or euclidean; repeatable.")
+    permutations: int = flag(999, "Permutations of names, for chance and P.", ge=19)
     draws: int = flag(1_000, "Random sets of targets.", ge=1)
     drawn: int = flag(30, "Targets of a random set.", ge=6)
     min_patients: int = flag(10, "Patients that a diagnosis must have to be drawn.", ge=1)
@@ -75,20 +82,35 @@ class Scenario(Attack):
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Of each model, under the same draws; `context.counts` serve models that carry none."""
-        known, codes = list((context.known or {}).values()), context.codes or {}
-        targets: Sequence[str] = read_targets(self.targets) if self.targets else PAPER_TARGETS
-        how: dict[str, Any] = {"targets": targets, "metrics": self.metric}
+        targets = read_targets(self.targets) if self.targets else PAPER_TARGETS
 
-        def attack(model: Vectors, own: Generator) -> list[Finding]:
+        def attack(model: Vectors, context: Context, own: Generator) -> list[Finding]:
             again = deepcopy(own)
-            sizes = {name: getattr(self, name) for name in ("permutations", "draws", "drawn", "min_patients")}
-            found = scenario(model, known, codes, own, counts=context.occurrences, **how, **sizes)
+            found = self.on(model, context, own, targets=targets)
             if self.everyone is None:
                 return found
-            more: dict[str, Any] = {"everyone": self.everyone, "k": self.k, "threads": context.workers}
-            return found + chain_of(model, known, codes, again, **how, **more)
+            chain = Chain(everyone=self.everyone, metric=self.metric, k=self.k)
+            return found + chain.on(model, context, again, targets=targets)
 
-        return each_model(context.vectors or (), rng, attack)
+        return each_model(context, rng, attack)
+
+    def on(
+        self, vectors: Vectors, context: Context, rng: Generator, *, targets: Sequence[str] = PAPER_TARGETS
+    ) -> list[Finding]:
+        """All findings on one model, without the chain; `targets` are descriptions or codes.
+
+        Raises InputError where no name or no diagnosis has a vector; UsageError for an unknown metric.
+        """
+        codes = context.codes or {}
+        found = groups(vectors, (context.known or {}).values(), codes, counts=context.occurrences)
+        columns, chosen = target_columns(targets, found.codes, codes)
+        given = {reason: found.left_out[reason] for reason in _GIVEN}
+        findings: list[Finding] = []
+        for metric in self.metric:
+            detail = {"metric": metric, **chosen, "names": len(found), **given}
+            findings += _of_targets(found, columns, self.permutations, detail, rng)
+            findings += drawn_targets(found, self, detail, rng)
+        return findings
 
 
 class Contest(NamedTuple):
@@ -117,9 +139,8 @@ class Contest(NamedTuple):
         """By how many patients the guesses beat their mean under all permutations of names within strata: A@5, A@1."""
         gained = []
         for top in reversed(TOPS):
-            by_chance = sum(
-                self.has[part][:, guesses[part, :top]].any(axis=2).mean() * len(part) for part in self.parts
-            )
+            shares = (self.has[part][:, guesses[part, :top]].any(axis=2).mean() * len(part) for part in self.parts)
+            by_chance = sum(shares)
             gained.append(round(float(self.right(guesses, top).sum() - by_chance), 9))
         return tuple(gained)
 
@@ -140,47 +161,6 @@ def contest(found: Groups, columns: Sequence[int], metric: str, rng: Generator) 
     return Contest(distances, found.has[np.ix_(rows, shuffled)], strata(found.sizes[rows], frequency)), rows
 
 
-def scenario(
-    vectors: Vectors,
-    patients: Iterable[Patient],
-    codes: Mapping[str, str],
-    rng: Generator,
-    *,
-    targets: Sequence[str] = PAPER_TARGETS,
-    metrics: Sequence[str] = METRICS,
-    permutations: int = PERMUTATIONS,
-    draws: int = 1_000,
-    drawn: int = 30,
-    min_patients: int = 10,
-    counts: Mapping[str, int] | None = None,
-) -> list[Finding]:
-    """All findings of the attack on one model.
-
-    Args:
-        vectors, patients, codes, counts: as for `association`.
-        targets: descriptions or codes.
-        metrics: distances.
-        permutations: of names.
-        draws, drawn, min_patients: random target sets, how many targets each has, and in how many patients a diagnosis
-            must occur to be drawn (paper: 1,000 of 30, 10).
-
-    Raises:
-        InputError: no name or no diagnosis has a vector. UsageError: an unknown metric.
-    """
-    found = groups(vectors, patients, codes, counts=counts)
-    chosen = target_columns(targets, found.codes, codes)
-    given = {reason: found.left_out[reason] for reason in _GIVEN}
-    findings: list[Finding] = []
-    for metric in metrics:
-        detail = {"metric": metric, **chosen.detail, "names": len(found), **given}
-        findings += _of_targets(found, chosen.columns, permutations, detail, rng)
-        findings += drawn_targets(found, draws, drawn, detail, rng, min_patients=min_patients)
-    return findings
-
-
-_GIVEN = ("patients", "names_without_vector", "no_diagnosis", "diagnoses_without_vector", "shared_names")
-
-
 def _of_targets(
     found: Groups, columns: Sequence[int], permutations: int, detail: dict[str, Any], rng: Generator
 ) -> Iterator[Finding]:
@@ -190,21 +170,17 @@ def _of_targets(
         return
     field, _ = contest(found, columns, detail["metric"], rng)
     n = len(field.distances)
-    detail = {**detail, "targets_used": len(columns), "patients_with_a_target": n, "ties": _ties(field)}
+    # Names for which two targets lie equally far, so that their order was drawn.
+    ties = int((np.diff(np.sort(field.distances, axis=1), axis=1) == 0).any(axis=1).sum())
+    detail = {**detail, "targets_used": len(columns), "patients_with_a_target": n, "ties": ties}
     if n < FEWEST:
         why = f"{n} patients have a target and a name vector; {FEWEST} are needed"
         yield unmeasured("attack.scenario", why, n, detail=detail, source=SOURCE)
         return
-    for series, nearest in (("farthest (the paper's)", False), ("nearest", True)):
+    for series, nearest in SIDES:
         scored = Scored(field, field.guesses(nearest=nearest), field.majority())
         yield from scored.findings({**detail, "series": series}, permutations, rng)
     yield from _held_out(field, permutations, detail, rng)
-
-
-def _ties(field: Contest) -> int:
-    """Names for which two targets lie equally distances, so that their order was drawn."""
-    ordered = np.sort(field.distances, axis=1)
-    return int((np.diff(ordered, axis=1) == 0).any(axis=1).sum())
 
 
 def _held_out(field: Contest, permutations: int, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
@@ -213,16 +189,9 @@ def _held_out(field: Contest, permutations: int, detail: dict[str, Any], rng: Ge
     first, second = (field.only(np.sort(half)) for half in np.array_split(order, 2))
     gains = {nearest: first.gains(first.guesses(nearest=nearest)) for nearest in (False, True)}
     nearest = gains[True] > gains[False]  # A@5 decides, then A@1, then the paper's direction
-    guesses = second.guesses(nearest=nearest)
-    baseline = second.majority(first.has)
-    series = "far or near fixed on the other half"
-    detail = {
-        **detail,
-        "series": series,
-        "direction": "nearest" if nearest else "farthest",
-        "fixed_on": len(first.distances),
-    }
-    yield from Scored(second, guesses, baseline).findings(detail, permutations, rng)
+    fixed = {"direction": "nearest" if nearest else "farthest", "fixed_on": len(first.distances)}
+    scored = Scored(second, second.guesses(nearest=nearest), second.majority(first.has))
+    yield from scored.findings({**detail, "series": "far or near fixed on the other half", **fixed}, permutations, rng)
 
 
 @dataclass(frozen=True)
@@ -244,32 +213,18 @@ class Scored:
                 continue
             hits = int(self.field.right(self.guesses, top).sum())
             null = self._permuted(top, permutations + 1, rng)
-            majority = float(self.field.right(self.baseline, top).mean())
-            shown = {
-                **detail,
-                "majority": majority,
-                "beats_majority": hits / n > majority,
-                "majority_is": f"the {'most frequent target' if top == 1 else f'{top} most frequent targets'}, guessed "
-                "for everybody; share of the same patients",
-                "share_of_all_names": hits / detail["names"],
-            }
-            yield proportion(
-                "attack.scenario",
-                hits,
-                n,
-                over=UNIT,
-                chance=float(null[1:].mean()),
-                control=float(null[0]),
-                source=SOURCE,
-                detail=shown,
-                p=permutation_p(hits / n, null[1:]),
-                p_is="names permuted over like patients, one-sided",
-                method="Clopper-Pearson, 95 %",
-                chance_is=EXPECTED,
-                control_is=SWAPPED,
-                control_kind="negative",
-                question=QUESTION,
-            )
+            beside: dict[str, Any] = {"chance": float(null[1:].mean()), "control": float(null[0])}
+            beside |= {"p": permutation_p(hits / n, null[1:]), "p_is": P_IS, "method": "Clopper-Pearson, 95 %"}
+            beside |= {"chance_is": EXPECTED, "control_is": SWAPPED, "control_kind": "negative", "question": QUESTION}
+            shown = {**detail, **self._majority(top, hits), "share_of_all_names": hits / detail["names"]}
+            yield proportion("attack.scenario", hits, n, over=UNIT, source=SOURCE, detail=shown, **beside)
+
+    def _majority(self, top: int, hits: int) -> dict[str, Any]:
+        majority = float(self.field.right(self.baseline, top).mean())
+        often = "most frequent target" if top == 1 else f"{top} most frequent targets"
+        said = f"the {often}, guessed for everybody; share of the same patients"
+        beats = hits / len(self.field.distances) > majority
+        return {"majority": majority, "beats_majority": beats, "majority_is": said}
 
     def _permuted(self, top: int, times: int, rng: Generator) -> Doubles:
         """Accuracies with names permuted within strata, shape (times,)."""
@@ -277,4 +232,66 @@ class Scored:
         return np.array([self.field.right(self.guesses[order], top).mean() for order in orders])
 
 
-__all__ = ["PAPER_TARGETS", "REPLICATES", "Scenario", "scenario"]
+def drawn_targets(found: Groups, plan: Scenario, detail: dict[str, Any], rng: Generator) -> Iterator[Finding]:
+    """The share of random sets in which farthest, and nearest, beat the majority, for A@1 and A@5.
+
+    `detail` is that of all findings; its `metric` is used.
+    """
+    eligible = np.flatnonzero(found.prevalence >= plan.min_patients)
+    detail = {**detail, "eligible": len(eligible), "targets_drawn": plan.drawn}
+    if len(eligible) <= plan.drawn or plan.drawn <= max(TOPS):
+        why = f"{len(eligible)} diagnoses occur in {plan.min_patients} or more of these patients; draws of {plan.drawn}"
+        why += f" need more, and more than {max(TOPS)} targets"
+        source = f"{SOURCE}, Table 4"
+        yield unmeasured("attack.scenario_draws", why, detail=detail, source=source, unit=UNIT_OF_DRAWS)
+        return
+    distances = distance_matrix(found.names, found.diagnoses[eligible], detail["metric"])
+    has = found.has[:, eligible]
+    parts = strata(found.sizes, found.frequency)
+    orders = [np.arange(len(distances))] + [permuted(parts, rng) for _ in range(REPLICATES)]
+    sets = [rng.permutation(len(eligible))[: plan.drawn] for _ in range(plan.draws)]
+    for series, nearest in SIDES:
+        key = distances if nearest else -distances
+        scores = np.array([_scores(key[:, columns], has[:, columns], orders) for columns in sets])
+        for place, top in enumerate(TOPS):
+            yield _of_draws(scores[:, place], {**detail, "series": series, "label": f"A@{top}", "top": top})
+
+
+def _scores(key: Doubles, has: Mask, orders: list[Ints]) -> Doubles:
+    """Of one draw: A@1 and A@5 under each order of names, and last those of the majority, (2, n_orders + 1)."""
+    rows = np.flatnonzero(has.any(axis=1))
+    best = np.argpartition(key, max(TOPS), axis=1)[:, : max(TOPS)]
+    first = key.argmin(axis=1)
+    frequent = np.argsort(-has.sum(axis=0), kind="stable")[: max(TOPS)]
+    out = np.empty((2, len(orders) + 1))
+    own, patients = has[rows], np.arange(len(rows))
+    for place, order in enumerate(orders):
+        names = order[rows]
+        out[0, place] = own[patients, first[names]].mean()
+        out[1, place] = own[patients[:, None], best[names]].any(axis=1).mean()
+    out[0, -1] = own[:, frequent[0]].mean()
+    out[1, -1] = own[:, frequent].any(axis=1).mean()
+    return out
+
+
+def _of_draws(scores: Doubles, detail: dict[str, Any]) -> Finding:
+    """From accuracies (draws, orders + majority)."""
+    majority, n = scores[:, -1:], len(scores)
+    beaten = (scores[:, :-1] > majority).mean(axis=0)
+    count = round(float(beaten[0]) * n)
+    detail = {
+        **detail,
+        "tied": float((scores[:, 0] == majority[:, 0]).mean()),
+        "mean_accuracy": float(scores[:, 0].mean()),
+        "best_accuracy": float(scores[:, 0].max()),
+        "mean_accuracy_by_chance": float(scores[:, 1:-1].mean()),
+        "mean_majority": float(majority.mean()),
+    }
+    low, high = wilson(count, n)
+    method = "Wilson over the draws of targets, 95 %; says nothing of other patients"
+    by_chance = f"mean over {REPLICATES} permutations of names over patients alike in name frequency and diagnoses"
+    more: dict[str, Any] = {"p": permutation_p(float(beaten[0]), beaten[1:]), "p_is": P_IS, "method": method}
+    more |= {"chance": float(beaten[1:].mean()), "chance_is": by_chance, "control": float(beaten[1])}
+    more |= {"control_is": "one of these permutations", "control_kind": "negative", "question": QUESTION_OF_DRAWS}
+    more |= {"source": f"{SOURCE}, Table 4", "detail": detail, "unit": UNIT_OF_DRAWS, "count": count}
+    return Finding("attack.scenario_draws", count / n, n, "lower", low, high, **more)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from clinveil.attacks.vectors.association import over_models
+from clinveil.attacks.vectors._groups import over_models
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Say

@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.vectors.association import association, over_models
-from clinveil.attacks.vectors.chain import chain_of
-from clinveil.attacks.vectors.names import Metric, names, paper_k
-from clinveil.attacks.vectors.scenario import PAPER_TARGETS, scenario
+from clinveil.attacks.attack import Context
+from clinveil.attacks.vectors._groups import PAPER_TARGETS, over_models
+from clinveil.attacks.vectors.association import Association
+from clinveil.attacks.vectors.chain import Chain
+from clinveil.attacks.vectors.names import Names, paper_k
+from clinveil.attacks.vectors.scenario import Scenario
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
@@ -135,8 +136,8 @@ class Attack(Task):
             if self.curve_only:
                 return found(findings, model=self.label)
             treated = store.result(self.treat)
-            own: dict[str, Any] = {"everyone": treated["patients"], "k": self.k, "threads": 1, **self._targets}
-            findings += chain_of(vectors, missed, codes, rng, **own)
+            chain = Chain(everyone=treated["patients"], k=self.k, metric=(self.metric,))
+            findings += chain.on(vectors, self._context(missed, codes), rng, targets=self.targets or PAPER_TARGETS)
             others = permuted_names(missed, treated["notes_of_missed"], rng)
             permuted = self._findings(vectors, others, codes, rng)
             said = found(permuted, model=self.label)["findings"]
@@ -147,16 +148,17 @@ class Attack(Task):
     def _findings(
         self, vectors: Vectors, missed: Sequence[Patient], codes: dict[str, str], rng: Generator
     ) -> list[Finding]:
-        own: dict[str, Any] = {"draws": 19 if self.curve_only else self.patient_draws, "paper_p": not self.curve_only}
-        own |= {"permutations": self.permutations, "metrics": (self.metric,), "threads": 1}
-        findings = association(vectors, missed, codes, rng, **own)
+        context, metric = self._context(missed, codes), (self.metric,)
+        draws = 19 if self.curve_only else self.patient_draws
+        tests = Association(metric=metric, draws=draws, permutations=self.permutations, paper_p=not self.curve_only)
+        findings = tests.on(vectors, context, rng)
         if self.curve_only:
             return findings
-        return findings + scenario(vectors, missed, codes, rng, draws=self.scenario_draws, **self._targets)
+        guesses = Scenario(metric=metric, draws=self.scenario_draws)
+        return findings + guesses.on(vectors, context, rng, targets=self.targets or PAPER_TARGETS)
 
-    @property
-    def _targets(self) -> dict[str, Any]:
-        return {"targets": self.targets or PAPER_TARGETS, "metrics": (self.metric,)}
+    def _context(self, missed: Sequence[Patient], codes: dict[str, str]) -> Context:
+        return Context(known={patient.patient_id: patient for patient in missed}, codes=codes, workers=1)
 
 
 def permuted_names(missed: Sequence[Patient], notes: Sequence[int], rng: Generator) -> list[Patient]:
@@ -200,13 +202,10 @@ class AttackNames(Task):
         """The findings, each P also adjusted over all models and metrics."""
         people, decoys = ([one.name for one in self.treat.people(store, kind)] for kind in (MISSED, SURROGATES))
         k, missing = self.k or paper_k(people), dict[str, str]()
-        findings = names(
+        findings = Names(metric=self.metrics, k=k, draws=self.draws).on(
             self._models(store, missing),
             people,
             np.random.default_rng(self.treat.seed),
-            metrics=cast(tuple[Metric, ...], self.metrics),
-            k=k,
-            draws=self.draws,
             surrogates=decoys,
             threads=1,
             skip=lambda label, error: missing.update({label: str(error)}),
