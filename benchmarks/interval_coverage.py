@@ -32,7 +32,7 @@ from clinveil.stats import (
     wilson,
 )
 from clinveil.stats.roc import RocScores, difference_of_areas
-from clinveil.utility.casing.score import metric_shares
+from clinveil.utility.casing.lines import metric_shares
 from clinveil.utility.scores import Scores
 
 DRAWS = 400  # of a bootstrap; the package draws 1,000
@@ -210,8 +210,7 @@ def correlation(pairs: int, truth: float, rng: Generator) -> tuple[float, Interv
 
 
 def planted(each: int, rng: Generator) -> tuple[float, tuple[float, float]]:
-    low, high = planted_interval(values("Gumbel", each, rng) + 1, values("Gumbel", each, rng))
-    return 1.0, (float(low or 0), float(high or 0))
+    return 1.0, planted_interval(values("Gumbel", each, rng) + 1, values("Gumbel", each, rng)) or (0.0, 0.0)
 
 
 def shares() -> Iterator[Case]:

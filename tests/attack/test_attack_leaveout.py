@@ -12,12 +12,10 @@ import pytest
 from leaveout_cases import data_of, notes_of, settings_of
 
 from clinveil.attacks.models.leaveout.audit import audit_notes, refuse_too_long, train_audits
-from clinveil.attacks.models.leaveout.closed_form import closed_form, unigram_pdtp
 from clinveil.attacks.models.leaveout.compare import compare
 from clinveil.attacks.models.leaveout.crossfit import cross_fit
-from clinveil.attacks.models.leaveout.models import NetworkModel, load_logs
-from clinveil.attacks.models.leaveout.pdtp import leave_out
-from clinveil.attacks.models.leaveout.plan import audit_of
+from clinveil.attacks.models.leaveout.models import NetworkModel, audit_of, load_logs
+from clinveil.attacks.models.leaveout.pdtp import closed_form, leave_out, unigram_pdtp
 from clinveil.core.errors import InputError, UsageError
 from clinveil.lm.models.ngram import Ngram
 from clinveil.lm.notes import PlainNotes
@@ -152,7 +150,7 @@ def test_the_ngrams_models_are_counted_without_the_unit(laid):
 
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
-from clinveil.lm.checkpoint import load_model  # noqa: E402
+from clinveil.lm.model import load_model  # noqa: E402
 
 NETWORKS = {
     "lstm": {},
@@ -184,8 +182,8 @@ def test_a_shared_beginning_gives_the_bits_of_a_whole_training(how, laid):
         perform(store, model)
         shared = load_logs(store, model, data)
         own = store.folder(model).rename(store.root / f"kept-{model.seed}-{model.left_out}")
-        assert store.folder(model.alone()) == store.folder(model)  # sharing does not change a task's name
-        perform(store, model.alone())
+        assert store.folder(replace(model, forks=None)) == store.folder(model)  # sharing does not change a task's name
+        perform(store, replace(model, forks=None))
         scratch = load_logs(store, model, data)
         assert all((one == other).all() for one, other in zip(shared, scratch, strict=True))
         assert (own / "done").exists()
@@ -284,7 +282,7 @@ def test_damaged_logs_of_a_member_say_what_to_remove(laid, damage):
 
 @pytest.mark.parametrize("value", [0.0, 1.5])
 def test_first_vectors_that_are_all_alike_are_refused(value):
-    from clinveil.attacks.models.leaveout.plan import _use_vectors
+    from clinveil.attacks.models.leaveout.audit import _use_vectors
     from clinveil.vectors.table import Vectors
 
     vectors = Vectors(["pain", "cough"], np.full((2, 4), value, dtype=np.float32))

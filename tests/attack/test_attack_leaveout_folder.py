@@ -17,21 +17,21 @@ from synthesis_cases import rows_of, write_csv
 
 from clinveil.attacks.models.leaveout.audit import duration, refuse_too_long
 from clinveil.attacks.models.leaveout.compare import FEW_NAMES, name_findings
-from clinveil.attacks.models.leaveout.folder import RunSpec, audit_folder, seed_of
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut
+from clinveil.attacks.models.leaveout.settings import audit_folder, run_spec, seed_of
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.scale.tasks import study_folder
 
 
 def given(seed=1, notes=None, public=None, **how):
-    return RunSpec.of(notes or notes_of(), settings_of(**how), seed, public)
+    return run_spec(notes or notes_of(), settings_of(**how), seed, public)
 
 
 def finish(out, of, force=False):
     """A whole run, without its models."""
     with audit_folder(out, of, force=force):
-        (out / "findings.json").write_text(json.dumps(of.values))
+        (out / "findings.json").write_text(json.dumps(of))
         (out / "units-random-model.csv").write_text("unit\n")
 
 
@@ -206,6 +206,7 @@ def audit(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_a_second_audit_does_not_replace_the_first(audit, tmp_path, capfd):
     assert audit("--seed", "1") == 0
     files = ("findings.json", "units-random-model.csv", "run.json")
@@ -231,6 +232,7 @@ def test_without_a_seed_the_same_command_goes_on(audit, tmp_path):
     assert sorted((tmp_path / "out" / "tasks").iterdir()) == tasks
 
 
+@pytest.mark.slow
 def test_adding_released_notes_on_top_goes_on(audit, tmp_path):
     assert audit("--seed", "1", model="unigram") == 0
     assert audit("--seed", "1", "--from-text", model="unigram") == 0

@@ -83,7 +83,7 @@ def test_validation_notes_are_of_patients_who_are_not_audited():
 
 def test_notes_without_some_keep_their_order():
     notes = notes_of(3, 2)
-    encoded = encode(notes.texts, make_vocabulary(notes, settings_of()))
+    encoded = encode(notes.texts, make_vocabulary(notes, settings_of().lm))
     left = AuditData(encoded, None, (np.array([1, 4]),)).without(0)
     assert len(left) == 4
     expected = [encoded.note(row).tolist() for row in (0, 2, 3, 5)]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clinveil.attacks.models.leaveout.closed_form import unigram_pdtp
-from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor
+from clinveil.attacks.models.leaveout.pdtp import findings, leave_out, reseed_floor, unigram_pdtp
 from clinveil.core.errors import InputError
 from clinveil.stats import clopper_pearson, t_interval
 

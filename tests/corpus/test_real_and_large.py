@@ -147,6 +147,7 @@ def write_notes(path: Path, n: int, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv.zst", ".jsonl", ".parquet"])
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(suffix: str, tmp_path: Path) -> None:
     """Ten times the notes, 30 to 60 MB more text, and no more than 20 MB more memory."""
     peaks = []

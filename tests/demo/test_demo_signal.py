@@ -48,6 +48,7 @@ def test_a_linear_classifier_beats_the_majority_by_far(notes: pa.Table, label: s
     assert accuracy > majority + 0.4
 
 
+@pytest.mark.slow
 def test_word_vectors_put_planted_synonyms_near(notes: pa.Table):
     from gensim.models import Word2Vec
 

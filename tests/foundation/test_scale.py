@@ -48,9 +48,10 @@ def test_threads_read_few_items_ahead():
     assert len(seen) < 20
 
 
+@pytest.mark.slow
 def test_ray_gives_the_same():
     ray = pytest.importorskip("ray")
-    from clinveil.scale.on_ray import on_ray
+    from clinveil.scale.local import on_ray
 
     texts = [f"note {chr(97 + i)} of José" for i in range(9)]
     try:

@@ -46,13 +46,12 @@ def test_nobody_asked_nothing_stops(tmp_path):
     assert (tmp_path / "out").read_text() == "final"
 
 
-def test_a_cut_file_is_no_interruption(monkeypatch, capsys):
-    from clinveil.corpus import demo
-
+def test_a_cut_file_is_no_interruption(tmp_path, monkeypatch, capsys):
     def cut(*args, **kwargs):
         raise EOFError
 
-    monkeypatch.setattr(demo, "write_demo", cut)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("clinveil.corpus.demo.stream.private_folder", cut)
     assert main(["generate", "-o", "x"]) == 1
     assert "internal error: EOFError" in capsys.readouterr().err
 

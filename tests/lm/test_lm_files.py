@@ -20,9 +20,9 @@ from clinveil.lm.vocabulary import WordVocabulary, digest
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
-from clinveil.lm.checkpoint import load_model, save_model  # noqa: E402
-from clinveil.lm.network import NeuralModel, build  # noqa: E402
-from clinveil.lm.states import read_tensors, save_training, set_weights, weights_of, write_tensors  # noqa: E402
+from clinveil.lm.model import load_model, save_model  # noqa: E402
+from clinveil.lm.network import NeuralModel, build, read_tensors, set_weights, weights_of, write_tensors  # noqa: E402  # noqa: E402
+from clinveil.lm.training import save_training  # noqa: E402
 from clinveil.lm.vocabulary import train_byte_pairs  # noqa: E402
 
 MODELS = {
@@ -232,7 +232,7 @@ def test_other_counts_are_found(saved):
 
 def test_weights_of_another_type_are_refused(saved):
     """Written by us with a true digest, and still no weights of this model."""
-    from clinveil.lm.states import read_tensors, write_tensors
+    from clinveil.lm.network import read_tensors, write_tensors
 
     folder = saved("lstm")
     tensors, about = read_tensors(folder / "model.safetensors")

@@ -14,10 +14,11 @@ from scipy.stats import chi2
 from clinveil.core.keys import Key
 from clinveil.lm.models.unigram import Unigram, train_unigram
 from clinveil.lm.notes import encode
-from clinveil.lm.sampling import BLOCK, SamplingConfig, drawn, generate
+from clinveil.lm.sampling import SamplingConfig, drawn, generate
 from clinveil.lm.vocabulary import END, WordVocabulary
 
 KEY = Key.from_seed(5)
+BLOCK = 256  # numbers of a stream
 
 
 def slow_draw(row, number):

@@ -17,8 +17,12 @@ from clinveil.lm.train import NeuralTask, memory_needed, parameters, refuse_too_
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
 from clinveil.lm.models.lstm import Lstm  # noqa: E402
-from clinveil.lm.network import NeuralModel, build  # noqa: E402
-from clinveil.lm.states import load_training, save_training, weights_of  # noqa: E402
+from clinveil.lm.network import (  # noqa: E402
+    NeuralModel,
+    build,
+    weights_of,
+)
+from clinveil.lm.training import load_training, save_training  # noqa: E402
 
 ADAM = changed(optimizer="adamw", rate=1e-2, tied=False)
 STREAM = changed(plan="stream", lanes=4)

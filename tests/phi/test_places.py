@@ -112,6 +112,7 @@ TEXTS = st.text("aabbAB11 -.\nx'é\u0130\u212aſ", max_size=30)
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(source=PATTERNS, folded=st.booleans(), texts=st.lists(TEXTS, min_size=3, max_size=6))
+@pytest.mark.slow
 def test_a_filter_changes_no_result_of_any_pattern(source, folded, texts):
     pattern = re.compile(source, re.IGNORECASE | re.MULTILINE if folded else 0)
     for text in texts:

@@ -272,6 +272,7 @@ def test_report_again(desk, tmp_path):
 
 
 @pytest.mark.parametrize("flags", [["--layout", "keep", "--numbers", "mask"], ["--no-phi", "--memo", "occurrence"]])
+@pytest.mark.slow
 def test_other_settings_pass_too(desk, tmp_path, flags):
     out = f"other{flags[0]}{flags[-1]}"
     assert main(release(desk, out, *flags)) == 0
@@ -371,6 +372,7 @@ def test_too_many_null_texts_fail_the_gate(tmp_path):
     assert not (tmp_path / "out" / "release").exists()
 
 
+@pytest.mark.slow
 def test_the_first_600_of_mtsamples(real_data, tmp_path):
     import pyarrow.csv as csv
 

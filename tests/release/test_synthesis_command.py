@@ -15,8 +15,7 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError
 from clinveil.core.files import locked, private_folder
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.lm.checkpoint import load_model
-from clinveil.lm.model import Fit, fit_of
+from clinveil.lm.model import Fit, fit_of, load_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import encode
 from clinveil.lm.train import make_vocabulary

@@ -27,8 +27,9 @@ from synthesis_cases import (
 from clinveil.cli.main import main
 from clinveil.core.errors import GateError, MissingExtra
 from clinveil.core.finding import Finding
+from clinveil.core.keys import TEST_SEED
 from clinveil.corpus.people import Patient, write_patients
-from clinveil.releases.manifest import TEST_SEED, released_files, sealed, verify, write_companions, write_sums
+from clinveil.releases.manifest import released_files, sealed, verify, write_companions, write_sums
 from clinveil.releases.settings import SynthesisSettings
 from clinveil.releases.synthesis import Synthesis
 from clinveil.releases.synthesis_record import SHOWN, seed_mark

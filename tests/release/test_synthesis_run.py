@@ -14,8 +14,8 @@ import pytest
 from synthesis_cases import FAST, bytes_of, notes_of, open_to_others, rows_of, synthesis, texts_in
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.lm.checkpoint import load_model
-from clinveil.releases.manifest import TEST_SEED
+from clinveil.core.keys import TEST_SEED
+from clinveil.lm.model import load_model
 
 pytest.importorskip("torch", reason="the extra [neural] is not installed")
 pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
@@ -292,7 +292,7 @@ def test_a_model_of_other_notes_is_refused(whole_run, tmp_path):
 
 @pytest.mark.parametrize("split", [None, 3, {}, {"seed": 1}, {"seed": 1, "share": 0.1}])
 def test_a_model_that_does_not_say_whom_it_saw_is_refused(split, whole_run, tmp_path):
-    from clinveil.lm.checkpoint import save_model
+    from clinveil.lm.model import save_model
 
     model, _ = load_model(whole_run[0] / "vault" / "model")
     save_model(model, tmp_path / "m", {"split": split})

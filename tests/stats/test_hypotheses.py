@@ -52,6 +52,7 @@ def test_permutation_p_refuses_what_is_no_number():
 
 @given(P_VALUES)
 @settings(max_examples=15, deadline=None)
+@pytest.mark.slow
 def test_adjusted_p_values_equal_statsmodels(p):
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
     assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1])

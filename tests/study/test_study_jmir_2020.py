@@ -163,6 +163,7 @@ def test_only_what_a_changed_setting_touches_is_done_anew(finished, demo):
 
 
 @pytest.mark.parametrize("on", ["processes", "ray"])
+@pytest.mark.slow
 def test_processes_and_ray_find_the_same(finished, demo, on, tmp_path):
     if on == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("the extra [ray] is not installed")
@@ -243,6 +244,7 @@ def test_names_dealt_out_anew_in_every_note_leave_attack_1_nothing(planted):
     assert names.value < 0.1 and names.p > 0.01
 
 
+@pytest.mark.slow
 def test_surrogates_stand_among_the_names_in_mode_replace(demo, tmp_path):
     results = run_study(*files(demo), tmp_path / "out", settings(mode="replace", metric=("cosine",)))
     leaked = [f for f in results.findings if f.measure == "attack.names_leaked"]

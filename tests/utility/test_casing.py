@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError
-from clinveil.utility.casing import CasingSettings
+from clinveil.utility.casing import CasingSettings, casing
 from clinveil.utility.casing.lines import NEWLINE, Lines, alphabet_of, encoded, stream
-from clinveil.utility.casing.measure import casing
 
 torch = pytest.importorskip("torch", reason="the extra [neural] is not installed")
 from clinveil.core.neural import seeded  # noqa: E402
@@ -301,6 +300,7 @@ def test_a_planted_rule_is_learnt():
     assert own.n == 300
 
 
+@pytest.mark.slow
 def test_the_unit_of_an_interval_is_the_owner_of_the_lines():
     """Each line of a patient stands twenty times: by line the interval was a fifth as wide as by patient."""
     own = [f"{name} saw the dog" if place % 3 else "the DOG left" for place, name in enumerate(NAMES * 3)]
@@ -398,6 +398,7 @@ def test_command_refuses_in_one_line(files, capsys, monkeypatch, arguments, code
     assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 def test_real_sentences(real_data, tmp_path):
     from clinveil.utility.casing.lines import read_lines
 

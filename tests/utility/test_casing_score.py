@@ -15,14 +15,19 @@ from clinveil.utility.casing.lines import (
     UNKNOWN,
     Lines,
     alphabet_of,
+    by_owner,
     candidates,
+    count_words,
     encoded,
+    permuted,
     read_lines,
+    restore_usual,
+    score,
     split_lines,
     stream,
     upper_of,
+    usual_casings,
 )
-from clinveil.utility.casing.score import by_owner, count_words, permuted, restore_usual, score, usual_casings
 
 any_text = st.text(max_size=30)
 

@@ -187,6 +187,7 @@ def test_scores_equal_sklearn(rows):
 
 
 @pytest.mark.real
+@pytest.mark.slow
 def test_mtsamples_is_as_easy_as_it_is_said_to_be(real_data):
     path = real_data("notes/mtsamples.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:

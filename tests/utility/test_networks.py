@@ -8,8 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra [neural]")
 
 from clinveil.utility.classifiers import classifiers  # noqa: E402
-from clinveil.utility.classifiers._networks import PAD, Attention, windows  # noqa: E402
-from clinveil.utility.classifiers._training import Encoder, batches, padded  # noqa: E402
+from clinveil.utility.classifiers._neural import PAD, Attention, Encoder, batches, padded, windows  # noqa: E402  # noqa: E402
 from clinveil.utility.classifiers.cnn import LARGEST_NORM, Cnn  # noqa: E402
 from clinveil.utility.classifiers.cnn_attention import CnnAttention  # noqa: E402
 from clinveil.utility.classifiers.lstm import Lstm  # noqa: E402

@@ -10,9 +10,8 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.tokens import WordIds
-from clinveil.utility.nli import NliSettings
-from clinveil.utility.nli.measure import matrix_of, nli, random_vectors, words_of
-from clinveil.utility.nli.measure import rows_of as token_rows
+from clinveil.utility.nli import NliSettings, matrix_of, nli, random_vectors, words_of
+from clinveil.utility.nli import rows_of as token_rows
 from clinveil.utility.nli.pairs import SentencePairs, nli_parts
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.table import Vectors
@@ -183,6 +182,7 @@ def test_one_training_pair_is_refused():
         PairTraining(BagOfWords(np.eye(5, 4, dtype=np.float32), 2, SMALL), rows_of(1), rows_of(8), SMALL, CPU)
 
 
+@pytest.mark.slow
 def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance():
     findings = measured(colours())
     own, floor = one(findings, "vectors"), one(findings, "random vectors")
@@ -198,6 +198,7 @@ def test_labels_without_a_rule_stay_at_chance():
     assert own.low < 0.5 < own.high
 
 
+@pytest.mark.slow
 def test_difference_features_see_equal_words_that_concatenation_does_not():
     pairs, words = same()
     found = {}

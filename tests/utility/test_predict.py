@@ -66,6 +66,7 @@ def available(model):
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_a_planted_rule_is_learnt_and_shuffled_labels_are_at_chance(model):
     available(model)
     notes = labelled(600 if model in NEURAL else 180)

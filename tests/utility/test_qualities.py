@@ -343,6 +343,7 @@ NOTES = st.lists(st.lists(LINES, max_size=8).map("\n".join), max_size=8)
 
 @settings(max_examples=25)
 @given(NOTES, NOTES)
+@pytest.mark.slow
 def test_any_notes_can_be_measured(notes: list[str], real: list[str]) -> None:
     found = measured(notes, real)
     for finding in found.values():
@@ -375,6 +376,7 @@ def halves(real_data: Callable[[str], Path]) -> tuple[list[str], list[str]]:
     return [notes[i] for i in order[:half]], [notes[i] for i in order[half:]]
 
 
+@pytest.mark.slow
 def test_half_of_mtsamples_is_like_the_other_half(halves: tuple[list[str], list[str]]) -> None:
     found = measured(*halves)
     for finding in found.values():

@@ -286,6 +286,7 @@ def test_a_shortened_list_is_refused_by_the_command_unless_told(files, capsys):
 
 
 @pytest.mark.real
+@pytest.mark.slow
 def test_real_lists_on_real_notes_beat_chance(real_data, tmp_path, capsys):
     """Small and quick: two passes of skip-gram over MTSamples are enough for UMNSRS."""
     notes, pairs = real_data("notes/mtsamples.csv.gz"), real_data("wordpairs/umnsrs_sim.csv")

@@ -130,6 +130,7 @@ def clustered(rng, n_words, dim=24):
     return centres[rng.integers(0, 60, n_words)] + 0.5 * rng.standard_normal((n_words, dim))
 
 
+@pytest.mark.slow
 def test_the_approximate_table_reports_its_true_recall():
     rng = np.random.default_rng(4)
     matrix, counts = clustered(rng, 3000), np.sort(rng.zipf(1.5, 3000).clip(max=10**6))[::-1].copy()

@@ -106,6 +106,7 @@ for algorithm in ("cbow", "skipgram", "fasttext"):
 """
 
 
+@pytest.mark.slow
 def test_one_worker_is_the_same_to_the_bit_in_any_process(tmp_path):
     def printed(hash_seed):
         command = [sys.executable, "-c", SCRIPT, os.path.dirname(__file__), str(tmp_path)]

@@ -91,7 +91,7 @@ def nli(
     """
     from clinveil.core.settings import load_settings
     from clinveil.utility.nli import NliSettings
-    from clinveil.utility.nli.measure import nli as measure
+    from clinveil.utility.nli import nli as measure
     from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
 
     rng = default_rng(seed)

@@ -71,7 +71,7 @@ def _codes(path: Path, _: NotesSettings) -> Any:
 
 
 def _model(path: Path, _: NotesSettings) -> Any:
-    from clinveil.lm.checkpoint import load_model
+    from clinveil.lm.model import load_model
 
     return load_model(path)[0]
 

@@ -34,12 +34,9 @@ REMEDY = "name another place, or move it away; --force replaces only what the sa
 
 @dataclass(frozen=True)
 class Maker:
-    """A command that writes folders.
+    """A command that writes folders, each known by the JSON file `marker` in it.
 
-    Attributes:
-        command: its name. marker: the JSON file that its folders are known by.
-        says: what stands in the marker; without it, our schema and the command.
-        beside: files of its folders that the marker does not list under `files`.
+    That file says what stands in `says` (else our schema and the command) and lists all `files` but those `beside`.
     """
 
     command: str
@@ -59,20 +56,15 @@ class Maker:
             raise UsageError("is a file, and a folder is to be written", where=place.name, remedy=REMEDY)
         if not any(place.iterdir()):
             return
-        said = _read_marker(place / self.marker)
-        if any(said.get(key) != value for key, value in self._known_by().items()):
+        said = read_json(place / self.marker)
+        listed: Any = said.get("files") if isinstance(said, dict) else None
+        fits = isinstance(listed, list | dict) and all(isinstance(name, str) for name in listed)
+        if not fits or any(said.get(key) != value for key, value in self._known_by().items()):
             raise UsageError(f"is no folder of clinveil {self.command}", where=place.name, remedy=REMEDY)
-        refuse_more(place, files_in(place), {self.marker, *self.beside, *said["files"]})
+        refuse_more(place, files_in(place), {self.marker, *self.beside, *listed})
 
     def _known_by(self) -> Mapping[str, str]:
         return self.says or {"schema": SCHEMA, "command": self.command}
-
-
-def _read_marker(marker: Path) -> dict[str, Any]:
-    """What a marker says; nothing where it is none."""
-    said = read_json(marker)
-    fits = isinstance(said, dict) and isinstance(said.get("files"), list | dict)
-    return said if fits and all(isinstance(name, str) for name in said["files"]) else {}
 
 
 def files_in(folder: Path) -> set[str]:
@@ -231,9 +223,8 @@ def refuse_places(
 ) -> None:
     """`refuse_nested` and `refuse_existing` for a run: it destroys nothing that it reads, or that others wrote.
 
-    Args:
-        vault: the folder of secrets; `vault_maker` where it may not be there already, but for `force`.
-        read: what the run reads, by the name that the message gives it. apart: whether these must be apart too.
+    `read` is what it reads, by the name that the message gives it (`apart`: apart from one another too); `vault` the
+    folder of secrets, with a `vault_maker` where it may not be there already, but for `force`.
     """
     for places in [read] if apart else [{name: path} for name, path in read.items()]:
         refuse_nested(OUT=out, the_vault=vault, **places)

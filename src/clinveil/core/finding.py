@@ -128,17 +128,10 @@ _NUMBERS: Mapping[str, type[float] | type[int]] = {
     **dict.fromkeys(("value", "low", "high", "chance", "control", "p"), float),
     **dict.fromkeys(("n", "count"), int),
 }
-_LIFT = {
-    "unit": ("unit", str),
-    "count": ("count", int),
-    "p": ("p", float | int),
-    "p_is": ("p_is", str),
-    "interval": ("method", str),
-    "chance": ("chance_is", str),
-    "chance_is": ("chance_is", str),
-    "control": ("control_is", str),
-    "control_is": ("control_is", str),
-    "question": ("question", str),
+_LIFT: Mapping[str, tuple[str, Any]] = {
+    **{"count": ("count", int), "p": ("p", float | int)},
+    **{"interval": ("method", str), "chance": ("chance_is", str), "control": ("control_is", str)},
+    **{name: (name, str) for name in ("unit", "p_is", "chance_is", "control_is", "question")},
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -44,7 +44,11 @@ def fingerprint(path: Path) -> str:
     """SHA-256 of a file, or of the names and hashes of a folder's files; "" where nothing is there."""
     if not path.is_dir():
         return sha256(path) if path.exists() else ""
-    listing = "".join(f"{p.relative_to(path)}\0{sha256(p)}\n" for p in sorted(path.rglob("*")) if p.is_file())
+    return _hashed(path, path.rglob("*"))
+
+
+def _hashed(root: Path, paths: Iterable[Path]) -> str:
+    listing = "".join(f"{p.relative_to(root)}\0{sha256(p)}\n" for p in sorted(paths) if p.is_file())
     return hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -52,9 +56,7 @@ def fingerprint(path: Path) -> str:
 def code_version() -> str:
     """SHA-256 of our source files and word lists: what is half done goes on under the same code only."""
     package = Path(str(files("clinveil")))
-    sources = (path for path in sorted(package.rglob("*")) if path.is_file() and path.parent.name != "__pycache__")
-    listing = "".join(f"{path.relative_to(package)}\0{sha256(path)}\n" for path in sources)
-    return hashlib.sha256(listing.encode()).hexdigest()
+    return _hashed(package, (path for path in package.rglob("*") if path.parent.name != "__pycache__"))
 
 
 def run_hash(settings: Settings, *inputs: Path | str | None, free: Collection[str] = FREE) -> str:
@@ -138,11 +140,6 @@ class RunFolder:
         if status == "finished" and _state(self.aside, self.kind):
             remove(self.aside)
 
-    @property
-    def ended(self) -> bool:
-        """Whether `finish` was called."""
-        return (_state(self.root, self.kind) or {}).get("status", "running") != "running"
-
 
 @contextmanager
 def run_folder(
@@ -175,7 +172,7 @@ def run_folder(
                 for name in kind.scratch:
                     remove(root / name)
         except BaseException as error:
-            if not folder.ended:
+            if (_state(root, kind) or {}).get("status", "running") == "running":  # it did not finish
                 _undo(folder, before, wholly=bool(asked) and isinstance(error, InputError | UsageError), there=there)
             raise
 
@@ -253,13 +250,8 @@ def _refuse_strange(root: Path, kind: Kind, state: Mapping[str, Any]) -> None:
     """Raise UsageError where the folder holds files that its run did not write: they would be lost with it."""
     found = {name for name in files_in(root) if not _HALF.fullmatch(name.removeprefix(f"{kind.vault}/"))}
     own = {*kind.own, *kind.scratch, *kind.stale}
-    listed = {*own, *state["files"]} if "files" in state else {name for name in found if _below(name, own)}
-    refuse_more(root, found, {*kind.first, *listed})
-
-
-def _below(name: str, own: Collection[str]) -> bool:
-    place = Path(name)
-    return any(str(above) in own for above in (place, *place.parents))
+    below = {name for name in found if any(str(above) in own for above in (Path(name), *Path(name).parents))}
+    refuse_more(root, found, {*kind.first, *({*own, *state["files"]} if "files" in state else below)})
 
 
 def _state(root: Path, kind: Kind) -> dict[str, Any] | None:

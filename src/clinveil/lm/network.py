@@ -1,19 +1,27 @@
-"""What the networks share: layers, scoring of whole notes, and the trained model; import it after `need_torch()`."""
+"""What the networks share: layers, scoring of whole notes, the trained model and its file; after `need_torch()`."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from clinveil.core.errors import InputError
+from clinveil.core.files import whole
+from clinveil.core.fit import Weights
 from clinveil.core.neural import seeded
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles
+from clinveil.lm.model import Stream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
 
@@ -25,17 +33,15 @@ PIECE = 64  # tokens of each at once: what bounds the memory of the scores
 class Network(nn.Module):
     """A network that gives scores of the next token.
 
-    Attributes:
-        input, output: (size, width) vectors of tokens; one and the same where tied. bias: (size,) of the output.
+    input, output: (size, width) vectors of tokens; one and the same where tied. bias: (size,) of the output.
     """
 
     def __init__(self, size: int, recipe: Recipe, init_range: float) -> None:
         super().__init__()
         self.recipe = recipe
         self.input = nn.Parameter(torch.empty(size, recipe.width).uniform_(-init_range, init_range))
-        self.output = (
-            self.input if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
-        )
+        own = None if recipe.tied else nn.Parameter(torch.empty_like(self.input).uniform_(-init_range, init_range))
+        self.output = self.input if own is None else own
         self.bias = nn.Parameter(torch.zeros(size))
 
     def start(self, lanes: int) -> State:
@@ -68,13 +74,8 @@ class Network(nn.Module):
         return torch.log_softmax(scores, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
-class Decoder(ABC):
-    """Notes being written by a network, token by token, as a language model's `Stream`."""
-
-    def __init__(self, network: Network) -> None:
-        self._device = network.input.device
-        with torch.inference_mode():
-            self._begin()
+class Decoder(Stream):
+    """Notes being written by a network, token by token; made in inference mode."""
 
     def probabilities(self) -> Doubles:
         """(lanes, size); the softmax in double precision."""
@@ -82,43 +83,16 @@ class Decoder(ABC):
             found: Doubles = torch.softmax(self._scores().double(), dim=-1).cpu().numpy()
         return found
 
-    def push(self, ids: Ints) -> None:
-        """One token for every lane."""
-        with torch.inference_mode():
-            self._step(torch.from_numpy(ids).to(self._device))
-
-    def reset(self, lanes: Ints) -> None:
-        """Begin anew in these lanes."""
-        with torch.inference_mode():
-            self._restart(lanes.tolist())
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """The state of all lanes before their notes."""
-
     @abstractmethod
     def _scores(self) -> Tensor:
         """(lanes, size) of the next token."""
 
-    @abstractmethod
-    def _step(self, ids: Tensor) -> None:
-        """One token for every lane, (lanes,)."""
-
-    @abstractmethod
-    def _restart(self, lanes: Sequence[int]) -> None:
-        """Begin anew in these lanes."""
-
 
 class NeuralModel:
-    """A network that was trained, as a `LanguageModel`."""
+    """A network that was trained, as a `LanguageModel`; `kind` is `lstm` or `gpt`."""
 
     def __init__(self, vocabulary: Vocabulary, network: Network) -> None:
-        self.vocabulary, self.network = vocabulary, network.eval()
-
-    @property
-    def kind(self) -> str:
-        """`lstm` or `gpt`."""
-        return self.network.recipe.kind
+        self.vocabulary, self.network, self.kind = vocabulary, network.eval(), network.recipe.kind
 
     def score(self, notes: Sequence[Ids]) -> list[Doubles]:
         """Log-probability of each token, without dropout.
@@ -159,8 +133,6 @@ class NeuralModel:
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
         """Write the weights; what `model.json` says of them."""
-        from clinveil.lm.states import weights_of, write_tensors
-
         about = {"vocabulary_sha256": vocabulary_sha256}
         write_tensors(folder / "model.safetensors", weights_of(self.network), about)
         return {"recipe": self.network.recipe.as_dict()}
@@ -174,3 +146,48 @@ def reset_state(state: State, lanes: Tensor) -> State:
 def build(size: int, recipe: Recipe) -> Network:
     """A network with its first weights, drawn from PyTorch's generator: call it inside `seeded`."""
     return neural_kind(recipe.kind).network(size, recipe)
+
+
+def weights_of(network: Network) -> Weights:
+    """All weights; vectors that input and output share once."""
+    tied = {"output"} if network.recipe.tied else set()
+    return {k: v.detach().cpu().contiguous().clone() for k, v in network.state_dict().items() if k not in tied}
+
+
+def set_weights(network: Network, weights: Mapping[str, Tensor]) -> None:
+    """Put them back. Raises InputError where they are of another shape or vocabulary."""
+    own = network.state_dict()
+    expected = {k: (v.shape, v.dtype) for k, v in own.items() if not (network.recipe.tied and k == "output")}
+    if {k: (v.shape, v.dtype) for k, v in weights.items()} != expected:
+        raise InputError("the weights are of another model or vocabulary")
+    network.load_state_dict(dict(weights), strict=False)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+    """Write tensors and JSON as one safetensors file, whole or not at all, readable by its owner only."""
+    said = json.dumps({**about, "sha256": _digest(tensors)})
+    data = save({name: value.contiguous() for name, value in tensors.items()}, {"about": said})
+    with whole(path, force=True) as part:
+        part.write_bytes(data)
+
+
+def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
+    """What `write_tensors` wrote. Raises InputError for anything else."""
+    try:
+        data = path.read_bytes()
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        tensors, about = load(data), dict(json.loads(header["__metadata__"]["about"]))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        raise InputError("is no file of weights, or a damaged one", where=path.name) from None
+    if about.pop("sha256", None) != _digest(tensors):
+        raise InputError("its weights are not those that were written: it is damaged", where=path.name)
+    return tensors, about
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and bytes."""
+    hashed = hashlib.sha256()
+    for name, value in sorted(tensors.items()):
+        hashed.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        hashed.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return hashed.hexdigest()

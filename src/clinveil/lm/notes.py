@@ -13,7 +13,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus, rows
 from clinveil.corpus.medtext import UNK, medtext
-from clinveil.lm.vocabulary import Ids, Vocabulary
+from clinveil.lm.vocabulary import Ids, Vocabulary, bare
 
 ALL = "all {n:,} notes are, word for word, notes that the model was trained on: this is how well it remembers them"
 SOME = "{some:,} of {n:,} notes are, word for word, notes that the model was trained on"
@@ -47,37 +47,21 @@ class PlainNotes:
 
 
 def read_notes(corpus: Corpus, *, prepared: bool = False) -> PlainNotes:
-    """All notes of a corpus in MedText's form; those without a word are left out.
+    """All notes of a corpus in MedText's form; those without a word are left out. Raises InputError where all are.
 
-    Args:
-        prepared: the texts are in that form already (`clinveil prepare medtext`).
-
-    Raises:
-        InputError: no note has a word.
+    `prepared`: the texts are in that form already (`clinveil prepare medtext`).
     """
-    texts, ids, patients = [], [], []
-    for note, patient, text in rows(corpus):
-        if own := _lines(text) if prepared else medtext(text):
-            texts.append(own)
-            ids.append(note)
-            patients.append(patient)
-    if not texts:
+    formed = ((bare(text) if prepared else medtext(text), note, patient) for note, patient, text in rows(corpus))
+    if not (kept := [row for row in formed if row[0]]):
         raise InputError("no note holds a word")
-    return PlainNotes(tuple(texts), tuple(ids), tuple(patients))
-
-
-def _lines(text: str) -> str:
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
+    return PlainNotes(*(tuple(row[i] for row in kept) for i in range(3)))
 
 
 @dataclass(frozen=True)
 class EncodedNotes:
-    """Notes as numbers, one after another.
+    """Notes as numbers, one after another: tokens, ends included, (n_tokens,); where each begins, (n_notes + 1,).
 
-    Attributes:
-        ids: (n_tokens,) int32, of each note its tokens and the end. offsets: (n_notes + 1,).
-        characters: (n_notes,) of each note's text and the end of each line, for bits per character.
+    `characters`: (n_notes,) of each note's text and the end of each line, for bits per character.
     """
 
     ids: Ids = field(repr=False)
@@ -114,11 +98,7 @@ def joined(notes: Sequence[Ids], characters: Ints) -> EncodedNotes:
 
 @dataclass(frozen=True)
 class Seen:
-    """Training notes, as hashes. Secret, like the model that they stand beside: a guessed note can be looked up.
-
-    Attributes:
-        fingerprints: of the text of each note. has_unk: whether a word stands as `<unk>` in them.
-    """
+    """Hashes of training notes, and whether a word stands as `<unk>` in them; secret: a guess can be looked up."""
 
     fingerprints: frozenset[str] = field(repr=False)
     has_unk: bool
@@ -158,22 +138,18 @@ def _has_unk(notes: PlainNotes) -> bool:
 
 @dataclass(frozen=True)
 class Form:
-    """Signs of MedText's form in notes as they stand in their file.
-
-    Attributes:
-        n_unk: words `<unk>`, a sure sign. alone, attached: commas by themselves, and at the end of a word.
-    """
+    """Signs of MedText's form in notes: words `<unk>`, a sure sign; commas by themselves, and at the end of a word."""
 
     n_unk: int
     alone: int
     attached: int
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Form:
-        """Count."""
+    def of(cls, texts: Iterable[str | None]) -> Form:
+        """Count; a note may lack its text."""
         n_unk = alone = attached = 0
         for text in texts:
-            for word in text.split():
+            for word in (text or "").split():
                 n_unk += word == UNK
                 alone += word == ","
                 attached += len(word) > 1 and word.endswith(",")
@@ -185,8 +161,3 @@ class Form:
         if self.n_unk or self.alone > self.attached:
             return True
         return False if self.attached > self.alone else None
-
-
-def form_of(corpus: Corpus) -> Form:
-    """The form of the notes of a corpus."""
-    return Form.of(note.text for note in rows(corpus))

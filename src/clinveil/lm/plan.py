@@ -21,10 +21,9 @@ NO_NOTE = -1
 
 @dataclass(frozen=True)
 class Batch:
-    """One step of training.
+    """One step of training: (window, lanes) tokens and weights, 1 where the loss counts, else 0.
 
     Attributes:
-        inputs, targets: (window, lanes) int32. weights: (window, lanes) 1 where the loss counts, else 0.
         reset: (lanes,) whether the lane's state starts from zeros. normaliser: what the summed loss is divided by: the
             tokens of the batch, masked ones too, so that masking changes nothing else.
     """
@@ -109,11 +108,7 @@ def rows_plan(encoded: EncodedNotes, *, lanes: int, window: int, epochs: int, se
 
 @dataclass(frozen=True)
 class Columns:
-    """One seamless text cut into `lanes` columns of equal length (paper C and its code); what does not fit is dropped.
-
-    Attributes:
-        text: (rows, lanes).
-    """
+    """One seamless text in columns of equal length, (rows, lanes); what does not fit is dropped (paper C's code)."""
 
     text: Ids = field(repr=False)
     window: int

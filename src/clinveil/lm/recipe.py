@@ -79,11 +79,9 @@ class Recipe:
 
 @dataclass(frozen=True)
 class CountedKind:
-    """A language model of counts: no recipe, no training.
+    """A language model of counts: what the card of synthetic notes says of it, what makes it, and what reads it.
 
-    Attributes:
-        about: what the card of synthetic notes says of it. count: makes it. load: reads what its `save` wrote, given
-            the folder, the vocabulary and `model.json`; None for one that is not kept.
+    `load` gets the folder, the vocabulary and `model.json`; None for a model that is not kept.
     """
 
     about: str
@@ -115,7 +113,7 @@ language_models: Registry[CountedKind | NeuralKind] = Registry(
 
 
 def kind_of(name: str) -> CountedKind | NeuralKind:
-    """What stands for a name. Raises UsageError for an unknown one, MissingExtra for a network without PyTorch."""
+    """What stands for a name. Raises as `found_in` does."""
     return found_in(language_models, name)
 
 

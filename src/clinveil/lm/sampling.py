@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
 from clinveil.core.keys import Key
 from clinveil.core.types import Doubles, Ints
-from clinveil.lm.model import LanguageModel, Stream
+from clinveil.lm.model import LanguageModel
 from clinveil.lm.vocabulary import END, Ids
-
-BLOCK = 256  # random numbers drawn at once for a note
 
 
 @dataclass(frozen=True)
@@ -53,64 +52,37 @@ def batch_size_for(notes: int, most: int = 64) -> int:
     return max(1, min(most, notes // 4))
 
 
+class _Lane:
+    """A note that is being written, and its random numbers."""
+
+    def __init__(self, key: Key, number: int) -> None:
+        seed = key.stream("synthetic note", str(number))
+        self.random = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
+        self.number, self.ids = number, list[int]()
+
+
 def generate(model: LanguageModel, key: Key, config: SamplingConfig, *, first: int = 0) -> Iterator[GeneratedNote]:
     """Endless notes, in the order of their numbers from `first` on."""
-    decoding = _Decoding(model.stream(config.batch_size), key, config, first)
+    stream, numbers, number = model.stream(config.batch_size), count(first), first
+    lanes = [_Lane(key, next(numbers)) for _ in range(config.batch_size)]
     waiting: dict[int, GeneratedNote] = {}
-    number = first
     while True:
-        while number not in waiting:
-            waiting.update((note.number, note) for note in decoding.step())
-        yield waiting.pop(number)
-        number += 1
-
-
-class _Decoding:
-    """The lanes, and what has been written in each."""
-
-    def __init__(self, stream: Stream, key: Key, config: SamplingConfig, first: int) -> None:
-        self._stream, self._key, self._config = stream, key, config
-        self._next = first
-        self._numbers = np.zeros(config.batch_size, dtype=np.int64)
-        self._random: list[np.random.Generator] = [np.random.default_rng(0)] * config.batch_size
-        self._uniform = np.empty((config.batch_size, BLOCK))
-        self._length = np.zeros(config.batch_size, dtype=np.int64)
-        self._rows: list[list[int]] = [[] for _ in range(config.batch_size)]
-        for lane in range(config.batch_size):
-            self._begin(lane)
-
-    def _begin(self, lane: int) -> None:
-        seed = self._key.stream("synthetic note", str(self._next))
-        self._random[lane] = np.random.Generator(np.random.Philox(key=[seed.uint64(), seed.uint64()]))
-        self._numbers[lane], self._length[lane], self._rows[lane] = self._next, 0, []
-        self._next += 1
-
-    def step(self) -> list[GeneratedNote]:
-        """One more token in every lane; the notes that ended with it."""
-        ids = drawn(_shaped(self._stream.probabilities(), self._config), self._numbers_now())
-        self._length += 1
-        ended = ids == END
-        over = ended | (self._length >= self._config.max_new_tokens)
-        for lane in np.flatnonzero(~ended):
-            self._rows[lane].append(int(ids[lane]))
-        lanes = np.flatnonzero(over)
-        done = [
-            GeneratedNote(int(self._numbers[lane]), np.array(self._rows[lane], dtype=np.int32), not ended[lane])
-            for lane in lanes
-        ]
-        self._stream.push(ids)
-        if lanes.size:
-            self._stream.reset(lanes)
-        for lane in lanes:
-            self._begin(int(lane))
-        return done
-
-    def _numbers_now(self) -> Doubles:
-        """(lanes,) the random number of each lane's place in its note."""
-        place = self._length % BLOCK
-        for lane in np.flatnonzero(place == 0):
-            self._uniform[lane] = self._random[lane].random(BLOCK)
-        return self._uniform[np.arange(place.size), place]
+        uniform = np.array([lane.random.random() for lane in lanes])
+        ids = drawn(_shaped(stream.probabilities(), config), uniform)
+        for lane, token in zip(lanes, ids.tolist(), strict=True):
+            lane.ids.append(token)
+        over = [i for i, lane in enumerate(lanes) if lane.ids[-1] == END or len(lane.ids) >= config.max_new_tokens]
+        stream.push(ids)
+        if over:
+            stream.reset(np.array(over))
+        for i in over:
+            row, truncated = lanes[i].ids, lanes[i].ids[-1] != END
+            kept = np.array(row if truncated else row[:-1], dtype=np.int32)
+            waiting[lanes[i].number] = GeneratedNote(lanes[i].number, kept, truncated)
+            lanes[i] = _Lane(key, next(numbers))
+        while number in waiting:
+            yield waiting.pop(number)
+            number += 1
 
 
 def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:
@@ -125,19 +97,15 @@ def drawn(probabilities: Doubles, uniform: Doubles) -> Ints:
 
 
 def _shaped(probabilities: Doubles, config: SamplingConfig) -> Doubles:
+    """After temperature, and with 0 for all but the likeliest words that make up the share `top_p`."""
     if config.temperature != 1.0:
         logs = np.log(np.maximum(probabilities, 1e-300)) / config.temperature
         probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
     if config.top_p < 1.0:
-        probabilities = _top(probabilities / probabilities.sum(axis=1, keepdims=True), config.top_p)
+        probabilities = probabilities / probabilities.sum(axis=1, keepdims=True)
+        order = np.argsort(-probabilities, axis=1, kind="stable")
+        ranked = np.take_along_axis(probabilities, order, axis=1)
+        probabilities = np.zeros_like(probabilities)
+        keep = np.cumsum(ranked, axis=1) - ranked < config.top_p
+        np.put_along_axis(probabilities, order, np.where(keep, ranked, 0.0), axis=1)
     return probabilities
-
-
-def _top(probabilities: Doubles, share: float) -> Doubles:
-    """The likeliest words until they make up the share; the rest get 0."""
-    order = np.argsort(-probabilities, axis=1, kind="stable")
-    ranked = np.take_along_axis(probabilities, order, axis=1)
-    keep = np.cumsum(ranked, axis=1) - ranked < share
-    kept = np.zeros_like(probabilities)
-    np.put_along_axis(kept, order, np.where(keep, ranked, 0.0), axis=1)
-    return kept

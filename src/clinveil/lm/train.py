@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +34,9 @@ def quiet(line: str) -> None:
 
 
 def make_vocabulary(notes: PlainNotes, settings: ModelSettings, *, always: Sequence[str] = ()) -> Vocabulary:
-    """The vocabulary of training notes.
+    """The vocabulary of training notes; `always`: words that are in it however rare.
 
-    Args:
-        always: words that are in it however rare.
-
-    Raises:
-        MissingExtra: byte pairs without the library `tokenizers`.
+    Raises MissingExtra for byte pairs without the library `tokenizers`.
     """
     if not settings.word_vocabulary:
         return train_byte_pairs(notes.texts, settings.vocabulary_size)
@@ -65,12 +62,10 @@ def identity_of(encoded: EncodedNotes, vocabulary: Vocabulary, recipe: Recipe, s
 
 @dataclass(frozen=True)
 class NeuralTask:
-    """One training of a network.
+    """One training of a network, from first weights where there are such.
 
     Attributes:
-        validation: notes whose perplexity is looked at after each epoch, or None.
-        state: a file to write the state of the training to, and to go on from; or None.
-        initial: first weights, or None.
+        validation: notes whose perplexity is looked at after each epoch. state: a file to write to and to go on from.
     """
 
     encoded: EncodedNotes
@@ -94,15 +89,14 @@ class NeuralTask:
         return hashed.hexdigest()
 
     def run(self, say: Say = quiet) -> tuple[NeuralModel, dict[str, Any]]:
-        """Train; also says how it went: losses and perplexities by epoch, the best epoch.
+        """Train; also says how it went: losses and perplexities by epoch.
 
-        Raises:
-            InputError: a loss that is no number (the last state that was written stays), too little memory, or a
-                state of another training.
+        Raises InputError for a loss that is no number (the last state written stays), too little memory, or a state of
+        another training.
         """
         from clinveil.core.neural import seeded
         from clinveil.lm.network import NeuralModel
-        from clinveil.lm.states import load_training, save_training
+        from clinveil.lm.training import load_training, save_training
 
         refuse_too_large(self.vocabulary.size, self.recipe, self.device)
         identity = self.identity
@@ -113,10 +107,11 @@ class NeuralTask:
                 say(f"going on after step {training.progress.step:,} of {training.plan.steps:,}")
             say(_forecast(training))
             while not training.done:
-                epochs = len(training.progress.losses)
-                training.fit(_next_stop(training.progress.step, training.plan.steps_per_epoch))
-                if len(training.progress.losses) > epochs:
-                    say(_line(training.progress.losses, training.progress.looks, self.recipe.epochs))
+                now, per_epoch = training.progress, training.steps_per_epoch
+                epochs = len(now.losses)
+                training.fit(min((now.step // per_epoch + 1) * per_epoch, now.step + SAVE_EVERY))
+                if len(now.losses) > epochs:
+                    say(_line(now.losses, now.looks, self.recipe.epochs))
                 if self.state is not None:
                     save_training(training, self.state, identity)
             network = training.finish()
@@ -125,7 +120,11 @@ class NeuralTask:
     def training(self, plan: Plan | None = None) -> Training:
         """The training at its first step; call it inside `seeded`. `plan`: instead of that of all notes."""
         from clinveil.core.neural import device_named
+        from clinveil.lm.network import NeuralModel
         from clinveil.lm.training import Training
+
+        def perplexity(network: Network, notes: EncodedNotes) -> float:
+            return fit_of(NeuralModel(self.vocabulary, network), notes).perplexity
 
         return Training(
             self.vocabulary.size,
@@ -134,17 +133,8 @@ class NeuralTask:
             seed=self.seed,
             device=device_named(self.device),
             initial=self.initial,
-            validate=perplexity_on(self.validation, self.vocabulary),
+            validate=partial(perplexity, notes=self.validation) if self.validation is not None else None,
         )
-
-
-def perplexity_on(notes: EncodedNotes | None, vocabulary: Vocabulary) -> Callable[[Network], float] | None:
-    """A network's perplexity on validation notes, to train with; None without such notes."""
-    if notes is None:
-        return None
-    from clinveil.lm.network import NeuralModel
-
-    return lambda network: fit_of(NeuralModel(vocabulary, network), notes).perplexity
 
 
 def _forecast(training: Training) -> str:
@@ -160,11 +150,6 @@ def _forecast(training: Training) -> str:
         return "training is nearly done"
     minutes = spent / made * (training.plan.steps - training.progress.step) / 60
     return f"{tokens / spent:,.0f} tokens a second; training will take about {minutes:,.1f} minutes"
-
-
-def _next_stop(step: int, per_epoch: int) -> int:
-    """The next end of an epoch, or the next look before it."""
-    return min((step // per_epoch + 1) * per_epoch, step + SAVE_EVERY)
 
 
 def _line(losses: list[float], perplexities: list[float], epochs: int) -> str:

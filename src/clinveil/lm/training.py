@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from clinveil.core.errors import InputError
-from clinveil.core.fit import Progress, Trainer, mixed
-from clinveil.lm.network import Network, State, build, reset_state
+from clinveil.core.fit import Progress, Trainer, Weights, mixed
+from clinveil.lm.network import Network, State, build, read_tensors, reset_state, set_weights, weights_of, write_tensors
 from clinveil.lm.plan import Batch, Plan
 from clinveil.lm.recipe import Recipe
 
@@ -24,17 +25,15 @@ WARM_UP, LAST_SHARE = 0.02, 0.1  # fixed schedule: share of the steps, and of th
 DECAY, BETAS = 0.01, (0.9, 0.95)
 CHECK_EVERY = 20  # on a GPU
 DIVERGED = 700.0  # nats a token: the perplexity of more is no number
+# Names in the file of a state -> attributes of `TokenProgress`.
+_PROGRESS = {"step": "step", "rate": "rate", "best": "best", "best_epoch": "best_look", "losses": "losses"}
+_PROGRESS |= {"perplexities": "looks", "loss_sum": "loss_sum", "loss_tokens": "loss_tokens"}
 Validate = Callable[[Network], float]  # the perplexity of validation notes
 
 
 @dataclass
 class TokenProgress(Progress):
-    """Where a training stands: all that it needs to go on.
-
-    Attributes:
-        rate: of an annealed schedule. losses: mean training loss (nats a token) of each pass so far.
-        loss_sum, loss_tokens: of the pass under way.
-    """
+    """Where a training stands: annealed rate, mean loss (nats a token) of each pass, sums of the one under way."""
 
     rate: float = 0.0
     losses: list[float] = field(default_factory=list)
@@ -45,8 +44,7 @@ class TokenProgress(Progress):
 class Training(Trainer[Network, Batch]):
     """One training; call everything inside `seeded`.
 
-    Args:
-        size: of the vocabulary. initial: first weights, instead of random ones.
+    size: of the vocabulary. initial: first weights, instead of random ones.
     """
 
     progress: TokenProgress
@@ -164,3 +162,48 @@ def _optimizer(network: Network, recipe: Recipe) -> torch.optim.Optimizer:
     others = [p for p in network.parameters() if p.dim() <= 1 or id(p) in token]
     groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=recipe.rate, betas=BETAS, foreach=False)
+
+
+def save_training(training: Training, path: Path, identity: str) -> None:
+    """Write all that a training needs to go on: weights, optimizer, state of the lanes, progress."""
+    tensors = {f"weights.{k}": v for k, v in weights_of(training.network).items()}
+    shared = {"output"} if training.recipe.tied else set()
+    tensors |= {f"best.{k}": v.cpu() for k, v in (training.best or {}).items() if k not in shared}
+    tensors |= {f"state.{i}": part.cpu() for i, part in enumerate(training.state or ())}
+    for row, values in training.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{row}.{name}": torch.as_tensor(value).cpu() for name, value in values.items()}
+    progress = {name: getattr(training.progress, attribute) for name, attribute in _PROGRESS.items()}
+    progress["best"] = None if training.best is None and not training.progress.looks else progress["best"]
+    write_tensors(path, tensors, {"identity": identity, "progress": progress})
+
+
+def load_training(training: Training, path: Path, identity: str) -> None:
+    """Bring a training to where one like it stood.
+
+    Raises InputError: the file is damaged, or of another training: other notes, vocabulary, recipe or seed.
+    """
+    tensors, about = read_tensors(path)
+    if about.get("identity") != identity:
+        raise InputError("is of another training", where=path.name, remedy="remove it, or give the same settings")
+    device = training.device
+    set_weights(training.network, {k: v.to(device) for k, v in _below(tensors, "weights").items()})
+    state = _below(tensors, "state")
+    training.state = tuple(state[str(i)].to(device) for i in range(len(state))) or None
+    best = _below(tensors, "best")
+    training.best = {k: v.to(device) for k, v in best.items()} or None
+    if training.best is not None and training.recipe.tied:
+        training.best["output"] = training.best["input"]
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in _below(tensors, "optimizer").items():
+        row, _, part = name.partition(".")
+        moments.setdefault(int(row), {})[part] = value if part == "step" else value.to(device)
+    known = training.optimizer.state_dict()
+    training.optimizer.load_state_dict({**known, "state": moments})
+    progress = {attribute: about["progress"][name] for name, attribute in _PROGRESS.items()}
+    progress["best"] = float("inf") if progress["best"] is None else progress["best"]
+    training.progress = TokenProgress(**progress)
+
+
+def _below(tensors: Mapping[str, Tensor], head: str) -> Weights:
+    start = f"{head}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}

@@ -23,12 +23,9 @@ SMALLEST = 257  # of byte pairs: all bytes and `<eon>`
 
 
 class WordVocabulary:
-    """Whole words; a line ends with `<eos>`, a word that is not in it is `<unk>` (paper C).
+    """Whole words; a line ends with `<eos>`, a word that is not in it (or spells that) is `<unk>` (paper C).
 
-    A note that spells `<eos>` or `<eon>` does not end there: what is spelt is `<unk>`.
-
-    Raises:
-        InputError: a word twice, a special one, or one with white space in it.
+    Raises InputError for a word twice, a special one, or one with white space in it.
     """
 
     kind = "words"
@@ -70,11 +67,7 @@ class WordVocabulary:
 class BytePairs:
     """Byte pair encoding over bytes, by the library `tokenizers`: no word is unknown, and the softmax is small.
 
-    Args:
-        model: as JSON, what `train_byte_pairs` made.
-
-    Raises:
-        InputError: it is no such model. MissingExtra: `tokenizers` is not installed.
+    `model`: as JSON, what `train_byte_pairs` made. Raises InputError for another, MissingExtra without `tokenizers`.
     """
 
     kind = "bytes"
@@ -102,9 +95,7 @@ class BytePairs:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text; bytes that make no character come out as U+FFFD."""
-        text: str = self._tokenizer.decode(_before_end(ids), skip_special_tokens=False)
-        lines = (" ".join(line.split()) for line in text.split("\n"))
-        return "\n".join(line for line in lines if line)
+        return bare(self._tokenizer.decode(_before_end(ids), skip_special_tokens=False), "\n")
 
     def as_dict(self) -> dict[str, Any]:
         """The library's own JSON."""
@@ -112,13 +103,9 @@ class BytePairs:
 
 
 def train_byte_pairs(texts: Iterable[str], size: int = 8_000) -> BytePairs:
-    """Learn a byte pair vocabulary; the same texts give the same one.
+    """Learn a byte pair vocabulary of at most `size` pairs that stand there twice; the same texts give the same one.
 
-    Args:
-        size: pieces at most; fewer where the text has no pair left that stands there twice.
-
-    Raises:
-        ValueError: a size below 257. MissingExtra: `tokenizers` is not installed.
+    Raises ValueError for a size below 257, MissingExtra where `tokenizers` is not installed.
     """
     need_byte_pairs()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -144,6 +131,12 @@ def need_byte_pairs() -> None:
 
 Vocabulary = WordVocabulary | BytePairs
 """Encodes and decodes; what `decode` gives of an encoded note is the note, rare words apart."""
+
+
+def bare(text: str, end: str | None = None) -> str:
+    """Words with one space between them, and no empty line; lines end as `str.splitlines` has it, or with `end`."""
+    lines = (" ".join(line.split()) for line in (text.splitlines() if end is None else text.split(end)))
+    return "\n".join(line for line in lines if line)
 
 
 def _before_end(ids: Sequence[int]) -> list[int]:

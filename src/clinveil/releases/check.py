@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import rows
-
-Row = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,9 @@ def check_output(
     """
     count: Counter[str] = Counter()
     allowed = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
-    sources, outputs, places = rows(entered), rows(released), _places(alignment)
-    for source_id, released_id in _pairs(crosswalk):
+    sources, outputs = rows(entered), rows(released)
+    places = (list(zip(*place, strict=True)) for place in _pairs(alignment, "start", "end"))
+    for source_id, released_id in _pairs(crosswalk, "source_note_id", "note_id"):
         source = next((note.text for note in sources if note.note_id == source_id), None)
         there, place = next(outputs, None), next(places, None)
         if source is None or there is None or there.note_id != released_id:
@@ -71,15 +71,10 @@ def check_output(
     return OutputCheck(**{name: count[name] for name in OutputCheck.__dataclass_fields__})
 
 
-def _pairs(crosswalk: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
-    for batch in crosswalk:
-        yield from zip(batch.column("source_note_id").to_pylist(), batch.column("note_id").to_pylist(), strict=True)
-
-
-def _places(alignment: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, int]]]:
-    for batch in alignment:
-        for starts, ends in zip(batch.column("start").to_pylist(), batch.column("end").to_pylist(), strict=True):
-            yield list(zip(starts, ends, strict=True))
+def _pairs(batches: Iterable[pa.RecordBatch], one: str, other: str) -> Iterator[tuple[Any, Any]]:
+    """Two columns, row by row."""
+    for batch in batches:
+        yield from zip(batch.column(one).to_pylist(), batch.column(other).to_pylist(), strict=True)
 
 
 def _note(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clinveil.channel.channel import Channel
@@ -25,10 +29,20 @@ DROPPED = "Holds by construction: no digit is written (--numbers drop), so there
 DRAWN = "Only random draws can put it there, word for word in a row, for PHI is replaced before."
 
 
-def sound(name: str, question: str, faults: int, unit: str, meaning: str, **more: Any) -> Gate:
+@cache
+def _texts() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}), **told: Any) -> Gate:
+    """A gate with its words of `gates.toml`, in which `fill` stands for the names in braces."""
+    words = {name: text.format(**fill) for name, text in _texts()[of].items()}
+    return Gate(**{"passed": passed, **words, **told})
+
+
+def sound(of: str, faults: int, **more: Any) -> Gate:
     """A gate of what the program itself promises: not one fault is allowed."""
-    told: dict[str, Any] = {"passed": faults == 0, "threshold": 0, "remedy": FAULT}
-    return Gate(name, question, value=faults, unit=unit, meaning=meaning, **{**told, **more})
+    return gate(of, **{"passed": faults == 0, "value": faults, "threshold": 0, "remedy": FAULT, **more})
 
 
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
@@ -36,28 +50,13 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
     itself = channel.maps_to_itself
     return [
         sound(
-            "no word stands for itself",
-            "Does any released word stand where the same word stood in the source?",
+            "itself",
             check.self_replaced,
-            "words",
-            "The mechanism promises never to draw the word itself; words kept on request are counted apart.",
             passed=itself or (check.self_replaced == 0 and tally.self_replaced == 0),
             threshold="not promised by this mechanism" if itself else 0,
         ),
-        sound(
-            "no unknown word passed",
-            "Is every released word one that the channel can write, and every other character one of the layout's?",
-            check.out_of_vocabulary + check.stray,
-            "words and characters",
-            "A word without a vector is replaced by a draw from common words, or dropped; it never passes.",
-        ),
-        sound(
-            "rare-word floor held",
-            "Is any released word one that too few patients used?",
-            check.below_floor,
-            "words",
-            "A word seen in fewer patients than --min-patients is never written, whoever's note it came from.",
-        ),
+        sound("unknown", check.out_of_vocabulary + check.stray),
+        sound("floor", check.below_floor),
     ]
 
 
@@ -69,24 +68,8 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
     share = failed / rows.read if rows.read else 0.0
     faults = lost + strangers + check.unaligned
     return [
-        sound(
-            "every note accounted for",
-            "Is each note read either written once under its own new id, or skipped for a stated reason?",
-            faults,
-            "notes",
-            "Read = written + skipped, and each released id leads to one source note in the crosswalk.",
-            passed=faults == 0 and tally.balanced,
-        ),
-        Gate(
-            "few notes failed",
-            "What share of the notes had no text or could not be processed?",
-            passed=share <= SKIPPED_SHARE,
-            value=share,
-            threshold=SKIPPED_SHARE,
-            unit="share of notes",
-            meaning="A note that cannot be processed is left out, never passed through.",
-            remedy="Look at the reasons in the internal report, mend the source, and run again.",
-        ),
+        sound("accounted", faults, passed=faults == 0 and tally.balanced),
+        gate("failed", passed=share <= SKIPPED_SHARE, value=share, threshold=SKIPPED_SHARE),
     ]
 
 
@@ -98,7 +81,7 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
     Args:
         digits: whether the release can hold any; without, the gates of numbers hold by construction and say so.
     """
-    own = [f for f in findings if _is_own(f)]
+    own = [f for f in findings if f.measure.startswith("attack.own_")]
     return [
         *(_feed(f) for f in own if f.measure == "attack.own_name"),
         *(_own_name(f) if f.measure == "attack.own_name" else _own(f, digits) for f in own if f.value is not None),
@@ -107,20 +90,7 @@ def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[G
 
 def _feed(finding: Finding) -> Gate:
     known, met = int(finding.detail.get("in_feed") or 0), int(finding.detail.get("in_release") or 0)
-    return Gate(
-        "the known-patient feed is that of these notes",
-        "Does the feed know any patient of these notes?",
-        passed=known == 0 or met > 0,
-        value=met,
-        threshold="at least 1",
-        unit="patients",
-        meaning="Where the feed is of other patients, finding nothing in the release says nothing.",
-        remedy="Bring the feed of these patients, under the patient ids that the notes use, or leave --patients out.",
-    )
-
-
-def _is_own(finding: Finding) -> bool:
-    return finding.measure.startswith("attack.own_")
+    return gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1")
 
 
 def _own(finding: Finding, digits: bool) -> Gate:
@@ -129,15 +99,13 @@ def _own(finding: Finding, digits: bool) -> Gate:
     certain = finding.measure in NUMBERS and not digits
     how = "" if finding.measure in NUMBERS else f" {DRAWN}"
     looked = f"{_many(finding.n)} of the known-patient feed were looked for in the released notes of their own patient."
-    return Gate(
-        f"no own {kind}",
-        f"Does a patient's own {kind} stand in their own released notes?",
+    return gate(
+        "own",
         passed=count == 0,
         value=count,
         threshold=0,
-        unit=f"own {kind}s",
+        fill={"kind": kind},
         meaning=DROPPED if certain else looked + how,
-        remedy="Find the stage that let it pass, mend the feed or the detectors, and release again.",
         power="" if certain else "Refuses from 1 on, among those that were looked for.",
         by_construction=certain,
     )
@@ -153,7 +121,8 @@ def _own_name(finding: Finding) -> Gate:
     if has_power(finding.n):
         return _tested_name(finding)
     count = int(finding.detail.get("alone") or 0)
-    return _name_gate(
+    return gate(
+        "own_name",
         passed=count == 0,
         value=count,
         threshold=0,
@@ -168,7 +137,8 @@ def _tested_name(finding: Finding) -> Gate:
     found = float(finding.detail.get("expected") or 0.0) * finding.n
     # Own names that are there may be leaks: what chance brings is read off the others'.
     least = leaks_refused_from(finding.n, max(0.0, found - (finding.count or 0)) / (finding.n - 1))
-    return _name_gate(
+    return gate(
+        "own_name",
         passed=finding.p is None or finding.p >= ALPHA,
         value=finding.p,
         threshold=ALPHA,
@@ -178,24 +148,7 @@ def _tested_name(finding: Finding) -> Gate:
     )
 
 
-def _name_gate(**told: Any) -> Gate:
-    return Gate(
-        "own name no more often than others'",
-        "Does a patient's own full name stand in their own released notes more often than other patients' names do?",
-        remedy="Check that PHI replacement ran before the channel and that the feed is that of these notes. A name of "
-        "ordinary words that was drawn by chance is gone with the next run's draws: release again, under a new key.",
-        **told,
-    )
-
-
 def seed_gate(key: Key) -> Gate:
     """A key from a public seed can be replayed by anyone."""
-    return Gate(
-        "no test seed",
-        "Was the key drawn in secret?",
-        passed=key.test_seed is None,
-        value="secret key" if key.test_seed is None else "public seed",
-        threshold="secret key",
-        meaning="With a public seed anybody can replay the draws and undo the release.",
-        remedy="Run again without --seed.",
-    )
+    secret = key.test_seed is None
+    return gate("seed", passed=secret, value="secret key" if secret else "public seed", threshold="secret key")

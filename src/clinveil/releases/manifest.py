@@ -26,7 +26,6 @@ from clinveil.report.record import Edition, Gate, tally
 SCHEMA = "clinveil.manifest/1"
 SYNTHETIC = "synthetic"  # `kind` of the manifest beside synthetic notes; a release's names none
 SUMS, CARD, NAME = "SHA256SUMS", "README.md", "manifest.json"
-TEST_SEED = "TEST SEED: not for release"
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,6 @@ class Account:
     def run(self) -> str:
         """A name for the run that says nothing of its notes."""
         return f"{self.created[:10]}-{self.key.commitment[:8]}"
-
-    @property
-    def refused(self) -> bool:
-        """Whether a gate failed, so that nothing may leave."""
-        return not all(gate.passed for gate in self.gates)
 
     def manifest(self, edition: Edition, files: Mapping[str, str]) -> dict[str, Any]:
         """The manifest: to the recipient ("external") nothing that the external report hides; `files` with hashes."""

@@ -19,6 +19,7 @@ from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
 from clinveil.core.files import default_vault, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
+from clinveil.core.keys import TEST_SEED
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
@@ -38,8 +39,6 @@ from clinveil.releases.stages import (
     Job,
     Preflight,
     channel_of,
-    crosswalk_batches,
-    kept_digests,
     ledger_batches,
     plan,
     preflight,
@@ -102,12 +101,6 @@ def useful(context: Context, labels: tuple[str, ...], models: tuple[str, ...]) -
     return found
 
 
-def without_kept(context: Context, base: Channel, rng: Generator) -> list[Finding]:
-    """The inversion figures of the same channel without the user's kept words: what keeping them costs."""
-    found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
-    return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]
-
-
 def nothing(line: str) -> None:
     """Say it to nobody."""
 
@@ -130,16 +123,8 @@ class _Clock:
         self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
 
 
-@dataclass(frozen=True)
-class _Ready:
+def _ready(notes: Path, settings: ReleaseSettings) -> tuple[NotesCorpus, Preflight, dict[str, Patient]]:
     """What a run needs from outside, read and found to be usable before anything is made."""
-
-    corpus: NotesCorpus
-    found: Preflight
-    known: dict[str, Patient]
-
-
-def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if settings.channel.keep_words:
         read_words(settings.channel.keep_words)
@@ -148,7 +133,7 @@ def _ready(notes: Path, settings: ReleaseSettings) -> _Ready:
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     found = preflight(corpus)
     require_patients(found, settings)
-    return _Ready(corpus, found, known)
+    return corpus, found, known
 
 
 def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
@@ -156,8 +141,8 @@ def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
 
     Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
     """
-    ready = _ready(notes, settings)
-    yield from _plan_lines(ready.corpus, ready.found, settings)
+    corpus, found, _ = _ready(notes, settings)
+    yield from _plan_lines(corpus, found, settings)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
 
@@ -170,8 +155,8 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> 
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     steps = plan(found, settings)
-    yield from (f"  {row.stage:<17} {row.what}, about {row.seconds:,.0f} s" for row in steps)
-    yield f"  in all about {sum(row.seconds for row in steps):,.0f} s with {settings.workers} workers"
+    yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in steps)
+    yield f"  in all about {sum(seconds for *_, seconds in steps):,.0f} s with {settings.workers} workers"
 
 
 def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = nothing) -> Outcome:
@@ -182,20 +167,19 @@ def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = not
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
     refuse_nested(OUT=out, NOTES=notes)
-    ready = _ready(notes, settings)
-    for line in _plan_lines(ready.corpus, ready.found, settings):
+    corpus, found, known = _ready(notes, settings)
+    for line in _plan_lines(corpus, found, settings):
         say(line)
     asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
     with run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
-            say("TEST SEED: not for release")
+            say(TEST_SEED)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
-        job = Job(ready.corpus, folder, key, settings, ready.known)
-        return _run(job, ready.found, fingerprint(notes), _Clock(say))
+        return _run(Job(corpus, folder, key, settings, known), found, fingerprint(notes), _Clock(say))
 
 
 def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outcome:
@@ -204,31 +188,29 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
     rng = np.random.default_rng(seeds["measuring"])
     removal = f"find PHI and {settings.identifiers.mode} it" if settings.phi else "left out"
     with clock.stage("identifiers", removal, "keyed"):
-        protected = protect(job)
+        protected, identifiers, left_out = protect(job)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        counts = count_words(protected.corpus, job.folder.work)
+        counts = count_words(protected, job.folder.work)
     with clock.stage("vectors", f"train {settings.vectors.algorithm}") as row:
-        vectors = vectors_of(job, protected.corpus, counts, seeds["training"])
+        vectors = vectors_of(job, protected, counts, seeds["training"])
         row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
-        channel, _ = channel_of(job, vectors, counts)
-        digests = kept_digests(job.folder)
+        channel = channel_of(job, vectors, counts)
+        digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
     with clock.stage("obfuscate", f"replace every word, N {settings.channel.n}", "keyed"):
-        tally, path = write_notes(job, protected.corpus, channel)
+        tally, path = write_notes(job, protected, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
-        check = _read_back(job, protected.corpus, released, channel, path)
+        check = _read_back(job, protected, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        context = _context(job, channel, counts, protected.corpus, released)
+        context = _context(job, channel, counts, protected, released)
         findings = [*attacked(context, rng), *useful(context, settings.label, settings.model)]
         findings += _cost_of_keeping(job, context, vectors, rng)
-    rows = Accounting(found.read, check.notes, found.skipped + protected.skipped + tally.skipped)
+    rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
     gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
     notes = fingerprint(path)
-    made = Obfuscation(
-        job, rows, counts, channel, tally, protected.found, clock.rows, digests, seeds, source_sha256, notes
-    )
+    made = Obfuscation(job, rows, counts, channel, tally, identifiers, clock.rows, digests, seeds, source_sha256, notes)
     account = made.account(gates, findings)
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
@@ -243,7 +225,7 @@ def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, pa
 
 def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:
     """What the attacks look at: both sides of the release, what made it, and how to get from one to the other."""
-    notes, patients = id_maps(crosswalk_batches(job.folder))
+    notes, patients = id_maps(ledger_batches(job.folder, "crosswalk"))
     return Context(
         channel=channel,
         counts=counts,
@@ -264,7 +246,8 @@ def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generato
         return []
     none_kept = job.settings.channel.but(keep_words=None)
     base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=context.counts)
-    return without_kept(context, base, rng)
+    found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
+    return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]
 
 
 def _reopened(job: Job, path: Path) -> Corpus:

@@ -32,36 +32,17 @@ KIND = Kind(
 )
 
 
-@dataclass(frozen=True)
 class Places:
-    """The places of one run."""
+    """The places of one run.
 
-    run: RunFolder
+    Attributes:
+        release: what may leave. vault: what never does. work: scratch text; removed at exit.
+        staging: the release while it is being made. refused: where one with a test seed goes instead.
+    """
 
-    @property
-    def release(self) -> Path:
-        """What may leave."""
-        return self.run.root / "release"
-
-    @property
-    def vault(self) -> Path:
-        """What never does."""
-        return self.run.vault
-
-    @property
-    def work(self) -> Path:
-        """Scratch text; removed at exit."""
-        return self.vault / "work"
-
-    @property
-    def staging(self) -> Path:
-        """The release while it is being made."""
-        return self.vault / "staging"
-
-    @property
-    def refused(self) -> Path:
-        """Where a release with a test seed goes instead."""
-        return self.vault / "refused"
+    def __init__(self, run: RunFolder) -> None:
+        self.run, self.vault, self.release = run, run.vault, run.root / "release"
+        self.work, self.staging, self.refused = (run.vault / name for name in ("work", "staging", "refused"))
 
 
 @dataclass(frozen=True)

@@ -43,15 +43,11 @@ class Source:
 def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, size: int = SAMPLED) -> list[Source]:
     """A simple random sample of notes (reservoir), treated again as the run treated them."""
     chosen: list[Note] = []
-    for seen, row in enumerate(_notes(corpus)):
+    for seen, row in enumerate(note for note in rows(corpus) if note.text):
         place = seen if seen < size else int(rng.integers(seen + 1))
         if place < size:
             chosen[place : place + 1] = [row]
     return [_source(*row, deidentifier) for row in sorted(chosen)]
-
-
-def _notes(corpus: Corpus) -> Iterator[Note]:
-    return (note for note in rows(corpus) if note.text)
 
 
 def _source(note_id: str, patient_id: str, text: str, deidentifier: Deidentifier | None) -> Source:
@@ -137,5 +133,5 @@ def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
     obfuscator = Obfuscator(channel, key, align=True)
     deidentifier = Deidentifier(key, mode=settings.identifiers.mode) if settings.phi else None
-    note = next(_notes(corpus))
+    note = next(note for note in rows(corpus) if note.text)
     return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)

@@ -6,8 +6,9 @@ What is no text (vectors, neighbours, channel) is kept for a resumed run; what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,6 @@ from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
-from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.estimate import estimate
@@ -36,8 +36,8 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes, threads
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.neighbours import load_neighbours, save_neighbours
-from clinveil.vectors.table import Neighbours, Vectors
+from clinveil.vectors.neighbours import save_neighbours
+from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
@@ -89,17 +89,8 @@ def preflight(corpus: Corpus) -> Preflight:
     return Preflight(rows, len(patients), null, empty, characters, Counter(getattr(corpus, "skipped", {})))
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """One stage: what it does, and how long it should take (seconds, one figure for this many workers)."""
-
-    stage: str
-    what: str
-    seconds: float
-
-
-def plan(found: Preflight, settings: ReleaseSettings) -> list[PlanRow]:
-    """The stages of a release with their estimated times."""
+def plan(found: Preflight, settings: ReleaseSettings) -> list[tuple[str, str, float]]:
+    """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
     said = {
         "read and count": "count words and the patients who use them",
@@ -118,7 +109,7 @@ def plan(found: Preflight, settings: ReleaseSettings) -> list[PlanRow]:
         epochs=vectors.epochs,
         dim=vectors.dim,
     ).stages
-    return [PlanRow(name, said[name], seconds) for name, seconds in stages.items() if seconds]
+    return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
 
 def require_patients(found: Preflight, settings: ReleaseSettings) -> None:
@@ -151,23 +142,15 @@ class Job:
         return Obfuscator(channel, self.key, align=True)
 
 
-@dataclass
-class Protected:
-    """The notes as they enter the channel, and what the PHI step found (None where it did not run)."""
-
-    corpus: Corpus
-    found: Counter[str] | None = None
-    skipped: Counter[str] = field(default_factory=Counter)
-
-
-def protect(job: Job) -> Protected:
-    """Find PHI and treat it; the treated notes lie in the scratch folder. With `--no-phi`, the notes themselves."""
+def protect(job: Job) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+    """The notes as they enter the channel, treated in the scratch folder or (with `--no-phi`) as they are; what was
+    found in them (None where nobody looked); and the notes left out, by reason."""
     deidentifier = job.deidentifier()
-    if deidentifier is None:
-        return Protected(job.corpus)
-    path = job.folder.work / "protected.parquet"
     found: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
+    if deidentifier is None:
+        return job.corpus, None, skipped
+    path = job.folder.work / "protected.parquet"
     writer: pq.ParquetWriter | None = None
     try:
         for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers)):
@@ -179,39 +162,29 @@ def protect(job: Job) -> Protected:
         if writer:
             writer.close()
     roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
-    return Protected(open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped)
+    return open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped
 
 
 def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
     """Train word vectors, or take those that an interrupted run of the same settings left."""
     place = job.folder.vault / "vectors"
     if not place.exists():
-        workers, scratch = job.settings.workers, job.folder.work
-        save_vectors(
-            train(protected, job.settings.vectors, seed=seed, workers=workers, scratch=scratch, counts=counts), place
-        )
+        how, scratch = job.settings, job.folder.work
+        made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+        save_vectors(made, place)
     return load_vectors(place)
 
 
-def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> tuple[Channel, Neighbours]:
-    """The neighbour table and the channel made from it; kept for a resumed run."""
-    tables, place = job.folder.vault / "neighbours", job.folder.vault / "channel"
+def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
+    """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
+    tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
-        threads = job.settings.workers
-        channel, table = build_channel(vectors, job.settings.channel, key=job.key, threads=threads, counts=counts)
+        channel, table = build_channel(vectors, how, key=job.key, threads=job.settings.workers, counts=counts)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
-    how = job.settings
-    return load_channel(place, Policy(how.channel.memo, how.channel.layout, how.channel.numbers)), load_neighbours(
-        tables
-    )
-
-
-def kept_digests(folder: Places) -> dict[str, str]:
-    """What names vectors, neighbour table and channel in the manifest: the hashes of these folders of the vault."""
-    return {name: fingerprint(folder.vault / name) for name in ("vectors", "neighbours", "channel")}
+    return load_channel(place, Policy(how.memo, how.layout, how.numbers))
 
 
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
@@ -220,15 +193,15 @@ def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, P
     obfuscator, rename = job.obfuscator(channel), Renamer(job.key, patients=columns.patient_id is not None)
     path, tally = job.folder.staging / f"notes{suffix}", Tally()
 
-    def written(ledger: _Ledger) -> Iterator[pa.RecordBatch]:
+    def written(ledger: Callable[[pa.RecordBatch, pa.RecordBatch | None], None]) -> Iterator[pa.RecordBatch]:
         nonlocal tally
         for result in obfuscate_batches(protected.batches(), obfuscator, threads(job.settings.workers)):
             tally += result.tally
             renamed, crosswalk = rename(result.batch)
-            ledger.write(crosswalk, result.alignment)
+            ledger(crosswalk, result.alignment)
             yield renamed
 
-    with Writer(path, columns, suffix) as notes, _Ledger(job.folder.vault) as ledger:
+    with Writer(path, columns, suffix) as notes, _ledger(job.folder.vault) as ledger:
         for batch in _in_order(job, written(ledger)):
             notes.write(batch)
     return tally, path
@@ -241,28 +214,24 @@ def _in_order(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     return reordered(batches, by_new_id, job.folder.work / "order")
 
 
-class _Ledger:
-    """`crosswalk.parquet` and `alignment.parquet` of the vault, written side by side."""
+@contextmanager
+def _ledger(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | None], None]]:
+    """What takes a batch of `crosswalk.parquet` and of `alignment.parquet`; both lie in the vault, for the owner."""
+    writers: dict[str, pq.ParquetWriter] = {}
 
-    def __init__(self, vault: Path) -> None:
-        self._vault = vault
-        self._writers: dict[str, pq.ParquetWriter] = {}
-
-    def __enter__(self) -> _Ledger:
-        return self
-
-    def write(self, crosswalk: pa.RecordBatch, alignment: pa.RecordBatch | None) -> None:
-        """One batch of each."""
+    def write(crosswalk: pa.RecordBatch, alignment: pa.RecordBatch | None) -> None:
         for name, batch in (("crosswalk", crosswalk), ("alignment", alignment)):
             if batch is not None:
-                writer = self._writers.get(name) or pq.ParquetWriter(self._vault / f"{name}.parquet", batch.schema)
-                self._writers[name] = writer
-                writer.write_batch(batch)
+                if name not in writers:
+                    writers[name] = pq.ParquetWriter(vault / f"{name}.parquet", batch.schema)
+                writers[name].write_batch(batch)
 
-    def __exit__(self, *_: object) -> None:
-        for name, writer in self._writers.items():
+    try:
+        yield write
+    finally:
+        for name, writer in writers.items():
             writer.close()
-            (self._vault / f"{name}.parquet").chmod(0o600)
+            (vault / f"{name}.parquet").chmod(0o600)
 
 
 def ledger_batches(folder: Places, name: str) -> Iterator[pa.RecordBatch]:
@@ -273,15 +242,10 @@ def ledger_batches(folder: Places, name: str) -> Iterator[pa.RecordBatch]:
             yield from file.iter_batches()
 
 
-def crosswalk_batches(folder: Places) -> Iterator[pa.RecordBatch]:
-    """Source and released ids of every written note, in source order."""
-    return ledger_batches(folder, "crosswalk")
-
-
 def _in_source_order(job: Job, released: Corpus) -> Iterator[pa.RecordBatch]:
     if job.settings.order == "source":
         return released.batches()
-    ids = (i for batch in crosswalk_batches(job.folder) for i in batch.column("note_id").to_pylist())
+    ids = (i for batch in ledger_batches(job.folder, "crosswalk") for i in batch.column("note_id").to_pylist())
     places = {note_id: place for place, note_id in enumerate(ids)}
     return reordered(released.batches(), by_place(places), job.folder.work / "read back")
 
@@ -292,7 +256,7 @@ def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.Rec
         yield from _in_source_order(job, released)
         return
     left = {file.stem for file in path.iterdir()}
-    for batch in crosswalk_batches(job.folder):
+    for batch in ledger_batches(job.folder, "crosswalk"):
         ids = [i for i in batch.column("note_id").to_pylist() if i in left]
         left.difference_update(ids)
         texts = [(path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]

@@ -14,7 +14,7 @@ import numpy as np
 from clinveil.core.errors import GateError
 from clinveil.core.files import private_text, remove, whole
 from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
+from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import device_named
 from clinveil.core.runfolder import FREE, Kind, run_folder, run_hash
 from clinveil.core.types import Say
@@ -24,7 +24,7 @@ from clinveil.lm.model import fit_of
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.sampling import SamplingConfig, batch_size_for
 from clinveil.lm.vocabulary import need_byte_pairs
-from clinveil.releases.manifest import TEST_SEED, Account, released_files, write_companions
+from clinveil.releases.manifest import Account, released_files, write_companions
 from clinveil.releases.settings import SynthesisSettings
 from clinveil.releases.synthesis_gates import Examined, examine
 from clinveil.releases.synthesis_model import (
@@ -33,7 +33,6 @@ from clinveil.releases.synthesis_model import (
     Counts,
     Floor,
     Trained,
-    Wanted,
     draw_notes,
     load_trained,
     n_held_out,
@@ -115,7 +114,8 @@ class Synthesis:
         self.mark = seed_mark(public_seeds(key, trained), self.out)
         with whole(self.out, force=self.settings.force, maker=MAKER) as part:
             counts, written = self._write(trained, key, floor, part)
-            looked = self._examine(written, counts, trained, floor, seed)
+            rng, how = np.random.default_rng([seed, 1]), self.settings
+            looked = examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=how.patients)
             found += [_truncated(counts), _unknown(counts, floor), *looked.findings]
             made = Synthetic(self.settings, trained, key, seed, counts, floor)
             account = made.account(looked.gates, found)
@@ -157,15 +157,14 @@ class Synthesis:
         drawing = SamplingConfig(
             batch_size_for(how.count or len(training), how.batch), how.longest, how.temperature, how.top_p
         )
-        wanted = Wanted(how.count, training.words)
-        batches = draw_notes(trained.model, key, drawing, floor, wanted, counts, self.say)
+
+        def enough() -> bool:
+            return counts.words >= training.words if how.count is None else counts.notes >= how.count
+
+        batches = draw_notes(trained.model, key, drawing, floor, enough, counts, self.say)
         with trained.model.ready(double=how.exact, threads=how.workers):
             path = write_to(part, self.out, batches, TEST_SEED if public_seeds(key, trained) else None)
         return counts, read_back(path)
-
-    def _examine(self, written: PlainNotes, counts: Counts, trained: Trained, floor: Floor, seed: int) -> Examined:
-        how, rng = self.settings, np.random.default_rng([seed, 1])
-        return examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=how.patients)
 
     def _keep(self, made: Synthetic, account: Account) -> None:
         manifest = json.dumps(made.vault_manifest(account), indent=1, ensure_ascii=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -14,14 +15,13 @@ from clinveil.attacks.text.copies import copies
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import words
 from clinveil.lm.notes import PlainNotes
-from clinveil.releases.gates import sound
+from clinveil.releases.gates import gate, sound
 from clinveil.releases.synthesis_model import Floor, TrainHoldoutSplit
 from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, fisher_from
 
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
-BY_CHANCE = "A model can put a first and a last name together by chance. It must not know which belong together."
 UNSEEN = "Neither this gate nor that of long copies could see a copy, so that nothing is known of copies."
 SEE = "Hold out more patients (--held-out), or bring more patients or longer notes, which are less alike."
 NOT_TRIED = (
@@ -57,7 +57,7 @@ def examine(
     # Below the floor on all sides: or each rare word, <unk> in the copy alone, would cut a copy to pieces.
     seen, other = (floor.plain(side).as_corpus() for side in (sides.training, sides.held_out))
     found = copies(written.as_corpus(), seen, other, rng, spans=spans)
-    gates = [_accounted(written, expected), _floor(floor.below(written.texts))]
+    gates = [_accounted(written, expected), sound("synthetic_floor", floor.below(written.texts))]
     gates += _seeing([_copied(found, span), _copied_whole(found)])
     if feed is not None:
         finding = known_names(written, feed, rng)
@@ -67,23 +67,7 @@ def examine(
 
 
 def _accounted(written: PlainNotes, expected: int) -> Gate:
-    return sound(
-        "every note accounted for",
-        "Is each note that was drawn written once, under an id of its own?",
-        abs(expected - len(set(written.note_ids))),
-        "notes",
-        "Read back = drawn.",
-    )
-
-
-def _floor(below: int) -> Gate:
-    return sound(
-        "rare-word floor held",
-        "Is any written word one that too few training patients used?",
-        below,
-        "words",
-        "A word of fewer patients than --min-patients is never written, nor one that the model made up.",
-    )
+    return sound("synthetic_accounted", abs(expected - len(set(written.note_ids))))
 
 
 @dataclass(frozen=True)
@@ -100,10 +84,9 @@ def _copied(found: Sequence[Finding], span: int) -> Gate:
     runs = {int(f.detail["span"] or 0): f for f in found if f.measure == "attack.copies_own"}
     shorter = [less for less in sorted(runs) if less < span]
     return _copies_gate(
+        "copies",
+        {"span": span},
         runs[span],
-        "no long copies",
-        f"Does a run of the notes hold {span} words or more that are one training patient's own, or shorter runs those "
-        "of more training than held-out patients?",
         f"{span} words in a row",
         [_run_test(runs[less], ALPHA / len(shorter)) for less in shorter],
     )
@@ -120,10 +103,9 @@ def _copied_whole(found: Sequence[Finding]) -> Gate:
     detail, least = finding.detail, finding.detail["least_words"]
     hits = _whole(detail, "same_copied"), _whole(detail, "same_held_out_copied"), _whole(detail, "same_visible")
     return _copies_gate(
+        "copied_whole",
+        {"least": least, "least_same": detail["least_same"]},
         finding,
-        "no note copied whole",
-        f"Does a whole note of a training patient, with {least} words of their own or more, stand in the notes, or "
-        f"shorter ones, from {detail['least_same']} words and numbers up, of more training than held-out patients?",
         f"{least} words in one note",
         [_test(f"a note of {detail['least_same']} words and numbers", hits, finding, ALPHA)],
     )
@@ -140,7 +122,7 @@ def _whole(detail: Detail, name: str) -> int:
     return int(detail[name] or 0)
 
 
-def _copies_gate(finding: Finding, name: str, question: str, what: str, tests: list[_Rule]) -> Gate:
+def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, tests: list[_Rule]) -> Gate:
     detail, may = finding.detail, _whole(finding.detail, "allowed")
     first = _Rule(what, finding.count or 0, may, None if detail["refused_from"] is None else may + 1)
     rules = [first, *tests]
@@ -152,16 +134,13 @@ def _copies_gate(finding: Finding, name: str, question: str, what: str, tests: l
             "share or a tenth of the patients"
         )
     found = "" if shown is first else f" Refused for {shown.what}."
-    return Gate(
-        name,
-        question,
+    return gate(
+        of,
         passed=shown.count <= shown.may,
         value=shown.count,
         threshold=shown.may,
-        unit="patients",
+        fill=fill,
         meaning=f"Own words stand in no held-out note and with two training patients at most. {rule}.{found}",
-        remedy="More --dropout, fewer --epochs or a smaller model, with --force or another OUT; with many copies by "
-        "chance, as of notes put together from templates, more --held-out.",
         power=_copies_power(detail, finding.n, what, tests),
         blind=all(rule.least is None for rule in rules),
     )
@@ -222,15 +201,11 @@ def known_names(written: PlainNotes, feed: Path, rng: Generator) -> Finding:
 def _names(finding: Finding) -> Gate:
     most = int(finding.detail["most_of_made_up"] or 0)
     unseen = finding.detail.get("warning")
-    return Gate(
-        "known names no more often than made-up ones",
-        "Do full names of known patients stand in the notes more often than made-up pairs of the same parts?",
+    return gate(
+        "known_names",
         passed=(finding.value or 0) <= most,
         value=finding.value,
         threshold=most,
-        unit="names",
-        meaning=BY_CHANCE,
-        remedy="Replace PHI in the training notes first: clinveil deidentify.",
         power=str(unseen) if unseen else f"Refuses from {most + 1} places with a known full name on.",
         blind=unseen is not None,
     )

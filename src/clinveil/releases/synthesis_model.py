@@ -5,7 +5,7 @@ Which patients are kept from training is a fixed function of patient and split s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -22,8 +22,7 @@ from clinveil.corpus.corpus import ROLE_FIELDS, Columns
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.lm.checkpoint import load_model, save_model
-from clinveil.lm.model import LanguageModel
+from clinveil.lm.model import LanguageModel, load_model, save_model
 from clinveil.lm.notes import PlainNotes, Seen, encode, read_notes
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary, train_model
@@ -190,11 +189,7 @@ class Floor:
 
     def below(self, texts: Iterable[str]) -> int:
         """Words that stand below the floor all the same: what reading the release back must not find."""
-        return sum(1 for word in _words(texts) if word not in self.allowed)
-
-
-def _words(texts: Iterable[str]) -> Iterator[str]:
-    return (word for text in texts for word in text.split())
+        return sum(word not in self.allowed for text in texts for word in text.split())
 
 
 @dataclass
@@ -214,28 +209,16 @@ class Counts:
         return self.unknown / max(1, self.words)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """When it is enough: a number of notes, or of words."""
-
-    notes: int | None
-    words: int
-
-    def enough(self, counts: Counts) -> bool:
-        """Whether it is reached."""
-        return counts.notes >= self.notes if self.notes is not None else counts.words >= self.words
-
-
 def draw_notes(
     model: LanguageModel,
     key: Key,
     drawing: SamplingConfig,
     floor: Floor,
-    wanted: Wanted,
+    enough: Callable[[], bool],
     counts: Counts,
     say: Say,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of synthetic notes, `synthetic-000001` and so on; `counts` is kept while they pass, and `say` is told.
+    """Batches of synthetic notes, `synthetic-000001` and so on, until there are `enough`; `counts` is kept meanwhile.
 
     Raises:
         InputError: the model writes nothing but empty notes.
@@ -258,11 +241,11 @@ def draw_notes(
         counts.truncated += note.truncated
         ids.append(f"synthetic-{counts.notes:06d}")
         texts.append(text)
-        if len(ids) == BATCH or wanted.enough(counts):
+        if len(ids) == BATCH or enough():
             yield _batch(ids, texts)
             ids, texts = [], []
             say(f"{counts.notes:,} notes written, {counts.words:,} words")
-        if wanted.enough(counts):
+        if enough():
             return
 
 

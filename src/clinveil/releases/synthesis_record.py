@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
+from clinveil.core.keys import TEST_SEED, Key
 from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.lm.recipe import language_models
-from clinveil.releases.manifest import SYNTHETIC, TEST_SEED, Account, NotesFile
+from clinveil.releases.manifest import SYNTHETIC, Account, NotesFile
 from clinveil.releases.settings import SynthesisSettings
 from clinveil.releases.synthesis_gates import NOT_TRIED
 from clinveil.releases.synthesis_model import Counts, Floor, Trained
@@ -69,12 +69,13 @@ class Synthetic:
     def card(self, account: Account, files: Mapping[str, str]) -> str:
         """The card, made of counts, gates and public settings alone; `files` are the notes with their hashes."""
         said = account.manifest("external", files)
+        kind = self.trained.model.kind
         recipe = {name: value for name, value in (self.trained.recipe or {}).items() if name != "kind"}
         more = {
             "gates": account.gates,
             "score": score(account.gates),
             "size": size_class(self.counts.notes),
-            "made_by": _about(self.trained.model.kind),
+            "made_by": language_models.get(kind).about if kind in language_models else "a language model",
             "facts": said["settings"] | recipe,
             "seeds": " ".join(_SEEDS[what] for what in account.public_seeds),
             "mark": TEST_SEED,
@@ -107,10 +108,7 @@ class Synthetic:
         return vars(self.counts) | more
 
 
-_SEEDS = {
-    "notes": "The notes were drawn under a public seed.",
-    "model": "The model was trained with a public seed.",
-}
+_SEEDS = {"notes": "The notes were drawn under a public seed.", "model": "The model was trained with a public seed."}
 
 
 def public_seeds(key: Key, trained: Trained) -> list[str]:
@@ -126,8 +124,3 @@ def seed_mark(seeds: Sequence[str], out: Path) -> str | None:
     line = f"{TEST_SEED} (public seed of the {' and of the '.join(seeds)})"
     silent = suffix_of(out) not in ("", ".parquet")
     return f"{line}; {out.name} is of a kind that cannot say so itself" if silent else line
-
-
-def _about(kind: str) -> str:
-    """What a model is, for the card."""
-    return language_models.get(kind).about if kind in language_models else "a language model"

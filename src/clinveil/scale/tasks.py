@@ -104,15 +104,12 @@ def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[s
 
 def _a_study(out: Path) -> bool:
     """Whether a run of ours may work there; other commands mark their secrets by the same name."""
-    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    return _says_so(out / MARK) and ("tasks" in names or names <= {MARK, LOCK})
-
-
-def _says_so(mark: Path) -> bool:
     try:
-        return mark.read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
+        ours = (out / MARK).read_text(encoding="utf-8").startswith(SECRET.partition("\n")[0])
+        names = {path.name for path in out.iterdir()}
     except (OSError, ValueError):
         return False
+    return ours and ("tasks" in names or names <= {MARK, LOCK})
 
 
 def _refuse_no_tasks(out: Path) -> None:

@@ -244,7 +244,7 @@ class Bench:
 def map_of(settings: StudySettings) -> Map:
     """What runs the tasks. Raises MissingExtra for Ray without Ray."""
     if getattr(settings, "on", "processes") == "ray":
-        from clinveil.scale.on_ray import on_ray
+        from clinveil.scale.local import on_ray
 
         return on_ray(settings.workers, ahead=AHEAD)
     return processes(settings.workers, ahead=AHEAD)

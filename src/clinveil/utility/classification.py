@@ -3,9 +3,8 @@
 The paper's setting trains and tests on protected text; its supplement's transfers mix the sides. Chance is the majority
 class; the control trains on shuffled labels. Intervals draw test patients anew, with the difference paired.
 
-What a release reports is cross-validated: each patient is tested once, and the folds say how far splits differ.
-Predictions of all folds are pooled, so the interval draws all patients anew; it takes the trained models as given, and
-the spread of the folds, which holds training too, stands beside it.
+What a release reports is cross-validated: each patient is tested once. Predictions of all folds are pooled for the
+interval, which takes the trained models as given; the spread of the folds, which holds training too, stands beside it.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
+from clinveil.stats.findings import unmeasured
 from clinveil.utility.classifiers import ClassifierSettings, Predictions, Side, classifier, predict
 from clinveil.utility.labelled import (
     NOTES,
@@ -41,61 +41,55 @@ RELEASE_CLASS = 20  # notes of a class of its own in a release's report: four to
 # Protected text on both sides; networks that start from protected vectors on plain text; from plain ones on protected.
 Setting = Literal["protected", "vectors-on-plain", "plain-vectors-on-protected"]
 FOLDS, NEURAL_FOLDS = 5, 2  # of as many parts; networks are trained on the first two only
-
-
-class Folded:
-    """Labelled notes, their released texts in the same order, and the folds that every model shares."""
-
-    def __init__(self, labelled: Labelled, released: Sequence[str], rng: Generator) -> None:
-        """Raises InputError where the notes are too few to be split."""
-        self._labelled, self._texts = labelled, {"original": labelled.texts, "released": released}
-        self._folds = folds_of(labelled, rng, FOLDS)
-
-    def findings(self, model: str, settings: ClassifierSettings, rng: Generator) -> list[Finding]:
-        """Both sides and the paired loss, of each metric."""
-        folds = self._folds[: NEURAL_FOLDS if classifier(model).neural else FOLDS]
-        seed, labelled = int(rng.integers(2**31)), self._labelled
-
-        def run(texts: Sequence[str], parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
-            return predict(model, labelled, parts, seed, Side(texts, texts), settings=settings, shuffled=shuffled).test
-
-        tested = {side: [run(texts, parts) for parts in folds] for side, texts in self._texts.items()}
-        shuffled = {side: run(texts, folds[0], shuffled=True) for side, texts in self._texts.items()}
-        scores, truths = self._scores(model, folds), [labelled.targets[parts.test] for parts in folds]
-        found = []
-        for metric in scores.metrics:
-            score = METRICS[metric]
-            by_fold = {side: np.array(list(map(score, truths, runs))) for side, runs in tested.items()}
-            pooled = {side: [np.concatenate(runs)] for side, runs in tested.items()}
-            apart = _spread(by_fold["original"] - by_fold["released"])
-            loss = scores.loss(metric, pooled["original"], pooled["released"], rng, apart)
-            for side in tested:
-                made = scores.side(metric, side, pooled[side], [], rng, _spread(by_fold[side]))
-                control = score(truths[0], shuffled[side])
-                found.append(replace(made, control=control, control_is=FIRST_FOLD, control_kind="negative"))
-            found.append(loss)
-        return found
-
-    def _scores(self, model: str, folds: Sequence[Parts]) -> Scores:
-        """Of the test notes of all folds together."""
-        labelled, rows = self._labelled, np.concatenate([parts.test for parts in folds])
-        # One class for all folds: where several are as frequent, one a fold would be no constant guess.
-        majority = majority_of(labelled.targets, len(rows))
-        sizes = {"train": len(folds[0].learn), "test": len(rows), "near_duplicates": folds[0].duplicates}
-        detail = {**labelled.detail, **sizes, "model": model, "folds": len(folds)}
-        return Scores(labelled.targets[rows], [labelled.patients[row] for row in rows], majority, detail)
-
-
 FIRST_FOLD = "training labels shuffled, in the first fold"
+
+
+def _cross_validated(
+    model: str,
+    labelled: Labelled,
+    released: list[str],
+    folds: Sequence[Parts],
+    settings: ClassifierSettings,
+    rng: Generator,
+) -> list[Finding]:
+    """Both sides and the paired loss, of each metric, by one model on folds that all models share."""
+    folds = folds[: NEURAL_FOLDS if classifier(model).neural else FOLDS]
+    seed = int(rng.integers(2**31))
+
+    def run(texts: Sequence[str], parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
+        return predict(model, labelled, parts, seed, Side(texts, texts), settings=settings, shuffled=shuffled).test
+
+    sides = {"original": labelled.texts, "released": released}
+    tested = {side: [run(texts, parts) for parts in folds] for side, texts in sides.items()}
+    shuffled = {side: run(texts, folds[0], shuffled=True) for side, texts in sides.items()}
+    truths, rows = [labelled.targets[parts.test] for parts in folds], np.concatenate([parts.test for parts in folds])
+    # One class for all folds: where several are as frequent, one a fold would be no constant guess.
+    majority = majority_of(labelled.targets, len(rows))
+    detail = {**labelled.detail, **_sizes(folds[0], len(rows)), "model": model, "folds": len(folds)}
+    scores = Scores(labelled.targets[rows], [labelled.patients[row] for row in rows], majority, detail)
+    pooled = {side: [np.concatenate(runs)] for side, runs in tested.items()}
+    found = []
+    for metric in scores.metrics:
+        score = METRICS[metric]
+        by_fold = {side: np.array(list(map(score, truths, runs))) for side, runs in tested.items()}
+        apart = _spread(by_fold["original"] - by_fold["released"])
+        loss = scores.loss(metric, pooled["original"], pooled["released"], rng, apart)
+        for side in sides:
+            made = scores.side(metric, side, pooled[side], [], rng, _spread(by_fold[side]))
+            control = score(truths[0], shuffled[side])
+            found.append(replace(made, control=control, control_is=FIRST_FOLD, control_kind="negative"))
+        found.append(loss)
+    return found
+
+
+def _sizes(parts: Parts, n_test: int) -> dict[str, int]:
+    return {"train": len(parts.learn), "test": n_test, "near_duplicates": parts.duplicates}
 
 
 def _spread(by_fold: Doubles) -> dict[str, float]:
     """How far the folds are apart."""
-    return {
-        "fold_sd": float(np.std(by_fold, ddof=1)),
-        "fold_lowest": float(by_fold.min()),
-        "fold_highest": float(by_fold.max()),
-    }
+    low, high = float(by_fold.min()), float(by_fold.max())
+    return {"fold_sd": float(np.std(by_fold, ddof=1)), "fold_lowest": low, "fold_highest": high}
 
 
 def classification(
@@ -112,16 +106,14 @@ def classification(
     """Macro-F1 and accuracy on the original, on the released, and what was lost: what a release reports.
 
     Streams both once; at most `notes` labelled notes are sampled (said in the detail), small classes are merged into
-    one. Cross-validated, so that each patient is tested once (`Folded`). Where the labels or the notes do not allow
-    it there is one finding without a value that says why.
+    one. Where the labels or the notes do not allow it there is one finding without a value that says why.
 
     Args:
         label: the column, in the original batches.
         rng: of a seed that has nothing to do with the key: then two releases of the same notes compare.
         crosswalk: source note id of each released one; None where they are equal.
         min_class: notes of a class of its own.
-    Raises:
-        WrongNotes: no such column, or a released note that the crosswalk does not know.
+    Raises WrongNotes: no such column, or a released note that the crosswalk does not know.
     """
     settings = ClassifierSettings(max_documents=notes, min_class=min_class)
     detail: Mapping[str, Any] = {"label": label}
@@ -131,13 +123,13 @@ def classification(
         kept, texts = paired(labelled, texts_of(labelled, released, crosswalk))
         # By id, so that the order of the source's rows does not matter.
         order = sorted(range(len(kept)), key=lambda i: kept.note_ids[i])
-        folded = Folded(kept.only(order), [texts[i] for i in order], rng)
-        return [f for model in models for f in folded.findings(model, settings, rng)]
+        kept, texts = kept.only(order), [texts[i] for i in order]
+        folds = folds_of(kept, rng, FOLDS)
+        return [f for model in models for f in _cross_validated(model, kept, texts, folds, settings, rng)]
     except WrongNotes:
         raise
     except InputError as error:  # too few notes, of too few classes or patients
-        why = {**detail, "why": error.what}
-        return [Finding("utility.classification", None, 0, "higher", source=SOURCE, detail=why)]
+        return [unmeasured("utility.classification", error.what, better="higher", source=SOURCE, detail=detail)]
 
 
 @dataclass(frozen=True)
@@ -151,18 +143,14 @@ class Task:
     @property
     def detail(self) -> dict[str, Any]:
         """Counts for every finding."""
-        parts = self.parts
-        sizes = {"train": len(parts.learn), "test": len(parts.test), "near_duplicates": parts.duplicates}
-        return {**self.labelled.detail, **sizes}
+        return {**self.labelled.detail, **_sizes(self.parts, len(self.parts.test))}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the two sides of a task are compared.
+    """How the two sides of a task are compared: networks start from the vectors, and the mean of their seeds counts.
 
-    Attributes:
-        vectors, released_vectors: word vectors of the original and of the released text, for networks.
-        seeds: runs of a network, whose mean counts. control: also train on shuffled labels, once a side.
+    `control`: also train on shuffled labels, once a side.
     """
 
     setting: Setting = "protected"
@@ -209,10 +197,9 @@ def compare(
     shuffled: Sequence[Sequence[Predictions]] = ((), ()),
 ) -> list[Finding]:
     """Findings of predictions that were made already: both sides and the loss, of each metric."""
-    targets = task.labelled.targets
-    majority = majority_of(targets[task.parts.learn], len(task.parts.test))
-    patients = [task.labelled.patients[i] for i in task.parts.test]
-    scores = Scores(targets[task.parts.test], patients, majority, detail)
+    targets, tested = task.labelled.targets, task.parts.test
+    majority = majority_of(targets[task.parts.learn], len(tested))
+    scores = Scores(targets[tested], [task.labelled.patients[i] for i in tested], majority, detail)
     ours, theirs = ([p.test for p in side] for side in (original, released))
     controls = [[p.test for p in side] for side in shuffled]
     found = []
@@ -236,10 +223,9 @@ def evaluate(
     *,
     crosswalk: Mapping[str, str] | None = None,
 ) -> Task:
-    """Read both sides into one task, in order to run several models on it (`compared`).
+    """Read both sides (the original on both without released notes) into one task, to run models on (`compared`).
 
-    Without released notes the original stands on both sides. Raises InputError as `read_labelled`, `texts_of`,
-    `parts_of`.
+    Raises InputError as `read_labelled`, `texts_of` and `parts_of`.
     """
     limit, least = settings.documents, settings.min_class
     labelled = read_labelled(original, label, rng, limit=limit, min_class=least, separator=settings.separator)

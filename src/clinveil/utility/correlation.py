@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,12 +19,11 @@ _CELLS = 1 << 21  # numbers held at a time by `in_blocks`
 
 
 def prepared(rows: Doubles, statistic: Statistic) -> Doubles:
-    """(n_rows, n) standardised values, or ranks: the correlation of two such rows is their product."""
-    return standardised(rows if statistic == "pearson" else ranks(rows))
+    """(n_rows, n) values or ranks with mean 0 and length 1: the correlation of two such rows is their product.
 
-
-def standardised(rows: Doubles) -> Doubles:
-    """(n_rows, n) with mean 0 and length 1; NaN in rows that do not vary (however a float's mean is rounded)."""
+    NaN in rows that do not vary, however a float's mean is rounded.
+    """
+    rows = rows if statistic == "pearson" else ranks(rows)
     spread = np.ptp(rows, axis=1, keepdims=True)
     centred = (rows - rows.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, np.nan)
     return np.asarray(centred / np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None], dtype=np.float64)
@@ -44,12 +43,8 @@ def ranks(rows: Doubles) -> Doubles:
 
 def in_blocks(count: int, width: int, values: Callable[[int], Doubles]) -> Doubles:
     """(count,) what `values(rows)` gives for blocks of rows: memory does not grow with `count` times `width`."""
-    return np.concatenate([values(rows) for rows in _blocks(count, max(1, _CELLS // max(1, width)))])
-
-
-def _blocks(count: int, most: int) -> Iterator[int]:
-    for start in range(0, count, most):
-        yield min(most, count - start)
+    most = max(1, _CELLS // max(1, width))
+    return np.concatenate([values(min(most, count - start)) for start in range(0, count, most)])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.utility.split import Split, group_folds, splits
+from clinveil.utility.split import PARTS, group_folds, splits
 
 NOTES, MIN_CLASS = 20_000, 50
 OTHER, MERGED_PATIENTS = "all other classes", 5  # as many patients as folds
@@ -29,12 +29,9 @@ class WrongNotes(InputError):
 
 @dataclass(frozen=True)
 class Labelled:
-    """Notes with their classes.
+    """Notes with their classes (names ascending), and what was left out and why, in counts.
 
-    Attributes:
-        note_ids, patients, texts: of each note. classes: names, ascending.
-        targets: (n_notes,) int64 classes, or with several labels a note (n_notes, n_classes) bool.
-        detail: what was left out and why, in counts.
+    `targets`: (n_notes,) int64 classes, or with several labels a note (n_notes, n_classes) bool.
     """
 
     note_ids: list[str] = field(repr=False)
@@ -100,8 +97,7 @@ def read_labelled(
         merge: small classes, and those of fewer than `MERGED_PATIENTS` patients, become one class if together they are
             large enough; with one label a note only.
 
-    Raises:
-        WrongNotes: no such column. InputError: fewer than two classes left.
+    Raises WrongNotes: no such column. InputError: fewer than two classes left.
     """
     sample: KeySample[_Row] = KeySample(limit, rng)
     without = 0
@@ -174,11 +170,8 @@ def texts_of(
 ) -> list[str | None]:
     """The released texts in the order of the labelled notes; None for a note that was not released.
 
-    Args:
-        crosswalk: source note id of each released one; None where they are equal.
-
-    Raises:
-        WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
+    `crosswalk`: source note id of each released one; None where they are equal.
+    Raises WrongNotes: a released id that the crosswalk does not know. InputError: no note in common.
     """
     place = {note: i for i, note in enumerate(labelled.note_ids)}
     texts: list[str | None] = [None] * len(place)
@@ -207,26 +200,24 @@ def parts_of(labelled: Labelled, rng: Generator) -> Parts:
 
     Raises InputError where there are too few independent notes, or all notes to train on are of one class.
     """
-    keys = _strata(labelled)
-    return _parts(labelled, splits(labelled.patients, labelled.texts, keys, rng)[0], keys, rng)
+    return next(_parts(labelled, rng, PARTS))
 
 
 def folds_of(labelled: Labelled, rng: Generator, folds: int) -> list[Parts]:
     """As `parts_of` with each patient in the test notes of exactly one of the folds. Raises InputError as it does."""
-    keys = _strata(labelled)
-    outer = splits(labelled.patients, labelled.texts, keys, rng, parts=folds)
-    return [_parts(labelled, one, keys, rng) for one in outer]
+    return list(_parts(labelled, rng, folds))
 
 
-def _parts(labelled: Labelled, outer: Split, keys: Sequence[str], rng: Generator) -> Parts:
-    few = InputError("too few independent notes to choose settings on")
-    labels = [keys[row] for row in outer.train]
-    rows = next(group_folds(labels, outer.group[outer.train], VALIDATION_PARTS, rng, few))
-    train, valid = (outer.train[part] for part in rows)
-    seen = labelled.targets[train]
-    if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:
-        raise InputError("all notes to train on are of one class")
-    return Parts(train, valid, outer.test, outer.duplicates)
+def _parts(labelled: Labelled, rng: Generator, folds: int) -> Iterator[Parts]:
+    keys, few = _strata(labelled), InputError("too few independent notes to choose settings on")
+    for outer in splits(labelled.patients, labelled.texts, keys, rng, parts=folds):
+        labels = [keys[row] for row in outer.train]
+        rows = next(group_folds(labels, outer.group[outer.train], VALIDATION_PARTS, rng, few))
+        train, valid = (outer.train[part] for part in rows)
+        seen = labelled.targets[train]
+        if (seen.any(axis=0).sum() if labelled.multi else len(np.unique(seen))) < 2:
+            raise InputError("all notes to train on are of one class")
+        yield Parts(train, valid, outer.test, outer.duplicates)
 
 
 def _strata(labelled: Labelled) -> list[str]:

@@ -25,15 +25,13 @@ STANDING = "{standing:,} words stand as <unk> in the notes: nobody knows their s
 class Unknown:
     """The words of notes that a vocabulary does not know, and what it costs to spell them.
 
-    The code is stated and the same for all models of the same notes: each letter, and the end of the word, is one of
-    as many symbols as the words of these notes have different letters, and one more; all equally likely. A word of L
-    letters costs (L + 1) log2(symbols). A byte pair vocabulary knows every word. A word that stands as `<unk>` in the
-    notes cannot be charged: it counts as unknown and as `unk_in_source`.
+    The code is the same for all models of the same notes: each letter, and the end of the word, is one of as many
+    symbols as the words of these notes have different letters, and one more; all equally likely. A byte pair vocabulary
+    knows every word. A word that stands as `<unk>` in the notes cannot be charged.
 
     Attributes:
         words, unknown, unk_in_source: (n_notes,) running words; those that come as `<unk>`; of these, those written so.
         letters: (n_notes,) letters and ends of the unknown words, those that stand as `<unk>` apart.
-        symbols: of the code.
     """
 
     words: Ints = field(repr=False)
@@ -78,21 +76,20 @@ def perplexity_findings(
 ) -> list[Finding]:
     """`utility.perplexity` and `utility.bits_per_character` of notes; intervals leave out each patient in turn.
 
-    Perplexity is the paper's: an unknown word is one token, `<unk>`. So it compares within one vocabulary only: one
-    that knows fewer words has the lower perplexity. Bits a character charge unknown words with their spelling
-    (`Unknown`), are the length of a code for the notes, and compare between vocabularies.
+    Perplexity is the paper's, and compares within one vocabulary only. Bits a character charge unknown words with their
+    spelling (`Unknown`), are the length of a code for the notes, and compare between vocabularies.
 
     Args:
         fit: of these notes, in this order. of: which notes, for people ("valid", "held out").
         control: how a unigram of the same training fits them, with the same vocabulary. more: labels for the details.
 
-    Raises:
-        InputError: the perplexity is no number.
+    Raises InputError: the perplexity is no number.
     """
     if not np.isfinite(fit.perplexity):
         raise InputError("the model's perplexity is no number", remedy="train it again, with a smaller --rate")
     unknown = unknown_words(notes.texts, model.vocabulary)
-    rows, own = _rows(fit, unknown), _by_patient(notes, _rows(fit, unknown))
+    rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
+    own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
     other = None if control is None else _rows(control, unknown)
     detail = _detail(model, fit, notes, of, unknown) | dict(more or {})
     control_is = str(detail.pop("control_is", "")) if control is None else "a unigram of the same notes"
@@ -129,12 +126,6 @@ def _rows(fit: Fit, unknown: Unknown) -> Doubles:
     """(n_notes, 4): nats, tokens, bits of spelling, characters."""
     spelt = unknown.letters * unknown.bits_per_letter
     return np.stack([fit.totals, fit.tokens, spelt, fit.characters], axis=1).astype(np.float64)
-
-
-def _by_patient(notes: PlainNotes, rows: Doubles) -> Doubles:
-    """The sums of each patient's notes; a note without a patient is its own."""
-    patient = np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
-    return np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)
 
 
 def _perplexity(rows: Doubles) -> float:

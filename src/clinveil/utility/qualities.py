@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from clinveil.core.finding import Better, Finding
+from clinveil.core.types import Ints
 from clinveil.corpus.medtext.form import DEIDENTIFIED, UNK
 from clinveil.stats import bootstrap_clusters, ratio, share_by_patient, share_method
 
@@ -33,7 +33,7 @@ _NUMBERED = re.compile(_NUMBER)
 _AT_END = re.compile(r"(?m)(?<!\d) (?=, [1-9][0-9]? \.$)")  # a number that belongs to the next line
 _ALONE = re.compile(rf"(?m)^({_NUMBER})\n(?!,|{_NUMBER})")  # a number whose text is the next line
 
-_Rows = NDArray[np.int64]  # (n_notes, 2): what was found in a note, and what was looked at
+Pairs = Sequence[tuple[int, int]]  # of each note: what was found in it, and what was looked at
 
 
 def qualities(notes: Sequence[str], real: Sequence[str], rng: Generator) -> list[Finding]:
@@ -148,10 +148,11 @@ def shuffled_control(real: Sequence[str], rng: Generator) -> float | None:
     rows = [headings(note) for note in real]
     precedence = Precedence([_once(row) for row in rows])
     shuffled = ([row[i] for i in rng.permutation(len(row))] for row in rows)
-    return _share([precedence.score(_once(mixed), _once(row)) for mixed, row in zip(shuffled, rows, strict=True)])
+    pairs = [precedence.score(_once(mixed), _once(row)) for mixed, row in zip(shuffled, rows, strict=True)]
+    return ratio(np.array(pairs)) if any(known for _, known in pairs) else None
 
 
-def jensen_shannon(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+def jensen_shannon(first: Ints, second: Ints) -> float:
     """The Jensen-Shannon divergence in bits of two distributions, from counts of the same words, shape (n_words,).
 
     Source: Lin 1991, IEEE Trans. Inf. Theory 37:145.
@@ -166,18 +167,9 @@ def _once(row: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(row))
 
 
-def _rows(pairs: Sequence[tuple[int, int]]) -> _Rows:
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
-
-
-def _share(pairs: Sequence[tuple[int, int]]) -> float | None:
-    rows = _rows(pairs)
-    return ratio(rows) if rows[:, 1].any() else None
-
-
 def _finding(
     name: str,
-    pairs: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]],
+    both: Iterable[Pairs],
     rng: Generator,
     unit: str,
     *,
@@ -188,43 +180,41 @@ def _finding(
     **more: Any,
 ) -> Finding:
     """The pooled ratio of the synthetic notes and of the real ones; `per` marks a rate, which may pass 1."""
-    sides = [_rows(rows) for rows in pairs]
-    own, control = (_measured(rows, rng, per) for rows in sides)
+    sides = [np.array(pairs, dtype=np.int64).reshape(-1, 2) for pairs in both]
+    (value, low, high), (control, control_low, control_high) = (_measured(rows, rng, per) for rows in sides)
     n, control_n = (int(rows[:, 1].sum()) for rows in sides)
-    detail: dict[str, Any] = {"notes": len(pairs[0]), **more, "per": per or 1, "control_n": control_n}
-    detail |= {"control_low": control["low"], "control_high": control["high"]}
-    if own["value"] is None:
+    detail: dict[str, Any] = {"notes": len(sides[0]), **more, "per": per or 1, "control_n": control_n}
+    detail |= {"control_low": control_low, "control_high": control_high}
+    if value is None:
         detail["why"] = f"no {unit} to count"
-    span = (own["low"], own["high"])
     return Finding(
-        *(f"study.{name}", own["value"], n, better, *span, chance, control["value"], SOURCE, detail),
+        *(f"study.{name}", value, n, better, low, high, chance, control, SOURCE, detail),
         unit=unit,
-        method="bootstrap over notes, 95 %" if per or own["value"] is None else share_method(sides[0], "notes"),
+        method="bootstrap over notes, 95 %" if per or value is None else share_method(sides[0], "notes"),
         chance_is=chance_is,
         control_is="real notes",
         control_kind=None if better is None else "negative" if better == "lower" else "positive",
     )
 
 
-def _measured(rows: _Rows, rng: Generator, per: float) -> dict[str, float | None]:
+def _measured(rows: Ints, rng: Generator, per: float) -> tuple[float, float, float] | tuple[None, None, None]:
+    """The ratio and its interval; None where there was nothing to look at."""
     if not rows[:, 1].any():
-        return {"value": None, "low": None, "high": None}
+        return None, None, None
     low, high = bootstrap_clusters(rows, ratio, rng) if per else share_by_patient(rows)
     scale = per or 1.0
-    return {"value": scale * ratio(rows), "low": scale * low, "high": scale * high}
+    return scale * ratio(rows), scale * low, scale * high
 
 
 def _pronouns(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Iterator[Finding]:
     own, control = ([row for row in map(pronouns, side) if len(row) > 1] for side in (notes, real))
-    sides = (own, control)
-    both = [[(int(len(set(row)) == 2), 1) for row in side] for side in sides]
-    switches = [[(sum(a != b for a, b in pairwise(row)), len(row)) for row in side] for side in sides]
+    both = ([(int(len(set(row)) == 2), 1) for row in side] for side in (own, control))
+    switches = ([(sum(a != b for a, b in pairwise(row)), len(row)) for row in side] for side in (own, control))
     share, rate = _by_chance(own)
-    chance = "pronouns dealt out anew over the synthetic notes"
-    unit = "notes with at least two gendered pronouns"
-    yield _finding("pronoun_switch", (both[0], both[1]), rng, unit, chance=share, chance_is=chance)
-    unit, per = "gendered pronouns of notes with at least two", 1000.0
-    yield _finding("pronoun_switches", (switches[0], switches[1]), rng, unit, chance=rate, chance_is=chance, per=per)
+    said: dict[str, Any] = {"chance_is": "pronouns dealt out anew over the synthetic notes"}
+    yield _finding("pronoun_switch", both, rng, "notes with at least two gendered pronouns", chance=share, **said)
+    unit = "gendered pronouns of notes with at least two"
+    yield _finding("pronoun_switches", switches, rng, unit, chance=rate, per=1000.0, **said)
 
 
 def _by_chance(rows: Sequence[Sequence[int]]) -> tuple[float, float] | tuple[None, None]:
@@ -238,9 +228,8 @@ def _by_chance(rows: Sequence[Sequence[int]]) -> tuple[float, float] | tuple[Non
 
 
 def _repeated_entries(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Finding:
-    own, control = ([_repeats(lists(note)) for note in side] for side in (notes, real))
-    left_out = "those with <unk> or <deidentified>"
-    return _finding("repeated_entries", (own, control), rng, "list entries", left_out=left_out)
+    sides = ([_repeats(lists(note)) for note in side] for side in (notes, real))
+    return _finding("repeated_entries", sides, rng, "list entries", left_out="those with <unk> or <deidentified>")
 
 
 def _repeats(found: Sequence[Sequence[str]]) -> tuple[int, int]:
@@ -252,23 +241,23 @@ def _repeats(found: Sequence[Sequence[str]]) -> tuple[int, int]:
 def _sections(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Iterator[Finding]:
     own, control = ([headings(note) for note in side] for side in (notes, real))
     precedence = Precedence([_once(row) for row in control])
-    order = [precedence.score(_once(row)) for row in own], [precedence.score(_once(row), _once(row)) for row in control]
+    order = [precedence.score(_once(row)) for row in own]
+    of_real = [precedence.score(_once(row), _once(row)) for row in control]
     more: dict[str, Any] = {"chance_is": "headings of real notes shuffled", "chance": shuffled_control(real, rng)}
     more |= {"control_is_leave_one_out": True}
-    more |= {"notes_scored": sum(known > 0 for _, known in order[0]), "headings": sum(map(len, own))}
+    more |= {"notes_scored": sum(known > 0 for _, known in order), "headings": sum(map(len, own))}
     unit = "pairs of headings with a usual order"
-    yield _finding("section_order", order, rng, unit, better="higher", **more)
-    again = [[(len(row) - len(set(row)), 1) for row in side] for side in (own, control)]
-    yield _finding("repeated_headings", (again[0], again[1]), rng, "notes", per=1.0)
+    yield _finding("section_order", (order, of_real), rng, unit, better="higher", **more)
+    again = ([(len(row) - len(set(row)), 1) for row in side] for side in (own, control))
+    yield _finding("repeated_headings", again, rng, "notes", per=1.0)
 
 
 def _note_length(notes: Sequence[str], real: Sequence[str], rng: Generator) -> Finding:
     own, control = ([len(note.split()) for note in side] for side in (notes, real))
-    pairs = [(n, 1) for n in own], [(n, 1) for n in control]
-    medians: dict[str, Any] = {
-        f"{k}median": float(np.median(v)) if v else None for k, v in (("", own), ("control_", control))
-    }
-    return _finding("note_length", pairs, rng, "notes", better=None, per=1.0, **medians)
+    sides = ([(n, 1) for n in side] for side in (own, control))
+    both = {"median": own, "control_median": control}
+    medians: dict[str, Any] = {name: float(np.median(side)) if side else None for name, side in both.items()}
+    return _finding("note_length", sides, rng, "notes", better=None, per=1.0, **medians)
 
 
 def _type_token_ratio(notes: Sequence[str], real: Sequence[str]) -> Finding:
@@ -306,19 +295,18 @@ def _unigram_divergence(notes: Sequence[str], real: Sequence[str], rng: Generato
         return Finding(name, None, 0, "lower", source=SOURCE, detail=detail, **said)
     values = np.array(draws, dtype=np.float64)
     low, high = np.quantile(values[:, 0], [0.025, 0.975])
-    detail["whole"] = jensen_shannon(
-        *(np.bincount(np.concatenate(side), minlength=len(ids)) for side in (own, control))
-    )
+    whole = (np.bincount(np.concatenate(side), minlength=len(ids)) for side in (own, control))
+    detail["whole"] = jensen_shannon(*whole)
     mean, of_real, n = values.mean(axis=0)
     return Finding(name, mean, round(n), "lower", low, high, None, of_real, SOURCE, detail, **said)
 
 
-def _ids(note: str, ids: dict[str, int]) -> NDArray[np.int64]:
+def _ids(note: str, ids: dict[str, int]) -> Ints:
     return np.array([ids.setdefault(token, len(ids)) for token in note.split()], dtype=np.int64)
 
 
 def _of_halves(
-    own: Sequence[NDArray[np.int64]], real: Sequence[NDArray[np.int64]], n_words: int, rng: Generator
+    own: Sequence[Ints], real: Sequence[Ints], n_words: int, rng: Generator
 ) -> tuple[float, float, int] | None:
     """Divergence of synthetic notes and of half the real ones from the other half, and the tokens of each sample."""
     order, half = rng.permutation(len(real)), len(real) // 2
@@ -330,5 +318,5 @@ def _of_halves(
     return jensen_shannon(synthetic, other), jensen_shannon(held_out, other), size
 
 
-def _joined(side: Sequence[NDArray[np.int64]], order: NDArray[np.int64]) -> NDArray[np.int64]:
+def _joined(side: Sequence[Ints], order: Ints) -> Ints:
     return np.concatenate([np.zeros(0, dtype=np.int64), *(side[i] for i in order)])

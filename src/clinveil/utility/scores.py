@@ -9,9 +9,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.core.finding import Finding
+from clinveil.core.finding import Better, Finding
 from clinveil.core.types import Doubles
-from clinveil.stats import bootstrap_weights, clopper_pearson
+from clinveil.stats import Interval, bootstrap_weights, clopper_pearson
 
 UNIT, METHOD = "test notes", "bootstrap over patients, 95 %"
 Classes = NDArray[Any]  # (n,) int64, or (n, n_classes) bool
@@ -87,31 +87,18 @@ class Scores:
         detail: Mapping[str, Any] | None = None,
     ) -> Finding:
         """The score of one side, beside the majority class and shuffled labels."""
-        value = self.mean(metric, guesses)
-        low, high = bootstrap_weights(self._patients, lambda w: self.mean(metric, guesses, w[self._patient]), rng)
+        low, high = self._interval(lambda weights: self.mean(metric, guesses, weights), rng)
         if low == 1.0:  # all right: the bootstrap shrinks to a point, the exact interval of the patients does not
             low = clopper_pearson(self._patients, self._patients).low
-        more = {**self._detail, **(detail or {}), "metric": metric, "side": side, **self._spread(metric, guesses)}
-        control = self.mean(metric, shuffled) if shuffled else None
         guessed = METRICS[metric](self._truth, self._majority)
-        chance = None if np.isnan(guessed) else guessed
-        measure = "utility.classification" + _MEASURES[metric]
-        return Finding(
-            measure,
-            value,
-            len(self._truth),
-            "higher",
-            low,
-            high,
-            chance,
-            control,
-            SOURCE,
-            more,
-            unit=UNIT,
-            method=METHOD,
+        more = {**(detail or {}), "metric": metric, "side": side, **self._spread(metric, guesses)}
+        return self._finding(
+            *(_MEASURES[metric], self.mean(metric, guesses), "higher", (low, high), more),
+            chance=None if np.isnan(guessed) else guessed,
+            control=self.mean(metric, shuffled) if shuffled else None,
             chance_is="always the most frequent class",
-            control_is="training labels shuffled" if control is not None else "",
-            control_kind="negative" if control is not None else None,
+            control_is="training labels shuffled" if shuffled else "",
+            control_kind="negative" if shuffled else None,
         )
 
     def loss(
@@ -127,20 +114,17 @@ class Scores:
         def lost(weights: Weights) -> float:
             return self.mean(metric, original, weights) - self.mean(metric, released, weights)
 
-        low, high = bootstrap_weights(self._patients, lambda w: lost(w[self._patient]), rng)
-        more = {**self._detail, **(detail or {}), "metric": metric, "why": "a difference has no chance of its own"}
-        return Finding(
-            "utility.classification" + _MEASURES[metric] + "_loss",
-            lost(None),
-            len(self._truth),
-            "lower",
-            low,
-            high,
-            source=SOURCE,
-            detail=more,
-            unit=UNIT,
-            method=METHOD,
-        )
+        more = {**(detail or {}), "metric": metric, "why": "a difference has no chance of its own"}
+        return self._finding(_MEASURES[metric] + "_loss", lost(None), "lower", self._interval(lost, rng), more)
+
+    def _interval(self, statistic: Callable[[Weights], float], rng: Generator) -> Interval:
+        return bootstrap_weights(self._patients, lambda weights: statistic(weights[self._patient]), rng)
+
+    def _finding(
+        self, measure: str, value: float, better: Better, span: tuple[float, float], detail: dict[str, Any], **more: Any
+    ) -> Finding:
+        more |= {"unit": UNIT, "method": METHOD, "source": SOURCE, "detail": self._detail | detail}
+        return Finding(f"utility.classification{measure}", value, len(self._truth), better, *span, **more)
 
     def _spread(self, metric: str, guesses: Sequence[Classes]) -> dict[str, Any]:
         """How far runs with other seeds are apart."""

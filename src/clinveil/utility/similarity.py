@@ -20,9 +20,9 @@ from clinveil.core.finding import Finding
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Mask
 from clinveil.stats import permutation_p
+from clinveil.stats.findings import unmeasured
 from clinveil.utility.correlation import Correlated, Statistic
-from clinveil.utility.pairs import PairList
-from clinveil.utility.term_vectors import PairVectors, Protocol, pair_vectors
+from clinveil.utility.pairs import PairList, PairVectors, Protocol, pair_vectors
 from clinveil.vectors.table import Vectors
 
 Missing = Literal["exclude", "random", "zero"]
@@ -59,10 +59,8 @@ class SimilarityTask:
         subwords: fastText vectors of the same text, for words without a vector (jamia).
         frequencies: how often each word occurs in the real training text (clinicalnlp; needed there).
         min_count: m of clinicalnlp (paper: 20 for the small set, 30 for the large one).
-        missing: what becomes of pairs without a similarity: `exclude` (jamia's default), `random` (clinicalnlp's) or
-            `zero`.
-        only: (n_pairs,) bool, the pairs to score, so that vector sets are compared on the same ones.
-        draws: of the bootstrap over pairs.
+        missing: pairs without a similarity: `exclude` (jamia's default), `random` (clinicalnlp's) or `zero`.
+        only: (n_pairs,) the pairs to score, so that vector sets are compared on the same ones.
     """
 
     protocol: Protocol = "jamia"
@@ -102,14 +100,14 @@ def similarity(
         single words, covered, of these by subwords or with a word lacking, scored, left out, random, zero. Where
         subwords lend some pairs theirs, both findings come a second time for the pairs that need none.
 
-    Raises:
-        InputError: clinicalnlp without frequencies, or `subwords` that has none.
+    Raises InputError: clinicalnlp without frequencies, or `subwords` that has none.
     """
     how = settings or SimilarityTask()
     wanted = how.wanted(pairs)
     looked_up = pair_vectors(vectors, pairs, how.protocol, how.subwords)
     asked = _Asked(pairs, looked_up, wanted, how)
-    found = asked.findings(rng)
+    detail = asked.counts()
+    found = [asked.correlation(rng, dict(detail)), asked.coverage(detail)]
     if not (asked.covered & looked_up.from_subwords).any():
         return found
     bare = similarity(vectors, pairs, rng, SimilarityTask(missing=how.missing, only=how.only, draws=how.draws))
@@ -122,7 +120,7 @@ def _of(series: str, finding: Finding) -> Finding:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Which pairs of a list are asked for, and what becomes of those without a similarity."""
+    """Pairs, their vectors, and which of them are asked for."""
 
     pairs: PairList
     looked_up: PairVectors
@@ -133,11 +131,7 @@ class _Asked:
     def covered(self) -> Mask:
         return self.wanted & ~np.isnan(self.looked_up.cosines())
 
-    def findings(self, rng: Generator) -> list[Finding]:
-        detail = self._counts()
-        return [self._correlation(rng, dict(detail)), self._coverage(detail)]
-
-    def _counts(self) -> dict[str, Any]:
+    def counts(self) -> dict[str, Any]:
         covered, wanted = self.covered, self.wanted
         single = np.array([all(len(words(term)) == 1 for term in pair) for pair in self.pairs.terms], dtype=np.bool_)
         gaps = int((wanted & ~covered).sum())
@@ -155,26 +149,23 @@ class _Asked:
             **({"min_count": self.task.min_count} if self.task.protocol == "clinicalnlp" else {}),
         }
 
-    def _correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
-        n, source = detail["scored"], SOURCE[self.task.protocol]
-        found = Finding("utility.similarity", 0.0, n, "higher", source=source, unit="word pairs")
+    def correlation(self, rng: Generator, detail: dict[str, Any]) -> Finding:
+        measure, n, said = "utility.similarity", detail["scored"], self._said()
         scored = self.covered if self.task.policy == "exclude" else self.wanted
         cosines, scores = self.looked_up.cosines()[scored], self.pairs.scores[scored]
         if detail["covered"] < 3:
             why = f"{detail['covered']} of {detail['asked']} pairs have a similarity; a correlation needs three"
-            return replace(found, value=None, detail={**detail, "why": why})
+            return unmeasured(measure, why, n, detail=detail, **said)
         measured = Correlated(cosines, scores, STATISTIC[self.task.protocol], random=self.task.policy == "random")
         value, resampled = measured.value(rng), measured.resampled(rng, self.task.draws)
         if np.isnan(value) or not resampled.size:
-            why = "the similarities or the scores do not vary"
-            return replace(found, value=None, detail={**detail, "why": why})
+            return unmeasured(measure, "the similarities or the scores do not vary", n, detail=detail, **said)
         low, high = np.quantile(resampled, [0.025, 0.975])
         null = measured.permuted(rng)
         detail |= dict(zip(("chance_low", "chance_high"), np.quantile(null, [0.025, 0.975]).tolist(), strict=True))
         control = self._control(rng, measured, scored)
-        return replace(
-            found,
-            value=value,
+        return Finding(
+            *(measure, value, n),
             low=low,
             high=high,
             chance=0.0,
@@ -186,7 +177,11 @@ class _Asked:
             chance_is="no correlation",
             control_is=_CONTROL if control is not None else "",
             control_kind="negative" if control is not None else None,
+            **said,
         )
+
+    def _said(self) -> dict[str, Any]:
+        return {"better": "higher", "source": SOURCE[self.task.protocol], "unit": "word pairs"}
 
     def _control(self, rng: Generator, measured: Correlated, scored: Mask) -> float | None:
         """The mean correlation when the vectors of terms are permuted; None where it never varies."""
@@ -195,14 +190,11 @@ class _Asked:
         values = values[~np.isnan(values)]
         return float(values.mean()) if values.size else None
 
-    def _coverage(self, detail: dict[str, Any]) -> Finding:
+    def coverage(self, detail: dict[str, Any]) -> Finding:
         n, covered = detail["asked"], detail["covered"]
         detail["why"] = "coverage is counted, so it has no interval" if n else "no pair is asked for"
-        value, source = covered / n if n else None, SOURCE[self.task.protocol]
-        measure = "utility.similarity_coverage"
-        return Finding(
-            measure, value, n, "higher", source=source, detail=detail, unit="word pairs", count=covered if n else None
-        )
+        share = {"value": covered / n, "count": covered} if n else {"value": None}
+        return Finding("utility.similarity_coverage", n=n, detail=detail, **share, **self._said())
 
 
 _CONTROL = "vectors dealt out anew among the terms; a pair of a term with itself keeps its 1"

@@ -30,12 +30,7 @@ Signatures = NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Split:
-    """Rows for training and for testing, both ascending, and what is kept together.
-
-    Attributes:
-        group: (n,) what must stay on one side: patients and near-duplicates, linked.
-        duplicates: texts that are near-duplicates of an earlier one.
-    """
+    """Rows for training and for testing, both ascending; (n,) groups that stay on one side; near-duplicate texts."""
 
     train: Ints = field(repr=False)
     test: Ints = field(repr=False)
@@ -46,12 +41,9 @@ class Split:
 def splits(
     patients: Sequence[str], texts: Sequence[str], labels: Sequence[str], rng: Generator, *, parts: int = PARTS
 ) -> list[Split]:
-    """As many splits as parts, each part once for testing; the same for the same rng state.
+    """As many splits as parts, each part once for testing; patients, texts and labels are one of each a note.
 
-    Args:
-        patients, texts, labels: one of each a note.
-    Raises:
-        InputError: fewer groups than parts, or no label with as many notes as parts.
+    Raises InputError for fewer groups than parts, or no label with as many notes as parts.
     """
     patient = np.unique(np.array(patients, dtype=object), return_inverse=True)[1].astype(np.int64)
     alike = near_duplicates(texts, rng)
@@ -132,8 +124,7 @@ def _shingles(forms: Sequence[str]) -> NDArray[np.uint64]:
 def _band_links(signatures: Signatures, band: int) -> Ints:
     """(n_links, 2) texts that agree in a band and are similar enough: each with the first of its bucket."""
     part = np.ascontiguousarray(signatures[:, band * BAND_HASHES : (band + 1) * BAND_HASHES])
-    _, first, bucket = np.unique(part, axis=0, return_index=True, return_inverse=True)
-    pairs = np.stack([first[bucket.ravel()], np.arange(len(signatures))], axis=1)
+    pairs = _links(np.unique(part, axis=0, return_inverse=True)[1].ravel())
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     agree = (signatures[pairs[:, 0]] == signatures[pairs[:, 1]]).mean(axis=1)
     return np.asarray(pairs[agree >= SIMILAR], dtype=np.int64)

@@ -80,14 +80,13 @@ class Canaries(Attack):
         canaries = invent(families(notes, rng), rng, repeats=self.repeats, each=self.each)
         with_canaries = read_notes(planted(notes.as_corpus(), canaries, rng), prepared=True)
         model, encoded = self.train(with_canaries, canaries, threads, context.say)
-        own = {"model": model.kind, "from": "the model"}
         text = [] if model.kind == "ngram" else self._write(model, encoded, threads)
         with model.ready(threads=threads):
             bits = exposures(canaries, score_of(model), rng)
         numbers = tuple(map(str, range(len(text))))
         released = PlainNotes(tuple(text), numbers, numbers)
         taken = extracted(canaries, released.as_corpus())
-        found = canary_findings(canaries, bits, taken, own)
+        found = canary_findings(canaries, bits, taken, {"model": model.kind, "from": "the model"})
         if not text:
             return [one for one in found if one.measure == "attack.canary_exposure"]
         n_grams = model_of_text(released, model.vocabulary)
@@ -127,11 +126,6 @@ class Family:
     def __post_init__(self) -> None:
         if not self.places or min(len(set(place)) for place in self.places) < 2:
             raise InputError(f"canaries of the family {self.name} have nothing to choose from")
-
-    @property
-    def bits(self) -> float:
-        """log2 of how many secrets there are."""
-        return float(sum(np.log2(len(place)) for place in self.places))
 
     def draw(self, n: int, rng: Generator) -> list[str]:
         """Secrets, uniform and independent."""

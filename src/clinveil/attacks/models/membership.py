@@ -61,7 +61,7 @@ def infer_membership(
     blind: Finding | None = None,
     most: int = MOST,
 ) -> list[Finding]:
-    """The blind attacker, then loss threshold and (with a reference) calibrated, by patient.
+    """The blind attacker, then `membership`.
 
     Args:
         training, held_out: notes of the patients that the model saw, and of others like them, split at random before.
@@ -121,26 +121,19 @@ def _sample(notes: PlainNotes, most: int, rng: Generator) -> PlainNotes:
 class Scored:
     """What a model gives the notes of members and non-members, a row a note.
 
-    Attributes:
-        patients: whose note it is. members: (n_notes,) bool, whether the model was trained on that patient.
-        totals: (n_notes,) log-probability (nats) of the whole note. tokens: (n_notes,) how many were scored.
-        reference: (n_notes,) the same under a model of other patients' notes, or None.
-
     Raises:
         InputError: a patient on both sides. ValueError: rows that do not agree, a note without tokens.
     """
 
     patients: Sequence[str] = field(repr=False)
-    members: Mask = field(repr=False)
-    totals: Doubles = field(repr=False)
-    tokens: Ints = field(repr=False)
-    reference: Doubles | None = field(default=None, repr=False)
+    members: Mask = field(repr=False)  # whether the model was trained on that patient
+    totals: Doubles = field(repr=False)  # log-probability (nats) of the whole note
+    tokens: Ints = field(repr=False)  # how many were scored
+    reference: Doubles | None = field(default=None, repr=False)  # `totals` under a model of other patients' notes
 
     def __post_init__(self) -> None:
         shapes = {len(self.patients), self.members.size, self.totals.size, self.tokens.size}
-        if self.reference is not None:
-            shapes.add(self.reference.size)
-        if len(shapes) != 1:
+        if len(shapes | ({self.reference.size} if self.reference is not None else set())) != 1:
             raise ValueError("notes, patients and scores differ in number")
         if (self.tokens <= 0).any():
             raise ValueError(f"{int((self.tokens <= 0).sum())} notes have no scored token")
@@ -162,7 +155,6 @@ def membership(
     """AUC, and TPR at an FPR of 1 % and 0.1 %, of the loss threshold and, given a reference, calibrated.
 
     Args:
-        scored: notes with their scores; the split was made by patient, at random, before training.
         blind: what the blind attacker found on the same notes: the control.
         detail: goes into every finding, for example what was attacked ("model" or "synthetic notes").
 

@@ -35,25 +35,20 @@ _Table = tuple[Codes, Ints, Ints]  # codes, the names' rows, replicates
 
 
 class Forms(NamedTuple):
-    """Names as sums of word codes: all of them, and for three or more parts first and last alone (else the same).
+    """Names as sums of word codes: all of them, and for three or more parts first and last alone (else the same)."""
 
-    Attributes:
-        whole, ends: (n,) codes.
-        whole_words, ends_words: (n,) how many words they are.
-    """
-
-    whole: Codes
-    whole_words: Ints
+    whole: Codes  # (n,)
+    whole_words: Ints  # (n,) how many words they are
     ends: Codes
     ends_words: Ints
 
 
 class Hits(NamedTuple):
-    """Names found: the note's place in its batch, the name's row, its replicate (0 is real), and its code."""
+    """Names found."""
 
-    note: Ints
-    row: Ints
-    replicate: Ints
+    note: Ints  # the note's place in its batch
+    row: Ints  # the name's row
+    replicate: Ints  # 0 is real
     code: Codes
 
 

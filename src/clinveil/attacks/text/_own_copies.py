@@ -40,25 +40,16 @@ P_IS = "Fisher's exact test against held-out patients, one-sided"
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes of one side, one after another.
+    """The notes of one side, one after another."""
 
-    Attributes:
-        ids, matches: (n_words,) word ids, and the longest run ending there that the synthetic text holds.
-        runs: (n_synthetic_words,) the longest run ending there that these notes hold.
-        lengths, owners: (n_notes,) words, and the row of the patient.
-        keys, numbers, written: (n_notes,) a hash of the note's words and numbers, how many numbers, and whether a
-            synthetic note has the same hash.
-        patients: how many there are.
-    """
-
-    ids: SmallInts
-    matches: SmallInts
-    runs: SmallInts
-    lengths: Ints
-    owners: Ints
-    keys: NDArray[np.uint64]
-    numbers: Ints
-    written: Mask
+    ids: SmallInts  # (n_words,)
+    matches: SmallInts  # (n_words,) the longest run ending there that the synthetic text holds
+    runs: SmallInts  # (n_synthetic_words,) the longest run ending there that these notes hold
+    lengths: Ints  # (n_notes,) words
+    owners: Ints  # (n_notes,) the row of the patient
+    keys: NDArray[np.uint64]  # (n_notes,) a hash of the note's words and numbers
+    numbers: Ints  # (n_notes,) how many numbers
+    written: Mask  # (n_notes,) whether a synthetic note has the same hash
     patients: int
 
     @property
@@ -79,23 +70,14 @@ class Notes:
 
 @dataclass(frozen=True)
 class Own:
-    """What is each patient's own, and how much of it was copied; (n_patients,) each.
+    """What is each patient's own, and how much of it was copied; (n_patients,) each."""
 
-    Attributes:
-        run: the most own words in one run of the synthetic text.
-        note: the most own words in one note: what a copy of all that the patient has would show.
-        tokens: the same, with the numbers of a note that is nobody else's.
-        whole: the most of these in one note that stands in the synthetic text whole.
-        long: words and numbers of the longest note that is the patient's own as a whole.
-        same: words and numbers of the longest of these that is a synthetic note.
-    """
-
-    run: Ints
-    note: Ints
-    tokens: Ints
-    whole: Ints
-    long: Ints
-    same: Ints
+    run: Ints  # the most own words in one run of the synthetic text
+    note: Ints  # the most own words in one note: what a copy of all that the patient has would show
+    tokens: Ints  # the same, with the numbers of a note that is nobody else's
+    whole: Ints  # the most of these in one note that stands in the synthetic text whole
+    long: Ints  # words and numbers of the longest note that is the patient's own as a whole
+    same: Ints  # words and numbers of the longest of these that is a synthetic note
 
 
 def _own_copies(training: Notes, held_out: Notes, piece: int = PIECE) -> tuple[Own, Own]:
@@ -181,21 +163,11 @@ def own_findings(training: Notes, held_out: Notes, spans: Sequence[int], detail:
 
 
 def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail: dict[str, Any]) -> Finding:
-    n, others = copied.size, by_chance.size
+    n, others, seen = copied.size, by_chance.size, int(visible.sum())
     count, chance = int(copied.sum()), int(by_chance.sum())
     may = allowed(n, others, chance)
     more = {**detail, "held_out_patients": others, "held_out_copied": chance, "allowed": may}
-    more |= {"visible": int(visible.sum()), "copies_refused_from": copies_refused_from(n, int(visible.sum()), may)}
-    return proportion(
-        measure,
-        count,
-        n,
-        over="patients",
-        control=chance / others,
-        source=SOURCE,
-        detail=more,
-        p=hypergeometric_tail(count, n + others, count + chance, n),
-        p_is=P_IS,
-        control_is=CONTROL_IS,
-        control_kind="negative",
-    )
+    more |= {"visible": seen, "refused_from": copies_refused_from(n, seen, may)}
+    about: dict[str, Any] = {"control": chance / others, "control_is": CONTROL_IS, "control_kind": "negative"}
+    about |= {"p": hypergeometric_tail(count, n + others, count + chance, n), "p_is": P_IS, "source": SOURCE}
+    return proportion(measure, count, n, over="patients", detail=more, **about)

@@ -160,16 +160,12 @@ def _as_many(seen: Notes, other: Notes, rng: Generator) -> Mask:
 
 @dataclass(frozen=True)
 class _Scan:
-    """Both sides over the same synthetic notes, and the runs of as many words of training patients as were held out.
-
-    Attributes:
-        matched: (n_synthetic_words,). lengths: words of each synthetic note.
-    """
+    """Both sides over the same synthetic notes, and the runs of as many words of training patients as were held out."""
 
     seen: Notes
     other: Notes
-    matched: SmallInts
-    lengths: Ints
+    matched: SmallInts  # (n_synthetic_words,)
+    lengths: Ints  # words of each synthetic note
     detail: dict[str, Any]
 
     def longest(self) -> Iterator[Finding]:

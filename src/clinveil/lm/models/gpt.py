@@ -7,14 +7,15 @@ Source: Su et al. 2021 (RoPE), Zhang & Sennrich 2019 (RMSNorm), Shazeer 2020 (Sw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from clinveil.core.errors import UsageError
+from clinveil.core.types import Ints
 from clinveil.lm.network import PIECE, Decoder, Network, State
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END
@@ -114,34 +115,34 @@ class Gpt(Network):
 class GptDecoder(Decoder):
     """Keys and values of each lane's window, and its tokens."""
 
+    @torch.inference_mode()
     def __init__(self, network: Gpt, lanes: int) -> None:
-        self._network, self._lanes, self._window = network, lanes, network.recipe.window
-        super().__init__(network)
-
-    def _begin(self) -> None:
-        lanes, recipe, like = self._lanes, self._network.recipe, self._network.input
+        self._network, self._window = network, network.recipe.window
+        recipe, like = network.recipe, network.input
         shape = (recipe.layers, lanes, recipe.heads, recipe.window, recipe.width // recipe.heads)
         self._keys, self._values = like.new_zeros(shape), like.new_zeros(shape)
         self._tokens = torch.full((lanes, recipe.window), END, device=like.device)
         self._filled = torch.zeros(lanes, dtype=torch.long, device=like.device)
         self._all = torch.arange(lanes, device=like.device)
         self._hidden = like.new_zeros(lanes, recipe.width)
-        self._restart(range(lanes))
+        self.reset(np.arange(lanes))
 
     def _scores(self) -> Tensor:
         return self._network.scores(self._hidden)
 
-    def _step(self, ids: Tensor) -> None:
+    @torch.inference_mode()
+    def push(self, ids: Ints) -> None:
         """One token; a full window is read anew from its second half."""
         full = torch.nonzero(self._filled == self._window).flatten()
         if full.numel():
             self._reread(full)
-        self._read(self._all, ids)
+        self._read(self._all, torch.from_numpy(ids).to(self._tokens.device))
 
-    def _restart(self, lanes: Sequence[int]) -> None:
+    @torch.inference_mode()
+    def reset(self, lanes: Ints) -> None:
         """An empty window with the end of a note in it."""
         if len(lanes):
-            rows = torch.tensor(list(lanes), device=self._tokens.device)
+            rows = torch.from_numpy(lanes).to(self._tokens.device)
             self._filled[rows] = 0
             self._read(rows, torch.full((len(lanes),), END, device=rows.device))
 

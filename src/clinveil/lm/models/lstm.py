@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clinveil.core.types import Ints
 from clinveil.lm.network import Decoder, Network, State
 from clinveil.lm.recipe import NeuralKind, Recipe, language_models
 from clinveil.lm.vocabulary import END
@@ -43,17 +44,13 @@ class Lstm(Network):
 class LstmDecoder(Decoder):
     """The state of each lane. One step at a time, without what `nn.LSTM` prepares at each call."""
 
+    @torch.inference_mode()
     def __init__(self, network: Lstm, lanes: int) -> None:
-        self._network, self._lanes = network, lanes
-        super().__init__(network)
-
-    def _begin(self) -> None:
-        network, get = self._network, self._network.lstm.get_parameter
-        layers = range(network.recipe.layers)
+        self._network, get, layers = network, network.lstm.get_parameter, range(network.recipe.layers)
         self._weights = [torch.cat([get(f"weight_ih_l{i}"), get(f"weight_hh_l{i}")], dim=1).t() for i in layers]
         self._biases = [get(f"bias_ih_l{i}") + get(f"bias_hh_l{i}") for i in layers]
         self._begun = self._after(torch.tensor([END], device=network.input.device), network.start(1))
-        self._state: list[Tensor] = [part.repeat(1, self._lanes, 1) for part in self._begun]
+        self._state: list[Tensor] = [part.repeat(1, lanes, 1) for part in self._begun]
 
     def _after(self, ids: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         below, hidden, cells = nn.functional.embedding(ids, self._network.input), [], []
@@ -69,23 +66,19 @@ class LstmDecoder(Decoder):
     def _scores(self) -> Tensor:
         return self._network.scores(self._state[0][-1])
 
-    def _step(self, ids: Tensor) -> None:
-        self._state = list(self._after(ids, self._state))
+    @torch.inference_mode()
+    def push(self, ids: Ints) -> None:
+        """One token for every lane."""
+        self._state = list(self._after(torch.from_numpy(ids).to(self._network.input.device), self._state))
 
-    def _restart(self, lanes: Sequence[int]) -> None:
+    @torch.inference_mode()
+    def reset(self, lanes: Ints) -> None:
+        """Begin anew in these lanes."""
         for part, begun in zip(self._state, self._begun, strict=True):
-            part[:, list(lanes)] = begun
+            part[:, lanes.tolist()] = begun
 
 
-_COMMON: dict[str, Any] = {
-    "layers": 2,
-    "heads": 1,
-    "dropout": 0.5,
-    "tied": True,
-    "window": 35,
-    "lanes": 20,
-    "clip": 0.25,
-}
+_COMMON: dict[str, Any] = {"layers": 2, "heads": 1, "dropout": 0.5, "tied": True, "window": 35, "lanes": 20}
 _COMMON |= {"plan": "rows", "schedule": "fixed", "backoff": 4.0, "gain": 0.1, "rate_floor": 0.1, "epochs": 10}
 _SGD, _ADAM = {"optimizer": "sgd", "rate": 20.0, "clip": 0.25}, {"optimizer": "adamw", "rate": 2e-3, "clip": 1.0}
 SIZES = {
@@ -94,11 +87,5 @@ SIZES = {
     "base": {**_COMMON, **_ADAM, "width": 650, "window": 70, "lanes": 64},
     "paper": {**_COMMON, **_SGD, "width": 650, "schedule": "annealed", "epochs": 20, "plan": "stream"},
 }
-language_models.register("lstm")(
-    NeuralKind(
-        about="an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)",
-        network=Lstm,
-        sizes=SIZES,
-        layer_weights=8,
-    )
-)
+ABOUT = "an LSTM, a recurrent network (Melamud and Shivade, ClinicalNLP 2019)"
+language_models.register("lstm")(NeuralKind(about=ABOUT, network=Lstm, sizes=SIZES, layer_weights=8))

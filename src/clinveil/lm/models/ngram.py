@@ -26,11 +26,9 @@ NONE = -1
 
 @dataclass(frozen=True)
 class _Order:
-    """All n-grams of one length.
+    """All n-grams of one length; by row of the shorter n-gram (context), tokens and different words after it.
 
-    Attributes:
-        keys: (n,) sorted: row of the n-gram without its last word, times the vocabulary's size, plus the last word.
-        counts: (n,). context_counts, context_types: by row of the shorter n-gram, tokens and different words after it.
+    `keys`: (n,) sorted: row of the n-gram without its last word, times the vocabulary's size, plus the last word.
     """
 
     keys: Ints = field(repr=False)
@@ -120,6 +118,7 @@ def _count(ids: Ids, rows: Ints, places: Ints, length: int, size: int, shorter: 
 
 
 def _find(keys: Ints, wanted: Ints) -> Ints:
+    """The places of these keys; -1 where there is no such key."""
     if not keys.size:
         return np.full(wanted.size, NONE, dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -21,11 +21,8 @@ from clinveil.lm.vocabulary import Ids, Vocabulary
 class Unigram:
     """p(u) = (count(u) + alpha) / (N + alpha V).
 
-    Args:
-        counts: (size,) occurrences in the training notes.
-
-    Raises:
-        InputError: alpha not positive, or counts that do not fit the vocabulary.
+    `counts`: (size,) occurrences in the training notes.
+    Raises InputError: alpha not positive, or counts that do not fit the vocabulary.
     """
 
     kind = "unigram"
@@ -101,10 +98,5 @@ def _hash(counts: Ints) -> str:
     return hashlib.sha256(np.ascontiguousarray(counts).data).hexdigest()
 
 
-language_models.register("unigram")(
-    CountedKind(
-        about="a unigram: words drawn one by one, as often as they stand in the training notes",
-        count=train_unigram,
-        load=load_unigram,
-    )
-)
+ABOUT = "a unigram: words drawn one by one, as often as they stand in the training notes"
+language_models.register("unigram")(CountedKind(about=ABOUT, count=train_unigram, load=load_unigram))

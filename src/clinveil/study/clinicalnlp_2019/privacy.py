@@ -11,8 +11,8 @@ import numpy as np
 from clinveil.attacks.models.leaveout import crossfit
 from clinveil.attacks.models.leaveout.compare import Compared, compare
 from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
+from clinveil.attacks.models.leaveout.models import Audit, audit_of
 from clinveil.attacks.models.leaveout.pdtp import LeaveOut
-from clinveil.attacks.models.leaveout.plan import Audit, audit_of
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles, Ints, SmallInts

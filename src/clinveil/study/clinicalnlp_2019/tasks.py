@@ -12,13 +12,12 @@ import numpy as np
 from clinveil.attacks.attack import Context
 from clinveil.attacks.models._without_model import model_of_text
 from clinveil.attacks.models.canaries import Canaries as CanaryAttack
-from clinveil.attacks.models.leaveout.closed_form import closed_form
+from clinveil.attacks.models.leaveout.pdtp import closed_form
 from clinveil.attacks.models.membership import infer_membership
 from clinveil.attacks.text.copies import copies
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.lm.checkpoint import load_model
-from clinveil.lm.model import LanguageModel, fit_of
+from clinveil.lm.model import LanguageModel, fit_of, load_model
 from clinveil.lm.models.unigram import train_unigram
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import ModelSettings
@@ -27,11 +26,9 @@ from clinveil.study.clinicalnlp_2019.corpora import Parts, Written
 from clinveil.study.clinicalnlp_2019.settings import REAL, UNIGRAM
 from clinveil.study.engine import Task, found
 from clinveil.study.inputs import File, Train
-from clinveil.utility.casing import CasingSettings
+from clinveil.utility.casing import CasingSettings, casing
 from clinveil.utility.casing.lines import Lines
-from clinveil.utility.casing.measure import casing
-from clinveil.utility.nli import NliSettings
-from clinveil.utility.nli.measure import nli
+from clinveil.utility.nli import NliSettings, nli
 from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
 from clinveil.utility.pairs import read_pairs
 from clinveil.utility.perplexity import perplexity_findings

@@ -1,12 +1,36 @@
-"""Letter-case restoration with a character language model (paper C, section 3.3): reading, model, score, measure."""
+"""Letter-case restoration with a character model of some lines (paper C, section 3.3), beside the usual casings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.neural import device_named, need_torch, seeded
 from clinveil.core.settings import Settings, flag
+from clinveil.stats import jackknife_t, share_by_patient, share_method
+from clinveil.utility.casing.lines import (
+    GOLD,
+    WORDS,
+    Counts,
+    Lines,
+    alphabet_of,
+    by_owner,
+    count_words,
+    metric_shares,
+    permuted,
+    restore_usual,
+    score,
+    stream,
+    usual_casings,
+)
 
+SOURCE = "paper C, section 3.3 (letter-case restoration); character LSTM of Susanto et al. 2016"
 SIZES = {"tiny": (1, 64), "small": (2, 300), "large": (3, 700)}  # layers, units; tiny is ours, for tests
 OnLook = Callable[[int, float, float], None]  # (steps, passes, dev loss) at each look at the dev lines
 
@@ -38,3 +62,128 @@ class CasingSettings(Settings):
         """Layers and units."""
         layers, hidden = SIZES[self.size]
         return self.layers or layers, self.hidden or hidden
+
+
+def casing(
+    parts: tuple[Lines, Lines, Lines],
+    rng: Generator,
+    settings: CasingSettings | None = None,
+    *,
+    threads: int = 1,
+    on_look: OnLook | None = None,
+) -> list[Finding]:
+    """F1 of the words with a capital on the test lines, by the model and by each word's usual casing.
+
+    Args:
+        parts: training, dev and test lines, cased; where the test lines have owners, they are the intervals' unit.
+        threads: of PyTorch; with one, the same seed gives the same bits (unless a time limit ends training).
+        on_look: called with (step, epochs, dev loss) at each look at the dev lines.
+
+    Returns:
+        `utility.casing` (F1; series `model` and `usual casing`), `utility.casing_accuracy` of both, and
+        `utility.casing_gain`, their F1's difference. Chance: all in lower case. Control: the casings that were
+        restored, dealt out anew among the words. Intervals are over owners of test lines (patients or notes), or over
+        lines where they have none; the model is trained once.
+
+    Raises MissingExtra: no PyTorch. InputError: no capital among the test lines, or training that cannot start.
+    """
+    need_torch()
+    settings = settings or CasingSettings()
+    train, _, test = parts
+    reference = [" ".join(line.split()) for line in test.lines]
+    lowered = [line.lower() for line in reference]
+    lower = count_words(reference, lowered)
+    if not lower[:, GOLD].sum():
+        raise InputError("its lines hold no capital letter: there is nothing to restore", where=test.name)
+    restored, detail = _restored(parts, lowered, int(rng.integers(2**31)), settings, threads, on_look)
+    usual = restore_usual(lowered, usual_casings(train.lines))
+    detail["independent"] = len(reference if test.owners is None else set(test.owners))
+    scores = _Scores(reference, test, lower, detail, rng)
+    sides = {"model": restored, "usual casing": usual}
+    found = [scores.side(metric, *side) for metric in ("f1", "accuracy") for side in sides.items()]
+    return [*found, scores.gain(restored, usual)]
+
+
+def _restored(
+    parts: tuple[Lines, Lines, Lines],
+    lowered: list[str],
+    seed: int,
+    settings: CasingSettings,
+    threads: int,
+    on_look: OnLook | None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Train, and case the lowered lines; what training was like."""
+    from clinveil.utility.casing.network import CharacterLstm, CharacterTraining, restore
+
+    device = device_named(settings.device)
+    train, dev, test = parts
+    alphabet = alphabet_of(train.lines)
+    text = stream(alphabet, train.lines)
+    layers, hidden = settings.shape
+    with seeded(seed, threads=threads):
+        model = CharacterLstm(len(alphabet), layers, hidden, settings.dropout)
+        training = CharacterTraining(model, text, stream(alphabet, dev.lines), settings, device, on_look).fit()
+        restored = restore(training.finish(), alphabet, lowered, settings)
+    detail: dict[str, Any] = {"train_lines": len(train), "dev_lines": len(dev), "test_lines": len(test)}
+    detail |= {"characters": len(text), "alphabet": len(alphabet), "layers": layers, "hidden": hidden}
+    detail |= training.history | {"beam": settings.beam, "state": settings.state}
+    detail |= {"epochs_asked": settings.epochs, "batch": settings.batch}
+    return restored, detail
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Turns restored lines into findings, with intervals over the owners of test lines; `lower`: of none restored."""
+
+    reference: list[str]
+    test: Lines
+    lower: Counts
+    detail: dict[str, Any]
+    rng: Generator
+
+    @property
+    def of(self) -> str:
+        return "test lines" if self.test.owners is None else "patients or notes"
+
+    def counts(self, guess: list[str]) -> tuple[Counts, Counts]:
+        """By line, and by owner."""
+        counts = count_words(self.reference, guess)
+        return counts, by_owner(counts, self.test.owners)
+
+    def side(self, metric: Literal["f1", "accuracy"], series: str, guess: list[str]) -> Finding:
+        """F1 or accuracy of one way to restore."""
+        counts, owned = self.counts(guess)
+        control = count_words(self.reference, permuted(guess, self.rng))
+        all_of = score(counts)
+        detail = {**self.detail, "series": series, "metric": metric}
+        detail |= {"precision": all_of.precision, "recall": all_of.recall}
+        if series == "model" and metric == "f1" and detail["stopped"] != "all epochs":
+            made = f"{detail['epochs']:.1f} of {detail['epochs_asked']} passes"
+            detail["warning"] = f"training ended early ({detail['stopped']}), after {made}"
+        value, chance, control_value = (getattr(found, metric) for found in (all_of, score(self.lower), score(control)))
+        measure, shares = "utility.casing" + ("" if metric == "f1" else "_accuracy"), metric_shares(owned, metric)
+        span = share_by_patient(shares)
+        return Finding(
+            *(measure, value, int(counts[:, WORDS].sum()), "higher", *span, chance, control_value, SOURCE, detail),
+            unit="words",
+            method=share_method(shares, self.of),
+            chance_is="all in lower case",
+            control_is="restored casings dealt out anew",
+            control_kind="negative",
+        )
+
+    def gain(self, guess: list[str], usual: list[str]) -> Finding:
+        """F1 of the model less F1 of the usual casings, on the same lines."""
+        (own, own_by), (floor, floor_by) = self.counts(guess), self.counts(usual)
+        low = high = None
+        if enough := len(own_by) > 1:
+            both = np.stack([own_by, floor_by], axis=1)
+            ends = jackknife_t(both, lambda sums: score(sums[:1]).f1 - score(sums[1:]).f1)
+            low, high = max(-1.0, ends.low), min(1.0, ends.high)
+        n, detail = int(own[:, WORDS].sum()), {**self.detail, "series": "model less usual casing", "metric": "f1"}
+        value = score(own).f1 - score(floor).f1
+        return Finding(
+            *("utility.casing_gain", value, n, "higher", low, high, 0.0, None, SOURCE, detail),
+            unit="words",
+            method=f"jackknife over {self.of}, t, 95 %" if enough else f"none, of one of the {self.of}",
+        )

@@ -1,10 +1,12 @@
-"""Cased lines from a text file or from notes, their split into training, dev and test lines, and their characters."""
+"""Cased lines: read from text or notes, split in three, as characters for a model; and restored ones, by words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -12,7 +14,7 @@ from numpy.random import Generator
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import WordIds
-from clinveil.core.types import Ints
+from clinveil.core.types import Doubles, Ints
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus
@@ -21,14 +23,16 @@ from clinveil.corpus.streams import ByteReader, wrong_encoding
 TEST_SHARE, DEV_SHARE = 0.1, 0.05
 UNKNOWN, NEWLINE = 0, 1  # numbers of characters
 _GUESS = NotesSettings()
+Counts = Ints
+Metric = Literal["f1", "accuracy"]
+CORRECT, PROPOSED, GOLD, EXACT, WORDS = range(5)
 
 
 @dataclass(frozen=True)
 class Lines:
     """Lines that hold more than white space, stripped, in order.
 
-    Attributes:
-        name: of the file. lines: (n_lines). owners: (n_lines) patients, where they come from notes.
+    name: of the file. lines: (n_lines). owners: (n_lines) patients, where they come from notes.
     """
 
     name: str
@@ -47,8 +51,7 @@ class Lines:
 def read_lines(path: Path, settings: NotesSettings = _GUESS) -> Lines:
     """Read a text file of a sentence a line (gzip or zstd by name), or notes in any format.
 
-    Raises:
-        InputError: missing or damaged, not in the encoding, or without a line of text.
+    Raises InputError: missing or damaged, not in the encoding, or without a line of text.
     """
     if path.is_dir() or suffix_of(path):
         found = _of_notes(path, settings)
@@ -65,8 +68,7 @@ def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Genera
     Lines of one patient stay on one side; of a text file, those that are equal but for case. (Headers and phrases that
     many patients' notes share stand on every side: real notes do so too.)
 
-    Raises:
-        InputError: too few lines that are independent of each other.
+    Raises InputError: too few lines that are independent of each other.
     """
     if test is None or dev is None:
         place = _shuffled(_groups(train), rng)
@@ -145,3 +147,90 @@ def candidates(alphabet: WordIds, text: str) -> Ints:
     """(n_characters, 2) each character as it is, and in upper case; -1 where there is none or training has none."""
     known = {c: alphabet.ids.get(upper_of(c) or "", -1) for c in set(text)}
     return np.stack([encoded(alphabet, text), np.array([known[c] for c in text], dtype=np.int64)], axis=1)
+
+
+class Score(NamedTuple):
+    """Shares; 0 where there is nothing to divide by."""
+
+    precision: float
+    recall: float
+    f1: float
+    accuracy: float
+
+
+def count_words(reference: Sequence[str], restored: Sequence[str]) -> Counts:
+    """(n_lines, 5) of each line: words with a capital that are right, proposed ones, true ones, all right ones, words.
+
+    A word is what stands between white space; a capital is any character that lowering changes.
+
+    Raises ValueError where a line does not have as many words as its reference.
+    Source: word_eval.py of raymondhs/char-rnn-truecase.
+    """
+    return np.array([_line(*pair) for pair in zip(reference, restored, strict=True)], dtype=np.int64).reshape(-1, 5)
+
+
+def _line(reference: str, restored: str) -> tuple[int, int, int, int, int]:
+    true, guessed = reference.split(), restored.split()
+    if len(true) != len(guessed):
+        raise ValueError("a restored line has not as many words as its reference")
+    gold = [word != word.lower() for word in true]
+    right = [one == other for one, other in zip(true, guessed, strict=True)]
+    proposed = sum(word != word.lower() for word in guessed)
+    return sum(g and r for g, r in zip(gold, right, strict=True)), proposed, sum(gold), sum(right), len(true)
+
+
+def by_owner(counts: Counts, owners: Sequence[str] | None) -> Counts:
+    """(n_owners, 5) the sums of the lines of each owner; the lines themselves where there are no owners."""
+    if owners is None:
+        return counts
+    names, row = np.unique(np.array(owners, dtype=object), return_inverse=True)
+    sums = np.zeros((len(names), counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, row, counts)
+    return sums
+
+
+def metric_shares(counts: Counts, metric: Metric) -> Doubles:
+    """(n_owners, 2) hits and things whose ratio is the metric; for F1 the right, and the mean of proposed and true."""
+    if metric == "accuracy":
+        return counts[:, [EXACT, WORDS]].astype(np.float64)
+    return np.stack([counts[:, CORRECT], (counts[:, PROPOSED] + counts[:, GOLD]) / 2], axis=1)
+
+
+def score(counts: Counts) -> Score:
+    """The score of all lines, from `count_words`."""
+    totals = counts.sum(axis=0)
+    precision, recall = _share(totals[CORRECT], totals[PROPOSED]), _share(totals[CORRECT], totals[GOLD])
+    f1 = _share(2 * precision * recall, precision + recall)
+    return Score(precision, recall, f1, _share(totals[EXACT], totals[WORDS]))
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def usual_casings(lines: Sequence[str]) -> dict[str, str]:
+    """The most frequent casing of each lowered word of the training lines; of equally frequent ones the first seen."""
+    seen: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        for word in line.split():
+            seen[word.lower()][word] += 1
+    return {lowered: casings.most_common(1)[0][0] for lowered, casings in seen.items()}
+
+
+def restore_usual(lowered: Sequence[str], usual: Mapping[str, str]) -> list[str]:
+    """Lines with each word in its usual casing; unknown words stay lower case, white space becomes one space."""
+    return [" ".join(usual.get(word, word) for word in line.split()) for line in lowered]
+
+
+def permuted(restored: Sequence[str], rng: Generator) -> list[str]:
+    """The same words in lower case with the words' casings (places of capitals) permuted among them (control)."""
+    words = [line.split() for line in restored]
+    patterns = [tuple(i for i, c in enumerate(w) if c != c.lower()) for line in words for w in line]
+    order = iter(rng.permutation(len(patterns)).tolist())
+    return [" ".join(_cased(word.lower(), patterns[next(order)]) for word in line) for line in words]
+
+
+def _cased(word: str, places: Sequence[int]) -> str:
+    chosen = set(places)
+    cased = (c.upper() if i in chosen and len(c.upper()) == 1 else c for i, c in enumerate(word))
+    return "".join(cased)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -60,13 +59,11 @@ class CharacterLstm(nn.Module):
 
         The same as `forward` and a softmax, but without what `nn.LSTM` prepares at each call.
         """
-        hidden, cells = [], []
-        below = characters
+        hidden, cells, below = [], [], characters
         for layer in range(self.lstm.num_layers):
-            h, c = self._cell(layer, below, state[0][layer], state[1][layer])
-            hidden.append(h)
-            cells.append(c)
-            below = h
+            below, cell = self._cell(layer, below, state[0][layer], state[1][layer])
+            hidden.append(below)
+            cells.append(cell)
         scores = functional.log_softmax(self.decoder(below), dim=1)
         return scores, (torch.stack(hidden), torch.stack(cells))
 
@@ -80,7 +77,7 @@ class CharacterLstm(nn.Module):
         return torch.sigmoid(give) * torch.tanh(c), c
 
 
-def _columns(text: NDArray[np.int64], batch: int) -> Tensor:
+def _columns(text: Ints, batch: int) -> Tensor:
     """(n_steps + 1, columns): the text cut into equal columns, fewer of them where it is short."""
     if len(text) < 2:
         raise InputError("a text of fewer than two characters is too short")
@@ -90,13 +87,9 @@ def _columns(text: NDArray[np.int64], batch: int) -> Tensor:
 
 
 class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
-    """RMSprop over columns of a text; the state goes on from batch to batch, through one pass.
+    """RMSprop over columns of a text, (n_characters,); the state goes on from batch to batch, through one pass.
 
-    Args:
-        text, dev: (n_characters,) numbers. on_look: called with (step, epochs made, dev loss) at each look.
-
-    Raises:
-        InputError: fewer than two characters.
+    Raises InputError for fewer than two characters.
     """
 
     clip_value = CLAMP
@@ -199,9 +192,9 @@ def restore(model: CharacterLstm, alphabet: WordIds, lowered: Sequence[str], set
     model.eval()
     if settings.state == "line":
         order = sorted(range(len(lowered)), key=lambda row: -len(lowered[row]))
-        parts = [order[start : start + LINES] for start in range(0, len(order), LINES)]
         found: dict[int, str] = {}
-        for part in parts:
+        for start in range(0, len(order), LINES):
+            part = order[start : start + LINES]
             found |= dict(zip(part, _searched(model, alphabet, [lowered[r] for r in part], settings.beam), strict=True))
         return [found[row] for row in range(len(lowered))]
     pieces = np.array_split(np.arange(len(lowered)), min(settings.streams, max(1, len(lowered))))
@@ -214,25 +207,28 @@ def _searched(model: CharacterLstm, alphabet: WordIds, texts: list[str], beam: i
     forms = np.full((length, len(texts), 2), -1, dtype=np.int64)
     for place, text in enumerate(texts):
         forms[: len(text), place] = candidates(alphabet, text)
-    uppers = _uppers(model, forms, beam)
+    uppers = _uppers(model, torch.from_numpy(forms).to(model.decoder.weight.device), beam)
     return [
         "".join(c.upper() if up else c for c, up in zip(text, uppers[: len(text), place], strict=True))
         for place, text in enumerate(texts)
     ]
 
 
-def _uppers(model: CharacterLstm, forms: Ints, beam: int) -> Mask:
-    """(n_steps, n_texts) which characters the best hypothesis writes in upper case."""
+@torch.no_grad()
+def _uppers(model: CharacterLstm, forms: Tensor, beam: int) -> Mask:
+    """(n_steps, n_texts) which characters the best hypothesis writes in upper case, followed back from the end."""
     steps, texts, _ = forms.shape
     parents = np.zeros((steps, texts, beam), dtype=np.int16)
     choices = np.zeros((steps, texts, beam), dtype=np.bool_)
-    device = model.decoder.weight.device
     search = _Beam(model, texts, beam)
-    with torch.no_grad():
-        for step, pair in enumerate(torch.from_numpy(forms).to(device)):
-            parent, choice = search.advance(pair)
-            parents[step], choices[step] = parent.cpu().numpy(), choice.cpu().numpy()
-    return _best(parents, choices)
+    for step, pair in enumerate(forms):
+        parent, choice = search.advance(pair)
+        parents[step], choices[step] = parent.cpu().numpy(), choice.cpu().numpy()
+    found, place, every = np.zeros((steps, texts), dtype=np.bool_), np.zeros(texts, dtype=np.int64), np.arange(texts)
+    for step in range(steps - 1, -1, -1):  # the best hypothesis stands first
+        found[step] = choices[step, every, place]
+        place = parents[step, every, place].astype(np.int64)
+    return found
 
 
 class _Beam:
@@ -265,13 +261,3 @@ class _Beam:
         self.last = pair.gather(1, upper).clamp(min=0).flatten()
         self.state = (state[0][:, rows], state[1][:, rows])
         return parent, upper.bool()
-
-
-def _best(parents: NDArray[np.int16], choices: Mask) -> Mask:
-    """Follow the best hypothesis, which stands first, back from the end."""
-    steps, texts, _ = parents.shape
-    found, place, every = np.zeros((steps, texts), dtype=np.bool_), np.zeros(texts, dtype=np.int64), np.arange(texts)
-    for step in range(steps - 1, -1, -1):
-        found[step] = choices[step, every, place]
-        place = parents[step, every, place].astype(np.int64)
-    return found

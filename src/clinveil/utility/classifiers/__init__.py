@@ -51,12 +51,9 @@ class ClassifierSettings(Settings):
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of the test notes.
+    """What a model says of the test notes, (n_test,) int64 classes or (n_test, n_classes) bool; what it was chosen by.
 
-    Attributes:
-        test: (n_test,) int64 classes, or (n_test, n_classes) bool.
-        valid_score: macro-F1 on the validation notes, of one class a note, or micro-F1; what was chosen by.
-        detail: what was chosen, for people.
+    `valid_score`: macro-F1 on the validation notes, of several labels a note micro-F1. `detail`: for people.
     """
 
     test: NDArray[Any] = field(repr=False)
@@ -66,12 +63,9 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Side:
-    """What a model is trained on and tested on.
+    """The text of *every* note on the side that is trained (and chosen) on, and on the side that is tested.
 
-    Attributes:
-        train, test: the text of *every* note on the side that is trained (and chosen) on, and on the side that is
-            tested. Both the same is the paper's setting; else a transfer.
-        vectors: word vectors that a network starts from; linear models take none.
+    Both the same is the paper's setting; else a transfer. `vectors`: what a network starts from.
     """
 
     train: Sequence[str] = field(repr=False)
@@ -81,11 +75,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Job:
-    """All that a classifier is given.
-
-    Attributes:
-        targets: (n_notes,) int64 classes, or with several labels a note (n_notes, n_classes) bool.
-    """
+    """All that a classifier is given; `targets`: (n_notes,) int64 classes, or of several (n_notes, n_classes) bool."""
 
     side: Side
     targets: NDArray[Any] = field(repr=False)
@@ -152,12 +142,8 @@ def predict(
 ) -> Predictions:
     """Train a model and say the classes of the test notes; the same seed gives the same.
 
-    Args:
-        model: one of `classifiers`. side: the labelled notes' own texts unless given.
-        shuffled: train on permuted labels (control).
-
-    Raises:
-        UsageError: an unknown model. MissingExtra: a network without PyTorch. InputError: nothing to learn from.
+    `side`: the labelled notes' own texts unless given; `shuffled`: train on permuted labels (control). Raises as
+    `classifier` does, and InputError where there is nothing to learn from.
     """
     targets = labelled.targets
     if shuffled:

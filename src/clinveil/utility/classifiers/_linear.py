@@ -95,14 +95,14 @@ class Linear(Classifier):
             SGDClassifier(loss=self.loss, alpha=alpha, average=True, random_state=job.seed % 2**31) for _ in columns
         ]
         classes = np.array([False, True]) if job.several else np.unique(targets)
+        weights = [_balance(targets[rows] if column is None else targets[rows, column], classes) for column in columns]
         rng = np.random.default_rng([job.seed, 2])
         for _ in range(_PASSES):
             order = rng.permutation(rows)
             for start, x in enumerate(_features(job.side.train, order)):
                 batch = order[start * _MINI_BATCH : (start + 1) * _MINI_BATCH]
-                for fitted, column in zip(models, columns, strict=True):
+                for fitted, column, weight in zip(models, columns, weights, strict=True):
                     y = targets[batch] if column is None else targets[batch, column]
-                    weight = _balance(targets[rows] if column is None else targets[rows, column], classes)
                     fitted.partial_fit(x, y, classes=classes, sample_weight=weight[np.searchsorted(classes, y)])
         return _Several(models) if job.several else models[0]
 

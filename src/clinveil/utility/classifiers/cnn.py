@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn, optim
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import BELOW, MAPS, MIMIC_WIDTHS, Convolutions, Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import BELOW, MAPS, MIMIC_WIDTHS, Convolutions, Network, Neural
 
 KIM_WIDTHS, LARGEST_NORM = (3, 4, 5), 3.0
 
@@ -15,9 +14,8 @@ KIM_WIDTHS, LARGEST_NORM = (3, 4, 5), 3.0
 class Cnn(Network):
     """Kim's: the largest value of each feature map over time; rows of the output matrix no longer than 3."""
 
-    def __init__(
-        self, matrix: Tensor, n_classes: int, *, widths: tuple[int, ...] = KIM_WIDTHS, static: bool = False
-    ) -> None:
+    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
+        widths = MIMIC_WIDTHS if several else KIM_WIDTHS
         super().__init__(matrix, MAPS * len(widths), n_classes, static=static)
         self.convolutions = Convolutions(matrix.shape[1], widths)
 
@@ -35,13 +33,9 @@ class Cnn(Network):
         self.output.weight.mul_((LARGEST_NORM / norms).clamp_max(1.0))
 
 
-def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-    return Cnn(matrix, n_classes, widths=MIMIC_WIDTHS if several else KIM_WIDTHS, static=static)
-
-
 def _optimizer(weights: list[nn.Parameter], several: bool) -> optim.Optimizer:
     """Kim's is trained with Adadelta, the MIMIC task's with Adam."""
     return optim.Adam(weights, lr=1e-3) if several else optim.Adadelta(weights, lr=1.0, rho=0.95, eps=1e-6)
 
 
-classifiers.register("cnn")(Neural("a convolutional network (Kim 2014)", 130.0, _network, _optimizer))
+classifiers.register("cnn")(Neural("a convolutional network (Kim 2014)", 130.0, Cnn, _optimizer))

@@ -6,14 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import MAPS, MIMIC_WIDTHS, Attention, Convolutions, Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import MAPS, MIMIC_WIDTHS, Attention, Convolutions, Network, Neural
 
 
 class CnnAttention(Network):
     """Feature maps of each width, weighed over time by an attention of their own."""
 
-    def __init__(self, matrix: Tensor, n_classes: int, *, static: bool = False) -> None:
+    def __init__(self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False) -> None:
         super().__init__(matrix, MAPS * len(MIMIC_WIDTHS), n_classes, static=static)
         self.convolutions = Convolutions(matrix.shape[1], MIMIC_WIDTHS)
         self.attentions = nn.ModuleList(Attention(MAPS) for _ in MIMIC_WIDTHS)
@@ -34,8 +33,5 @@ class CnnAttention(Network):
         return 1e-3 * self.convolutions.squares() + 1e-4 * (rest + words)
 
 
-def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-    return CnnAttention(matrix, n_classes, static=static)
-
-
-classifiers.register("cnn-attention")(Neural("a convolutional network with attention (paper A)", 220.0, _network))
+ABOUT = "a convolutional network with attention (paper A)"
+classifiers.register("cnn-attention")(Neural(ABOUT, 220.0, CnnAttention))

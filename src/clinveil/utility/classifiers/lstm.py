@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import UNITS, Attention, Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import UNITS, Attention, Network, Neural
 
 
 class Lstm(Network):
     """One LSTM of 50 units; its state after the last word, or with attention the weighted sum of all states."""
 
-    def __init__(self, matrix: Tensor, n_classes: int, *, attention: bool = False, static: bool = False) -> None:
+    def __init__(
+        self, matrix: Tensor, n_classes: int, *, several: bool = False, static: bool = False, attention: bool = False
+    ) -> None:
         super().__init__(matrix, UNITS, n_classes, static=static)
         self.lstm = nn.LSTM(matrix.shape[1], UNITS, batch_first=True)
         self.attention = Attention(UNITS) if attention else None
@@ -32,8 +33,4 @@ class Lstm(Network):
         return 1e-4 * self.attention.squares() if self.attention is not None else torch.zeros(())
 
 
-def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-    return Lstm(matrix, n_classes, static=static)
-
-
-classifiers.register("lstm")(Neural("an LSTM (paper A)", 70.0, _network))
+classifiers.register("lstm")(Neural("an LSTM (paper A)", 70.0, Lstm))

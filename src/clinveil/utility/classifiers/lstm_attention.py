@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from functools import partial
 
 from clinveil.utility.classifiers import classifiers
-from clinveil.utility.classifiers._networks import Network
-from clinveil.utility.classifiers._training import Neural
+from clinveil.utility.classifiers._neural import Neural
 from clinveil.utility.classifiers.lstm import Lstm
 
-
-def _network(matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-    return Lstm(matrix, n_classes, attention=True, static=static)
-
-
-classifiers.register("lstm-attention")(Neural("an LSTM with attention (paper A)", 80.0, _network))
+classifiers.register("lstm-attention")(Neural("an LSTM with attention (paper A)", 80.0, partial(Lstm, attention=True)))

@@ -65,8 +65,7 @@ class Rows:
 class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
     """Adam until the dev loss has not fallen for `patience` passes; call it inside `seeded`.
 
-    Raises:
-        InputError: fewer than two training pairs.
+    Raises InputError: fewer than two training pairs.
     """
 
     judged_by = "loss on the dev pairs"

@@ -39,13 +39,7 @@ NO_LABEL = "-"  # MedNLI's mark where the annotators did not agree
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs of sentences as tokens, each pair with its label.
-
-    Attributes:
-        name: of the file.
-        premises, hypotheses: (n_pairs) tokens. labels: (n_pairs).
-        dropped: rows without a label (or `-`), or without a sentence.
-    """
+    """Pairs of sentences of a file as tokens, each with its label; `dropped`: rows without a label or a sentence."""
 
     name: str
     premises: Sequence[Sentence] = field(repr=False)
@@ -65,8 +59,7 @@ class SentencePairs:
 def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs:
     """Read CSV, TSV, JSONL (gzip or zstd by name) or Parquet; columns by name, see `LAYOUTS`.
 
-    Raises:
-        InputError: missing, damaged or empty, not in the encoding, no known columns, no labelled pair.
+    Raises InputError: missing, damaged or empty, not in the encoding, no known columns, no labelled pair.
     """
     source, _ = open_source(path, encoding)
     columns = next((layout for layout in LAYOUTS if set(layout) <= set(source.names)), None)
@@ -133,8 +126,7 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     `detail["grouping"]` says which; `test_hypotheses_seen` and `test_premises_seen` are the shares of test pairs whose
     sentence stands in a training pair too, `test_pairs_seen` those with both in one.
 
-    Raises:
-        InputError: one label only, or too few groups to split.
+    Raises InputError: one label only, or too few groups to split.
     """
     if len(set(train.labels)) < 2:
         raise InputError("all its pairs have one label; there is nothing to learn", where=train.name)

@@ -14,9 +14,8 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models.leaveout.audit import audit_notes
-from clinveil.attacks.models.leaveout.closed_form import closed_form
-from clinveil.attacks.models.leaveout.folder import FINDINGS, RunSpec, audit_folder
-from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
+from clinveil.attacks.models.leaveout.pdtp import closed_form
+from clinveil.attacks.models.leaveout.settings import FINDINGS, LeaveOutSettings, audit_folder, run_spec
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.settings import flag, group
@@ -46,7 +45,7 @@ class LeaveOneOut(Attack):
             raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
         seed = int(rng.integers(2**31)) if settings.seed is None else settings.seed
         public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
-        with audit_folder(self.out, RunSpec.of(notes, settings, seed, public), force=settings.force) as store:
+        with audit_folder(self.out, run_spec(notes, settings, seed, public), force=settings.force) as store:
             found = audit_notes(notes, settings, seed, store, self.out, context.say, public=public)
             write_findings(self.out / FINDINGS, "attack leaveout", found, seed=seed)
         context.say(f"SECRET: all of {self.out.name}; {self.out.name}/units-*.csv has a row a unit")

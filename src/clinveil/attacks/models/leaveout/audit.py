@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from clinveil.attacks.models.leaveout.compare import compare
 from clinveil.attacks.models.leaveout.data import AuditData, load_data, pick_units, prepare
-from clinveil.attacks.models.leaveout.models import NetworkModel
-from clinveil.attacks.models.leaveout.plan import INITIAL, Audit, Embedded, Pretrained, audit_of
+from clinveil.attacks.models.leaveout.models import Audit, NetworkModel, audit_of
 from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
-from clinveil.core.errors import UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import private_text
 from clinveil.core.finding import Finding
 from clinveil.core.runfolder import fingerprint
-from clinveil.core.types import Say
+from clinveil.core.tokens import lookup_form
+from clinveil.core.types import Floats, Say
 from clinveil.lm.notes import PlainNotes, encode
 from clinveil.lm.recipe import Recipe
+from clinveil.lm.train import NeuralTask
 from clinveil.scale.local import Map, processes
-from clinveil.scale.tasks import Store, perform_all
+from clinveil.scale.tasks import Result, Store, perform_all
+from clinveil.vectors.table import Vectors
 
 AHEAD = 1_000
 TIMED_STEPS = 6
+INITIAL = "initial.safetensors"
 
 
 def train_audits(
@@ -113,7 +117,11 @@ def audit_notes(
     data = prepare(notes, units, settings, rng, public=public)
     say(f"{len(data.encoded)} notes, {data.encoded.ids.size:,} tokens, {data.vocabulary.size:,} in the vocabulary")
     over = over or processes(settings.workers, ahead=AHEAD)
-    audits = _audits(data, settings, seed, store, over, say, public)
+    weights = _first_weights(data, settings, seed, store, public)
+    perform_all(store, list(weights.values()), over, say)
+    files = {"": None, **{name: store.folder(work) / INITIAL for name, work in weights.items()}}
+    folder, words = data.save(store.root), data.encoded.ids.size if settings.from_text else 0
+    audits = [audit_of(folder, settings, seed=seed, words=words, initial=at, name=name) for name, at in files.items()]
     train_audits(store, audits, over, say, workers=settings.workers, most_hours=settings.max_hours)
     owners = [notes.patients[rows[0]] if by_note else f"unit {unit}" for unit, rows in enumerate(units)]
     found: list[Finding] = []
@@ -126,26 +134,97 @@ def audit_notes(
     return found
 
 
-def _audits(
-    data: AuditData,
-    settings: LeaveOutSettings,
-    seed: int,
-    store: Store,
-    over: Map,
-    say: Say,
-    public: PlainNotes | None,
-) -> list[Audit]:
-    """An audit for each kind of first weights, random ones first; makes the weights."""
-    folder, recipe = data.save(store.root), settings.audit_recipe()
-    weights: dict[str, Pretrained | Embedded] = {}
+def _first_weights(
+    data: AuditData, settings: LeaveOutSettings, seed: int, store: Store, public: PlainNotes | None
+) -> dict[str, Pretrained | Embedded]:
+    """What makes first weights other than random ones, by name."""
+    recipe, made = settings.audit_recipe(), dict[str, Pretrained | Embedded]()
     if recipe is not None and public is not None:
         place = AuditData(encode(public.texts, data.vocabulary), data.vocabulary, ()).save(store.root)
         start = replace(recipe, plan="rows", schedule="fixed")
-        weights["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
+        made["pretrained"] = Pretrained(place, start, seed, settings.lm.device)
     if recipe is not None and settings.init_vectors is not None:
         hashed = fingerprint(settings.init_vectors)
-        weights["word vectors"] = Embedded(folder, recipe, seed, settings.init_vectors, hashed)
-    perform_all(store, list(weights.values()), over, say)
-    files = {"": None, **{name: store.folder(work) / INITIAL for name, work in weights.items()}}
-    words = data.encoded.ids.size if settings.from_text else 0
-    return [audit_of(folder, settings, seed=seed, words=words, initial=file, name=name) for name, file in files.items()]
+        made["word vectors"] = Embedded(data.save(store.root), recipe, seed, settings.init_vectors, hashed)
+    return made
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Train on public notes (the training part of `data`), and keep the weights."""
+
+    data: Path
+    recipe: Recipe
+    seed: int
+    device: str = "cpu"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.recipe.kind} of public notes"
+
+    def identity(self) -> Mapping[str, Any]:
+        """What the weights depend on."""
+        return {"data": self.data.name, "recipe": self.recipe.as_dict(), "seed": self.seed, "device": self.device}
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Train, and write the weights."""
+        from clinveil.lm.network import weights_of, write_tensors
+
+        data = load_data(self.data)
+        task = NeuralTask(data.encoded, data.vocabulary, self.recipe, self.seed, self.device)
+        model, history = task.run()
+        write_tensors(folder / INITIAL, weights_of(model.network), {})
+        return history
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Random weights, but for the token vectors: those of word vectors where there is one, at the usual spread."""
+
+    data: Path
+    recipe: Recipe
+    seed: int
+    vectors: Path
+    vectors_sha256: str
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"first weights from {self.vectors.name}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """What the weights depend on."""
+        own = {"data": self.data.name, "recipe": self.recipe.as_dict(), "seed": self.seed}
+        return own | {"vectors": self.vectors_sha256}
+
+    def __call__(self, folder: Path, store: Store) -> Result:
+        """Write the weights."""
+        from clinveil.core.neural import seeded
+        from clinveil.lm.network import build, weights_of, write_tensors
+        from clinveil.vectors.files import load_vectors
+
+        data, vectors = load_data(self.data), load_vectors(self.vectors)
+        words = data.vocabulary.as_dict()["words"]
+        with seeded(self.seed):
+            weights = weights_of(build(data.vocabulary.size, self.recipe))
+        found = _use_vectors(weights["input"].numpy(), words, vectors)
+        write_tensors(folder / INITIAL, weights, {})
+        return {"words": len(words), "found": found}
+
+
+def _use_vectors(matrix: Floats, words: list[str], vectors: Vectors) -> int:
+    """Overwrite the rows of words that have a vector; returns how many."""
+    if vectors.dim != matrix.shape[1]:
+        remedy = f"--width {vectors.dim}, or vectors of {matrix.shape[1]}"
+        raise InputError(f"the vectors have {vectors.dim} dimensions, the model {matrix.shape[1]}", remedy=remedy)
+    rows = [(row, vectors.ids[form]) for row, word in enumerate(words, 3) if (form := lookup_form(word)) in vectors.ids]
+    if not rows:
+        raise InputError("no word of the notes has a vector", remedy="vectors of the same language")
+    to, of = (np.array(column) for column in zip(*rows, strict=True))
+    own = vectors.matrix.astype(np.float64)
+    spread = float(own.std())
+    if not np.isfinite(spread) or spread == 0:
+        raise InputError("the vectors are all alike, or too large", remedy="give vectors that were trained")
+    matrix[to] = own[of] * (float(matrix.std()) / spread)
+    return len(rows)

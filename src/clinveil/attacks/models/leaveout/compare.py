@@ -14,8 +14,7 @@ from numpy.random import Generator
 from clinveil.attacks.models.leaveout import pdtp
 from clinveil.attacks.models.leaveout.crossfit import Effects, cross_fit, effect_finding
 from clinveil.attacks.models.leaveout.data import AuditData, load_data
-from clinveil.attacks.models.leaveout.models import AuditModel, NetworkModel, load_logs
-from clinveil.attacks.models.leaveout.plan import Audit
+from clinveil.attacks.models.leaveout.models import Audit, AuditModel, NetworkModel, load_logs
 from clinveil.core.finding import Finding
 from clinveil.core.types import Doubles
 from clinveil.lm.model import Logs
@@ -31,17 +30,12 @@ NAMES_SOURCE = "paper C, section 4.4, asks whether names raise it; the experimen
 
 @dataclass(frozen=True)
 class Compared:
-    """What an audit found.
-
-    Attributes:
-        findings: all numbers. leave_out: the differences they are made from. table: a row a unit, numbers only.
-        effects: across training seeds; None where there is one seed, and something was drawn at random.
-    """
+    """What an audit found."""
 
     findings: list[Finding]
-    leave_out: pdtp.LeaveOut
-    effects: Effects | None
-    table: str = field(repr=False)
+    leave_out: pdtp.LeaveOut  # the differences they are made from
+    effects: Effects | None  # across training seeds; None where there is one seed, and something was drawn at random
+    table: str = field(repr=False)  # a row a unit, numbers only
 
 
 def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str], *, text: bool = False) -> Compared:
@@ -79,26 +73,17 @@ def compare(store: Store, audit: Audit, rng: Generator, patients: Sequence[str],
 
 def _without_first(logs: Sequence[Logs], data: AuditData) -> list[Logs]:
     """The first token of each note counts as no difference: paper C's code scores from the second one on."""
-    rows = []
-    for unit, own in zip(data.units, logs, strict=True):
-        starts = np.cumsum([0, *data.encoded.lengths[unit][:-1]])
-        rows.append(np.where(np.isin(np.arange(own.size), starts), 0.0, own))
-    return rows
+    firsts = [np.cumsum([0, *data.encoded.lengths[unit][:-1]]) for unit in data.units]
+    return [np.where(np.isin(np.arange(own.size), at), 0.0, own) for own, at in zip(logs, firsts, strict=True)]
 
 
 def _rerun(full: Sequence[Logs], again: Sequence[Logs], detail: Mapping[str, Any]) -> Finding:
     """The same training twice: 0 where it is deterministic."""
     largest = max(float(np.abs(one - other).max()) for one, other in zip(full, again, strict=True))
-    return Finding(
-        "attack.pdtp_rerun",
-        largest,
-        int(sum(logs.size for logs in full)),
-        chance=0.0,
-        source=pdtp.SOURCE,
-        detail={**detail, "bit_identical": largest == 0.0, "scale": "nats"},
-        unit="tokens",
-        chance_is="deterministic training",
-    )
+    more = {**detail, "bit_identical": largest == 0.0, "scale": "nats"}
+    about: dict[str, Any] = {"chance": 0.0, "chance_is": "deterministic training", "source": pdtp.SOURCE}
+    tokens = sum(logs.size for logs in full)
+    return Finding("attack.pdtp_rerun", largest, tokens, detail=more, unit="tokens", **about)
 
 
 def _table(data: AuditData, compared: pdtp.LeaveOut, effects: Effects | None) -> str:
@@ -140,33 +125,25 @@ def _rise(scores: Doubles, planted: Any, rng: Generator, detail: Mapping[str, An
         return float(scores[with_name].mean() - scores[~with_name].mean())
 
     null = np.array([gap(planted[rng.permutation(planted.size)]) for _ in range(PERMUTATIONS)])
-    low, high = names_interval(scores[planted], scores[~planted])
+    ends, value = names_interval(scores[planted], scores[~planted]), gap(planted)
     more = {**detail, "planted": int(planted.sum()), "scale": "nats"}
     more |= {"with_name": float(scores[planted].mean()), "without": float(scores[~planted].mean())}
-    return Finding(
-        "attack.pdtp_planted",
-        gap(planted),
-        planted.size,
-        "lower",
-        low,
-        high,
-        chance=0.0,
-        source=NAMES_SOURCE,
-        detail=more if low is not None else {**more, "why": FEW_NAMES},
-        unit="audited units",
-        p=permutation_p(gap(planted), null),
-        p_is="which units have a name dealt out anew, one-sided",
-        method=NAMES_METHOD if low is not None else "",
-        chance_is="no effect of a name",
-    )
+    about: dict[str, Any] = {"source": NAMES_SOURCE, "unit": "audited units", "p": permutation_p(value, null)}
+    about |= {"p_is": "which units have a name dealt out anew, one-sided"}
+    if ends is None:
+        about["detail"] = {**more, "why": FEW_NAMES}
+    else:
+        about |= {"detail": more, "low": ends[0], "high": ends[1], "method": NAMES_METHOD}
+    about |= {"chance": 0.0, "chance_is": "no effect of a name"}
+    return Finding("attack.pdtp_planted", value, planted.size, "lower", **about)
 
 
-def names_interval(one: Doubles, other: Doubles) -> tuple[float, float] | tuple[None, None]:
+def names_interval(one: Doubles, other: Doubles) -> tuple[float, float] | None:
     """Of the difference of two means; units are few, and a bootstrap of three too narrow. Source: Welch 1947."""
     from scipy.stats import ttest_ind
 
     if min(one.size, other.size) < 2 or one.var() + other.var() == 0:
-        return None, None
+        return None
     ends = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
     return float(ends.low), float(ends.high)
 
@@ -175,14 +152,7 @@ def _on_name(data: AuditData, compared: pdtp.LeaveOut, detail: Mapping[str, Any]
     spans = [(unit, *span) for unit, span in enumerate(data.planted) if span]
     hits = sum(first <= int(compared.places[unit]) < end for unit, first, end in spans)
     shares = [(end - first) / int(data.encoded.lengths[data.units[unit]].sum()) for unit, first, end in spans]
-    return proportion(
-        "attack.pdtp_on_name",
-        hits,
-        len(spans),
-        over="units",
-        chance=float(np.mean(shares)),
-        source=NAMES_SOURCE,
-        detail={**detail, "hits": hits, "scale": "share of units"},
-        unit="units with a planted name",
-        chance_is="the name's share of a unit's words",
-    )
+    more = {**detail, "hits": hits, "scale": "share of units"}
+    about: dict[str, Any] = {"chance": float(np.mean(shares)), "chance_is": "the name's share of a unit's words"}
+    about |= {"source": NAMES_SOURCE, "unit": "units with a planted name", "detail": more}
+    return proportion("attack.pdtp_on_name", hits, len(spans), over="units", **about)

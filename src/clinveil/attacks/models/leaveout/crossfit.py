@@ -78,19 +78,15 @@ def cross_fit(seeds: Sequence[Sequence[UnitLogs]]) -> Effects:
         raise ValueError("cross-fitting needs two or more units, each left out once under every seed")
     matrix = np.empty((n, n))
     for j in range(n):
-        matrix[:, j] = effects_on(_stacked([[model[j] for model in models] for models in seeds]), j)
+        if len({model[j].shape for models in seeds for model in models}) != 1:
+            raise ValueError("two models scored different words")
+        logs = np.array([[model[j] for model in models] for models in seeds], dtype=np.float64)
+        if not logs.size:
+            raise ValueError("a unit has no scored word")
+        if not np.isfinite(logs).all():
+            raise InputError("a model gives a word no probability")
+        matrix[:, j] = effects_on(logs, j)
     return Effects(matrix, len(seeds))
-
-
-def _stacked(logs: list[list[NDArray[np.floating[Any]]]]) -> Doubles:
-    if len({one.shape for models in logs for one in models}) != 1:
-        raise ValueError("two models scored different words")
-    stacked = np.array(logs, dtype=np.float64)
-    if not stacked.size:
-        raise ValueError("a unit has no scored word")
-    if not np.isfinite(stacked).all():
-        raise InputError("a model gives a word no probability")
-    return stacked
 
 
 def effects_on(logs: Doubles, own: int) -> Doubles:
@@ -132,13 +128,12 @@ def effect_finding(
 
 def mean_finding(measure: str, values: Doubles, group: Ints, detail: Mapping[str, Any], **more: Any) -> Finding:
     """A mean over units, its interval over patients; of one patient without, and why."""
-    more = {"unit": "audited units", **more}
-    ends = mean_interval(values, group)
+    more, ends = {"unit": "audited units", "detail": detail, **more}, mean_interval(values, group)
     if ends is None:
-        low, high, more["detail"] = None, None, {**detail, "why": FEW}
+        more["detail"] = {**detail, "why": FEW}
     else:
-        (low, high), more["detail"], more["method"] = ends, detail, METHOD
-    return Finding(measure, float(values.mean()), values.size, "lower", low, high, **more)
+        more |= {"low": ends.low, "high": ends.high, "method": METHOD}
+    return Finding(measure, float(values.mean()), values.size, "lower", **more)
 
 
 def above_floors(matrix: Doubles) -> Doubles:

@@ -25,18 +25,13 @@ NAMES = ("ids", "offsets", "characters")
 
 @dataclass(frozen=True)
 class AuditData:
-    """The notes of an audit.
+    """The notes of an audit."""
 
-    Attributes:
-        encoded: the training notes. units: rows of the notes of each audited unit.
-        validation: notes kept aside for an annealed schedule, or None.
-        planted: of each unit the first token of its planted name and one past the last; empty where none was planted.
-    """
-
-    encoded: EncodedNotes
+    encoded: EncodedNotes  # of training
     vocabulary: Vocabulary
-    units: tuple[Ints, ...] = field(repr=False)
-    validation: EncodedNotes | None = None
+    units: tuple[Ints, ...] = field(repr=False)  # rows of the notes of each audited unit
+    validation: EncodedNotes | None = None  # kept aside for an annealed schedule
+    # Of each unit the first token of its planted name and one past the last; empty where none was planted.
     planted: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
     def notes_of(self, unit: int) -> list[Ids]:
@@ -154,8 +149,7 @@ class Planted:
 def plant(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator) -> tuple[PlainNotes, list[Planted | None]]:
     """The notes with a line that names the patient, in the first note of a random half of the units.
 
-    Returns:
-        The notes, and of each unit what was planted, or None.
+    Returns the notes, and of each unit what was planted, or None.
     """
     n = len(units) // 2
     chosen = sorted(int(i) for i in rng.permutation(len(units))[:n])

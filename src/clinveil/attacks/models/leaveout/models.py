@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from clinveil.attacks.models._without_model import written
 from clinveil.attacks.models.leaveout.data import AuditData, load_data
+from clinveil.attacks.models.leaveout.settings import LeaveOutSettings
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
 from clinveil.lm.model import LanguageModel, Logs
@@ -26,26 +27,21 @@ if TYPE_CHECKING:
     from clinveil.lm.training import Training
 
 FORKS = "forks"
+OTHER_SEEDS = 1_000  # by how much the seeds of further trainings are larger
 MOST_FORKS = 4 * 2**30  # bytes of states kept to share beginnings
 History = dict[str, Any]  # what training says of itself, ready for JSON
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditModel(ABC):
-    """One model, and what it gives the audited units; `logs.npy` holds that, unit after unit.
+    """One model, and what it gives the audited units; `logs.npy` holds that, unit after unit."""
 
-    Attributes:
-        data: the folder of the audit's data, named by its digest. mode: `exact` or `compat`.
-        left_out: which unit, or None.
-        write: also write synthetic notes of so many words, and score the units by n-grams of them (`text-logs.npy`).
-    """
-
-    data: Path
+    data: Path  # the folder of the audit's data, named by its digest
     kind: str
-    mode: str
+    mode: str  # `exact` or `compat`
     seed: int
-    left_out: int | None = None
-    write: int = 0
+    left_out: int | None = None  # which unit
+    write: int = 0  # synthetic notes of so many words too, and the units by n-grams of them (`text-logs.npy`)
 
     @property
     def name(self) -> str:
@@ -72,12 +68,12 @@ class AuditModel(ABC):
         data = load_data(self.data)
         model, history = self.train(data, folder, store)
         with model.ready():
-            _save_logs(folder / "logs.npy", _units_logs(model, data))
+            save_array(folder / "logs.npy", _units_logs(model, data))
             if self.write:
-                _save_logs(folder / "text-logs.npy", self._logs_from_text(model, data, folder))
+                save_array(folder / "text-logs.npy", self._logs_from_text(model, data, folder))
         return history
 
-    def _logs_from_text(self, model: LanguageModel, data: AuditData, folder: Path) -> list[Logs]:
+    def _logs_from_text(self, model: LanguageModel, data: AuditData, folder: Path) -> Logs:
         """Write notes under the model, count their n-grams, score the units with those; the text stays in the folder.
 
         What synthetic notes give away without their model (paper C, footnote 6).
@@ -102,22 +98,14 @@ class CountModel(AuditModel):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkModel(AuditModel):
-    """An LSTM or a GPT.
-
-    Attributes:
-        repeat: 1 for the same training once more.
-        forks: the model of all units, to share the steps before the unit's first one with; or None.
-        shares: leave the states behind that such models go on from.
-        keep: keep the weights, as a checkpoint in the task's folder.
-        initial: a file of first weights, or None.
-    """
+    """An LSTM or a GPT."""
 
     recipe: Recipe
-    repeat: int = 0
-    forks: NetworkModel | None = None
-    shares: bool = False
-    keep: bool = False
-    initial: Path | None = None
+    repeat: int = 0  # 1 for the same training once more
+    forks: NetworkModel | None = None  # the model of all units, to share the steps before the unit's first one with
+    shares: bool = False  # leave the states behind that such models go on from
+    keep: bool = False  # keep the weights, as a checkpoint in the task's folder
+    initial: Path | None = None  # a file of first weights
     device: str = "cpu"
 
     @property
@@ -135,10 +123,6 @@ class NetworkModel(AuditModel):
         own = {"recipe": self.recipe.as_dict(), "repeat": self.repeat, "keep": self.keep, "device": self.device}
         return {**super().identity(), **own, "initial": self.initial.parent.name if self.initial else None}
 
-    def alone(self) -> NetworkModel:
-        """The same without a shared beginning, which changes nothing."""
-        return replace(self, forks=None)
-
     def plan(self, data: AuditData) -> Plan:
         """`exact`: all notes in their places, the unit masked. `compat`: its notes taken out, the text cut anew."""
         if self.mode == "compat":
@@ -150,9 +134,9 @@ class NetworkModel(AuditModel):
     def train(self, data: AuditData, folder: Path, store: Store) -> tuple[LanguageModel, History]:
         """Train: from a shared state where there is one, and leaving such states behind."""
         from clinveil.core.neural import seeded
-        from clinveil.lm.checkpoint import save_model
-        from clinveil.lm.network import NeuralModel
-        from clinveil.lm.states import load_training, read_tensors
+        from clinveil.lm.model import save_model
+        from clinveil.lm.network import NeuralModel, read_tensors
+        from clinveil.lm.training import load_training
 
         first = read_tensors(self.initial)[0] if self.initial else None
         about = (data.encoded, data.vocabulary, self.recipe, self.seed)
@@ -181,7 +165,7 @@ class NetworkModel(AuditModel):
 
 def _leave_states(training: Training, plan: Rows, data: AuditData, folder: Path, identity: str) -> None:
     """Write the state just before each unit's first step."""
-    from clinveil.lm.states import save_training
+    from clinveil.lm.training import save_training
 
     steps = sorted({plan.first_step_of(rows) for rows in data.units} - {0})
     size = sum(p.numel() for p in training.network.parameters()) * 12
@@ -193,16 +177,9 @@ def _leave_states(training: Training, plan: Rows, data: AuditData, folder: Path,
         save_training(training, folder / f"{step}.safetensors", identity)
 
 
-def _units_logs(model: LanguageModel, data: AuditData) -> list[Logs]:
-    """Of each unit, log P of all tokens of its notes."""
-    every = [note for unit in range(len(data.units)) for note in data.notes_of(unit)]
-    scored = iter(model.score(every))
-    return [np.concatenate([next(scored) for _ in rows]) for rows in data.units]
-
-
-def _save_logs(path: Path, logs: Sequence[Logs]) -> None:
-    """Write them one after another; the data says where each unit begins."""
-    save_array(path, np.concatenate(list(logs)))
+def _units_logs(model: LanguageModel, data: AuditData) -> Logs:
+    """log P of all tokens of the units' notes, unit after unit; the data says where each begins."""
+    return np.concatenate(list(model.score([note for unit in range(len(data.units)) for note in data.notes_of(unit)])))
 
 
 def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "logs.npy") -> list[Logs]:
@@ -217,3 +194,64 @@ def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "log
         remedy = f"remove tasks/{folder.name}, and run the same command again"
         raise InputError(f"has no readable {name}", where=folder.name, remedy=remedy) from None
     return list(np.split(flat, np.cumsum(lengths)[:-1]))
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All models of one audit."""
+
+    data: Path
+    full: AuditModel  # of all units
+    again: AuditModel | None  # the same once more; None for count models
+    reseeded: tuple[AuditModel, ...]
+    left_out: tuple[AuditModel, ...]
+    name: str = ""  # or how the first weights were made
+    other_seeds: tuple[tuple[AuditModel, ...], ...] = ()  # what `left_out` is, under each further training seed
+
+    @property
+    def models(self) -> tuple[AuditModel, ...]:
+        """All of them, the full model first."""
+        again = (self.again,) if self.again else ()
+        others = (one for models in self.other_seeds for one in models)
+        return (self.full, *again, *self.reseeded, *self.left_out, *others)
+
+    @property
+    def shared(self) -> tuple[AuditModel, ...]:
+        """Those that others go on from: they are trained first."""
+        return (self.full, *(one for one in self.reseeded if isinstance(one, NetworkModel) and one.shares))
+
+
+def audit_of(
+    folder: Path,
+    settings: LeaveOutSettings,
+    *,
+    seed: int,
+    words: int = 0,
+    initial: Path | None = None,
+    name: str = "",
+    keep: bool = False,
+) -> Audit:
+    """The models that an audit needs.
+
+    Args:
+        folder: of the data. words: tokens of synthetic notes a model, 0 for none. initial: first weights.
+        keep: keep the model of all units, as a checkpoint.
+    """
+    recipe, units = settings.audit_recipe(), range(len(load_data(folder).units))
+    own: dict[str, Any] = {"data": folder, "kind": settings.lm.model, "mode": settings.mode}
+    own |= {"seed": seed, "write": words}
+    if recipe is None:
+        counted = CountModel(**own)
+        return Audit(folder, counted, None, (), tuple(replace(counted, left_out=unit) for unit in units), name)
+    bare = NetworkModel(**own, recipe=recipe, initial=initial, device=settings.lm.device)
+    full, more = replace(bare, keep=keep, shares=True), settings.seeds - 1
+    reseeded = tuple(replace(bare, seed=seed + OTHER_SEEDS + i, shares=i < more) for i in range(settings.reseeds))
+
+    def without_each(of: NetworkModel, forks: NetworkModel | None) -> tuple[NetworkModel, ...]:
+        return tuple(replace(of, left_out=unit, forks=forks) for unit in units)
+
+    forks = [*reseeded[:more], *[None] * (more - len(reseeded))]
+    seeded = [replace(bare, seed=seed + OTHER_SEEDS + i) for i in range(more)]
+    other_seeds = tuple(without_each(*pair) for pair in zip(seeded, forks, strict=True))
+    again = replace(bare, repeat=1, write=0)
+    return Audit(folder, full, again, reseeded, without_each(bare, full), name, other_seeds)

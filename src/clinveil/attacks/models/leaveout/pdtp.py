@@ -6,7 +6,8 @@ whatever is left out: the same largest difference under a model that lost *anoth
 models that differ in their seed alone the reseed floor. Score less placebo is not what the unit adds: the two maxima
 stand at different words. That is what `crossfit` measures.
 
-It is not an epsilon: one pair of trained models bounds nothing.
+It is not an epsilon: one pair of trained models bounds nothing. Of a unigram it is exact, for every unit, without any
+training: `closed_form`.
 """
 
 from __future__ import annotations
@@ -19,52 +20,30 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.models.leaveout.crossfit import (
-    NO_EFFECT,
-    P_IS,
-    UnitLogs,
-    above_floors,
-    flipped_p,
-    groups_of,
-    mean_finding,
-)
+from clinveil.attacks.models.leaveout import crossfit
+from clinveil.attacks.models.leaveout.crossfit import NO_EFFECT, P_IS, UnitLogs, groups_of, mean_finding
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
-from clinveil.core.types import Doubles, Ints
-from clinveil.stats import clopper_pearson, share_by_patient, share_method
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.lm.notes import PlainNotes
+from clinveil.stats.findings import clustered_share, proportion
 
 SEEDS = "an interval of the reseed floor: it strays by seed, and seeds are few; their range is no interval"
-EXACT = "exact over patients (Clopper-Pearson), 95 %"
 SOURCE = "paper C, equations 2 and 3; placebo, reseed floor and gap are ours"
-_PLACEBO: Mapping[str, Any] = {
-    "source": SOURCE,
-    "control_is": "placebo: another unit left out",
-    "control_kind": "negative",
-}
+OTHERS = 5  # left out, for the placebo of one unit of a unigram
+PLACEBO = f"{OTHERS} other units left out, one at a time, mean"
+UNIGRAM_SOURCE = "paper C, section 4.2 and Table 2 (unigram), closed form"
 
 
 @dataclass(frozen=True)
 class LeaveOut:
-    """Differences between the model of all units and other models, by model (rows) and scored unit (columns).
+    """Differences between the model of all units and other models, by model (rows) and scored unit (columns)."""
 
-    Attributes:
-        largest: (n_units, n_units) the largest absolute difference over the words of unit j when i was left out.
-        gaps: (n_units, n_units) the mean of log p - log p' over the words of unit j: the strongest sign of membership.
-        signed: (n_units,) the difference with its sign where it is largest, each unit left out itself.
-        places: (n_units,) the word of each unit where that is.
-        reseeded: (n_seeds, n_units) the largest difference to models of all units with another seed; may have no row.
-    """
-
-    largest: Doubles = field(repr=False)
-    gaps: Doubles = field(repr=False)
-    signed: Doubles = field(repr=False)
-    places: Ints = field(repr=False)
-    reseeded: Doubles = field(repr=False)
-
-    @property
-    def n_units(self) -> int:
-        """How many units were left out and scored."""
-        return len(self.signed)
+    largest: Doubles = field(repr=False)  # (n, n) the largest absolute one over the words of unit j when i was left out
+    gaps: Doubles = field(repr=False)  # (n, n) the mean of log p - log p': the strongest sign of membership
+    signed: Doubles = field(repr=False)  # (n,) with its sign where it is largest, each unit left out itself
+    places: Ints = field(repr=False)  # (n,) the word of each unit where that is
+    reseeded: Doubles = field(repr=False)  # (n_seeds, n) largest to models of all units with other seeds; maybe no row
 
     @property
     def scores(self) -> Doubles:
@@ -132,27 +111,36 @@ def findings(
     *,
     patients: Sequence[str] | None = None,
 ) -> list[Finding]:
-    """Score, mean log-likelihood gap and share of positive signs, each with its floors.
+    """`attack.pdtp` and `attack.pdtp_gap` (mean log-likelihood gap; control: the placebo), `attack.pdtp_sign`.
 
     Args:
         patients: whose each unit is, where units are notes; they are what is independent.
         detail: goes into every finding, for example the mode and the model.
-
-    Returns:
-        `attack.pdtp` and `attack.pdtp_gap` (control: the placebo), `attack.pdtp_sign`.
     """
-    group = groups_of(patients, measured.n_units)
-    shared = {**(detail or {}), **_reseed(measured), "units": measured.n_units}
-    gap: dict[str, Any] = {**NO_EFFECT, "control": float(_others(measured.gaps).mean())}
-    if measured.n_units > 2:
-        gap |= {"p": flipped_p(above_floors(measured.gaps), group, rng), "p_is": P_IS}
-    score = {"control": float(measured.placebos.mean())}
+    n = len(measured.signed)
+    group, reseeds = groups_of(patients, n), len(measured.reseeded)
+    floor = {"reseeds": reseeds, "reseed_floor": float(measured.reseeded.mean()) if reseeds else None}
+    shared = {**(detail or {}), **floor, "units": n}
+    placebo = {"source": SOURCE, "control_is": "placebo: another unit left out", "control_kind": "negative"}
+    gap: dict[str, Any] = {**placebo, **NO_EFFECT, "control": float(_others(measured.gaps).mean())}
+    if n > 2:
+        gap |= {"p": crossfit.flipped_p(crossfit.above_floors(measured.gaps), group, rng), "p_is": P_IS}
+    score: dict[str, Any] = {**placebo, "control": float(measured.placebos.mean())}
     nats, each = {**shared, "scale": "nats"}, {**shared, "scale": "nats a token"}
     return [
-        mean_finding("attack.pdtp", measured.scores, group, nats, **_PLACEBO, **score),
-        mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **_PLACEBO, **gap),
-        _sign(measured, {**shared, "scale": "share of units"}, group),
+        mean_finding("attack.pdtp", measured.scores, group, nats, **score),
+        mean_finding("attack.pdtp_gap", measured.own_gaps, group, each, **gap),
+        _sign(measured.signed > 0, group, {**shared, "scale": "share of units"}),
     ]
+
+
+def _sign(positive: Mask, group: Ints, detail: dict[str, Any]) -> Finding:
+    by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
+    about: dict[str, Any] = {"unit": "audited units", "source": SOURCE, "detail": detail}
+    about |= {"over": "patients", "chance": 0.5, "chance_is": "either sign"}
+    if len(by_patient) == positive.size:
+        return proportion("attack.pdtp_sign", int(positive.sum()), positive.size, **about)
+    return clustered_share("attack.pdtp_sign", by_patient, **about)
 
 
 def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
@@ -165,35 +153,87 @@ def reseed_floor(measured: LeaveOut, detail: Mapping[str, Any]) -> Finding:
     more = {**detail, "reseeds": n, "scale": "nats", "why": SEEDS}
     more |= {"least_of_seeds": least, "largest_of_seeds": largest}
     more["range"] = f"{n} seeds: {least:.4f} to {largest:.4f}" if n > 1 else "1 seed"
-    mean = float(by_seed.mean())
-    name = "attack.pdtp_reseed_floor"
-    return Finding(name, mean, measured.n_units, None, source=SOURCE, detail=more, unit="audited units")
+    about: dict[str, Any] = {"source": SOURCE, "detail": more, "unit": "audited units"}
+    return Finding("attack.pdtp_reseed_floor", float(by_seed.mean()), len(measured.signed), **about)
 
 
-def _reseed(measured: LeaveOut) -> dict[str, Any]:
-    if not len(measured.reseeded):
-        return {"reseeds": 0, "reseed_floor": None}
-    return {"reseeds": len(measured.reseeded), "reseed_floor": float(measured.reseeded.mean())}
+def closed_form(notes: PlainNotes, rng: Generator, *, by_note: bool = False, alpha: float = 1.0) -> list[Finding]:
+    """`attack.pdtp` and `attack.pdtp_effect` of the unigram over all units; words only, as in paper C's code.
+
+    There is no reseed floor and no other seed: nothing is drawn at random. Leaving out another unit changes a word's
+    probability by that unit's own share of it: the control, of each unit the mean over a few others.
+    """
+    numbers: dict[str, int] = {}
+    rows = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in notes.texts]
+    groups: dict[str, list[int]] = {}
+    for row, patient in enumerate(notes.patients):
+        groups.setdefault(str(row) if by_note else patient, []).extend(rows[row])
+    units = [np.unique(np.array(words, dtype=np.int64), return_counts=True) for words in groups.values()]
+    counts = np.bincount(np.concatenate([np.repeat(*unit) for unit in units]), minlength=len(numbers))
+    scores = unigram_pdtp(counts, units, alpha)
+    group = groups_of(notes.patients if by_note else tuple(groups), len(units))
+    detail: dict[str, Any] = {"mode": "unigram", "model": "unigram", "scale": "nats", "words": len(numbers)}
+    largest = {**detail, "largest": float(scores.max())}
+    about: dict[str, Any] = {"unit": "notes" if by_note else "patients", "source": UNIGRAM_SOURCE}
+    if len(units) < 2:
+        return [mean_finding("attack.pdtp", scores, group, largest, **about)]
+    floors = _floors(counts, units, alpha, rng)
+    placebo = {
+        "control": float(floors[:, 0].mean()),
+        "control_is": PLACEBO,
+        "control_kind": "negative",
+    }
+    found = [mean_finding("attack.pdtp", scores, group, largest, **about, **placebo)]
+    if len(units) > 2:
+        about |= {"control": float(floors[:, 2].mean()), "control_is": crossfit.CONTROL, "control_kind": "negative"}
+    effect = mean_finding("attack.pdtp_effect", floors[:, 1], group, detail, **NO_EFFECT, **about)
+    return [*found, effect]
 
 
-def _sign(measured: LeaveOut, detail: dict[str, Any], group: Ints) -> Finding:
-    positive = measured.signed > 0
-    hits, n = int(positive.sum()), measured.n_units
-    by_patient = np.stack([np.bincount(group, weights=positive), np.bincount(group)], axis=1).astype(np.int64)
-    alone = len(by_patient) == n
-    low, high = clopper_pearson(hits, n) if alone else share_by_patient(by_patient)
-    return Finding(
-        "attack.pdtp_sign",
-        float(positive.mean()),
-        n,
-        "lower",
-        low,
-        high,
-        chance=0.5,
-        source=SOURCE,
-        detail=detail,
-        unit="audited units",
-        count=hits,
-        method=EXACT if alone else share_method(by_patient, "patients"),
-        chance_is="either sign",
-    )
+def unigram_pdtp(counts: Ints, units: Sequence[tuple[Ints, Ints]], alpha: float = 1.0) -> Doubles:
+    """(n_units,) S-PDTP of a unigram model with Lidstone smoothing, in closed form; the vocabulary is kept.
+
+    max over words w of the unit of |log (C_w + a)/(N + aV) - log (C_w + a - n_w)/(N + aV - |unit|)|.
+
+    Args:
+        counts: (n_words,) occurrences of each word in all training notes, the units' own among them.
+        units: of each unit the words it holds (distinct rows) and how often.
+        alpha: Lidstone's constant.
+
+    Raises:
+        ValueError: alpha not positive, a unit without words, or with more of a word than there is.
+    Source: paper C, section 4.2, and its released code.
+    """
+    if alpha <= 0:
+        raise ValueError("Lidstone's constant must be positive")
+    total = counts.sum() + alpha * counts.size
+    scores = np.empty(len(units))
+    for place, (rows, often) in enumerate(units):
+        if not rows.size or (often > counts[rows]).any():
+            raise ValueError("a unit has no word, or more of one than all notes together")
+        with_unit = np.log((counts[rows] + alpha) / total)
+        without = np.log((counts[rows] + alpha - often) / (total - often.sum()))
+        scores[place] = np.abs(with_unit - without).max()
+    return scores
+
+
+def _floors(counts: Ints, units: list[tuple[Ints, Ints]], alpha: float, rng: Generator) -> Doubles:
+    """(n_units, 3) placebo; effect of losing the unit at one of its words; mean of that for others (NaN for none)."""
+    found = np.empty((len(units), 3))
+    for unit in range(len(units)):
+        others = rng.choice(len(units) - 1, min(OTHERS, len(units) - 1), replace=False)
+        left = [unit, *(others + (others >= unit))]
+        changes = np.stack([_change(counts, units[unit][0], units[other], alpha) for other in left])
+        effects = crossfit.effects_on(-changes[None], 0)
+        found[unit] = np.abs(changes[1:]).max(axis=1).mean(), effects[0], effects[1:].mean()
+    return found
+
+
+def _change(counts: Ints, scored: Ints, left: tuple[Ints, Ints], alpha: float) -> Doubles:
+    """(n_scored,) log p of some words less what it is when a unit is left out."""
+    total = counts.sum() + alpha * counts.size
+    before = counts[scored] + alpha
+    _, here, there = np.intersect1d(scored, left[0], assume_unique=True, return_indices=True)
+    gone = np.zeros(scored.size, dtype=np.int64)
+    gone[here] = left[1][there]
+    return np.asarray(np.log((total - left[1].sum()) / total) - np.log((before - gone) / before))

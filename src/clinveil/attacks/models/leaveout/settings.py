@@ -1,16 +1,38 @@
-"""What `clinveil attack leaveout` can be told."""
+"""What `clinveil attack leaveout` can be told, and the folder of one audit.
+
+The folder notes what its findings are of, so that those of other settings do not replace them unseen.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from clinveil.core.errors import UsageError
+from clinveil.core.files import private_text, remove
+from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import FORCE, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
+from clinveil.lm.notes import PlainNotes
 from clinveil.lm.recipe import ModelSettings, Recipe
+from clinveil.scale.tasks import Store, study_folder
 
+FINDINGS, RUN = "findings.json", "run.json"
+_TABLES = [f"units-{arm}-{what}.csv" for arm in ("random", "pretrained", "word-vectors") for what in ("model", "text")]
+ADDED = ("pretrain", "init_vectors", "from_text", "reseeds", "seeds")  # more of these adds to what is there
+SECRET = """SECRET: all of this folder. It must not leave.
+
+tasks/ holds the notes as numbers with their vocabulary, who was left out, states of the language models that were
+trained on the notes, the log-probability that each model gives every word of the audited patients and, with
+--from-text, notes that the models wrote. findings.json and units-*.csv (a row a unit) hold numbers only, but they tell
+how well the attack works on these very notes. run.json holds settings and hashes.
+"""
 Mode = Literal["exact", "compat", "unigram"]
 
 
@@ -69,3 +91,77 @@ class LeaveOutSettings(Settings):
         if self.mode == "exact":
             return replace(recipe, plan="rows", schedule="fixed")
         return replace(recipe, plan="stream", schedule=self.lm.schedule or "annealed")
+
+
+def run_spec(notes: PlainNotes, settings: LeaveOutSettings, seed: int, public: PlainNotes | None) -> dict[str, Any]:
+    """All that the findings of an audit depend on, ready for JSON.
+
+    Raises UsageError for a recipe whose parts do not fit.
+    """
+    recipe, flat, words = settings.audit_recipe(), settings.flat(), settings.lm.word_vocabulary
+    own = {name: flat[name] for name in ("mode", "model", "unit", "units", "plant_names", "device")}
+    own |= {"seed": seed, "notes": _hash(notes), "vocabulary": "words" if words else "bytes"}
+    size = "min_count" if words else "vocabulary_size"
+    own[size] = flat[size]
+    own |= {name: value for name, value in (recipe.as_dict() if recipe else {}).items() if name != "kind"}
+    vectors = fingerprint(settings.init_vectors) if settings.init_vectors else ""
+    own |= {"pretrain": _hash(public) if public else "", "init_vectors": vectors}
+    return own | {"from_text": settings.from_text, "reseeds": settings.reseeds, "seeds": settings.seeds}
+
+
+def _hash(notes: PlainNotes) -> str:
+    rows = [notes.texts, notes.note_ids, notes.patients]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def audit_folder(out: Path, spec: dict[str, Any], *, force: bool = False) -> Iterator[Store]:
+    """Open DIR for one audit (`run_spec`): new, or that of the same settings, or of fewer.
+
+    Raises:
+        UsageError: it holds findings of other settings, or as `study_folder` does.
+    """
+    noted = json.dumps(spec, indent=1) + "\n"
+    with study_folder(out, force=force, secret=SECRET) as store:
+        if force:
+            for name in (FINDINGS, RUN, *_TABLES):
+                remove(out / name)
+        elif (out / FINDINGS).exists():
+            _refuse_other(out, spec)
+        if not (out / RUN).exists():
+            private_text(out / RUN, noted)
+        yield store
+        private_text(out / RUN, noted)
+
+
+def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
+    """Raise UsageError where settings are others, but for those that only add to what was measured."""
+    before = _before(out)
+
+    def kept(name: str) -> bool:
+        now, then = spec.get(name), before.get(name)
+        if name in ("reseeds", "seeds"):
+            return type(then) is int and int(now or 0) >= then
+        return now == then or (name in ADDED and not then)
+
+    others = [name for name in dict.fromkeys([*spec, *before]) if not kept(name)]
+    if others:
+        flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
+        what = f"of other settings: {', '.join(flags)}" if before else "and does not say of which settings"
+        remedy = "name another folder; --force removes what is there, its models too"
+        raise UsageError(f"holds findings {what}", where=out.name, remedy=remedy)
+
+
+def _before(out: Path) -> dict[str, Any]:
+    """What an earlier run noted; nothing where it is not readable."""
+    try:
+        found = json.loads((out / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def seed_of(out: Path) -> int | None:
+    """The seed of an earlier run in DIR, so that the same command without one goes on; None if there is none."""
+    seed = _before(out).get("seed")
+    return seed if type(seed) is int else None

@@ -32,7 +32,7 @@ def casing(run: Run[EvaluateCasingSettings], train: Train, dev: Dev = None, test
     """Train a character model and let it restore the case of text in lower case; F1 beside each word's usual casing."""
     how, rng = run.settings.model, run.rng()
     device_named(how.device)  # before what imports PyTorch
-    from clinveil.utility.casing import measure
+    from clinveil.utility.casing import casing as measure
     from clinveil.utility.casing.lines import read_lines, split_lines
 
     reading = run.settings.notes
@@ -42,5 +42,5 @@ def casing(run: Run[EvaluateCasingSettings], train: Train, dev: Dev = None, test
     def looked(step: int, epochs: float, loss: float) -> None:
         run.say(f"step {step:,}, pass {epochs:.2f}: dev loss {loss:.4f} nats a character")
 
-    findings = measure.casing(parts, rng, how, threads=run.settings.workers, on_look=looked)
+    findings = measure(parts, rng, how, threads=run.settings.workers, on_look=looked)
     run.show(findings, f"{train.name}, {how.size}, beam {how.beam}, state by {how.state} (seed {run.seed})")

@@ -35,7 +35,7 @@ def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: D
     """Train the bag-of-words inference model on frozen vectors; accuracy beside random vectors and the majority."""
     how, rng = run.settings.model, run.rng()
     device_named(how.device)  # before what imports PyTorch
-    from clinveil.utility.nli import measure
+    from clinveil.utility.nli import nli as measure
     from clinveil.utility.nli.pairs import nli_parts, read_sentence_pairs
     from clinveil.vectors.files import load_vectors
 
@@ -43,5 +43,5 @@ def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: D
     pairs = read_sentence_pairs(train, encoding=encoding)
     others = (read_sentence_pairs(path, encoding=encoding) if path else None for path in (dev, test))
     parts = nli_parts(pairs, next(others), next(others), rng)
-    findings = measure.nli(load_vectors(vectors), parts, rng, how)
+    findings = measure(load_vectors(vectors), parts, rng, how)
     run.show(findings, f"{vectors.name}, features {how.features}, {how.seeds} seeds (seed {run.seed})")

@@ -13,11 +13,11 @@ from clinveil.cli.command import Run, command
 from clinveil.core.errors import ClinveilError, UsageError
 from clinveil.core.neural import need_torch
 from clinveil.core.settings import QUIET, SEED, NotesSettings, Settings, flag, group
+from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
-from clinveil.lm.checkpoint import load_model
-from clinveil.lm.model import LanguageModel, fit_of
+from clinveil.lm.model import LanguageModel, fit_of, load_model
 from clinveil.lm.models.unigram import train_unigram
-from clinveil.lm.notes import PlainNotes, Seen, encode, form_of, read_notes
+from clinveil.lm.notes import Form, PlainNotes, Seen, encode, read_notes
 from clinveil.lm.recipe import ModelSettings
 from clinveil.lm.train import make_vocabulary, train_model
 from clinveil.releases.synthesis_model import TrainHoldoutSplit, split_as_before
@@ -92,7 +92,7 @@ class _Remarks:
 def _read(path: Path, how: PerplexitySettings, remarks: _Remarks) -> PlainNotes:
     """Notes in MedText's form, whether they were or not."""
     corpus = open_corpus(path, how.notes)
-    form, prepared = form_of(corpus), how.prepared
+    form, prepared = Form.of(note.text for note in rows(corpus)), how.prepared
     if form.n_unk and not prepared:
         prepared = True
         remarks.read.append(READ.format(name=path.name))

@@ -1,11 +1,18 @@
-"""Texts as rows of word numbers, and the training of a network on them; the epoch best on validation is kept."""
+"""The networks of paper A's tasks: what they share, texts as rows of word numbers, and training.
+
+All take word numbers (n, length) and give one score a class (n, n_classes). Padding (number 0) stands behind the words
+and is masked: no pooling, state or attention sees it.
+
+Sources: Kim 2014 (arXiv 1408.5882) and its released code; Liendo, De Roo & Karmakar 2017, paper A's reference 28, whose
+released code sets the sizes of the others.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,11 +27,13 @@ from clinveil.core.neural import device_named, seeded
 from clinveil.core.tokens import WordIds, words
 from clinveil.core.types import Doubles, Floats, Ints
 from clinveil.utility.classifiers import Classifier, Job, Predictions
-from clinveil.utility.classifiers._networks import PAD, Network
 from clinveil.utility.scores import choose, decided, log_loss
 from clinveil.vectors.table import Vectors
 
-UNKNOWN = 1
+PAD, UNKNOWN = 0, 1
+MAPS, MIMIC_WIDTHS = 100, (2, 3, 4, 5)
+UNITS, DROP = 50, 0.5
+BELOW = float("-inf")
 MOST_WORDS = 60_000
 UNKNOWN_RANGE = 0.25  # Kim 2014: words without a vector are uniform in (-.25, .25)
 DIM = 100
@@ -32,17 +41,87 @@ BATCH, LEAST, SCORED_AT_ONCE = 50, 5, 200
 PATIENCE = 4  # epochs in which validation score and loss are no better, before `small` ends; `paper` runs all
 
 
-class MakesNetwork(Protocol):
-    """Makes a network of a matrix of word vectors."""
+class Network(nn.Module):
+    """Word vectors, a body that makes one vector a text, dropout and a linear output.
 
-    def __call__(self, matrix: Tensor, n_classes: int, *, several: bool, static: bool) -> Network:
-        """A network with its first weights; `several`: of several labels a text, `static`: vectors do not learn."""
-        ...
+    `penalties`: (parameter, weight) of the squares that the loss takes in (L2).
+    """
+
+    def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
+        super().__init__()
+        self.words = nn.Embedding.from_pretrained(matrix.clone(), freeze=static, padding_idx=PAD)  # type: ignore[no-untyped-call]
+        self.output = nn.Linear(width, n_classes)
+        self.drop = nn.Dropout(DROP)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(n, n_classes) scores of (n, length) word numbers."""
+        found: Tensor = self.output(self.drop(self.body(self.words(ids), ids != PAD)))
+        return found
+
+    def body(self, vectors: Tensor, real: Tensor) -> Tensor:
+        """(n, width) of (n, length, dim) vectors and which of them are words."""
+        raise NotImplementedError
+
+    def penalty(self) -> Tensor:
+        """The weighted squares that the loss takes in."""
+        return torch.zeros(())
+
+    @torch.no_grad()
+    def constrain(self) -> None:
+        """What holds after every step."""
 
 
-def adam(weights: list[nn.Parameter], several: bool) -> optim.Optimizer:
-    """As the MIMIC models were released."""
-    return optim.Adam(weights, lr=1e-3)
+def windows(real: Tensor, width: int) -> Tensor:
+    """(n, length - width + 1) which windows hold words only; of a text shorter than the window the first one."""
+    whole = real.unfold(1, width, 1).all(dim=-1)
+    first = torch.zeros_like(whole)
+    first[:, 0] = True
+    return whole | (first & ~whole.any(dim=1, keepdim=True))
+
+
+class Convolutions(nn.Module):
+    """Feature maps of several widths, ReLU."""
+
+    def __init__(self, dim: int, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Conv1d(dim, MAPS, width) for width in widths)
+        self.widths = widths
+
+    def squares(self) -> Tensor:
+        """The squares of all kernels, biases left out."""
+        kernels = [weight for name, weight in self.named_parameters() if name.endswith("weight")]
+        return torch.stack([(kernel**2).sum() for kernel in kernels]).sum()
+
+    def forward(self, vectors: Tensor, real: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Of each width the maps (n, MAPS, windows), and which windows hold words only."""
+        channels = vectors.transpose(1, 2)
+        return [
+            (functional.relu(maps(channels)), windows(real, width))
+            for maps, width in zip(self.maps, self.widths, strict=True)
+        ]
+
+
+class Attention(nn.Module):
+    """A weighted sum over time; the weights are the softmax of v · tanh(W h + b), both inputs and tanh dropped out."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner, self.score = nn.Linear(width, UNITS), nn.Linear(UNITS, 1, bias=False)
+        self.drop = nn.Dropout(DROP)
+
+    def weights(self, states: Tensor, real: Tensor) -> Tensor:
+        """(n, length), each row a distribution over the real places."""
+        scores = self.score(self.drop(torch.tanh(self.inner(states)))).squeeze(-1)
+        return torch.softmax(scores.masked_fill(~real, BELOW), dim=1)
+
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """(n, width) of (n, length, width)."""
+        states = self.drop(states)
+        return torch.einsum("nl,nlw->nw", self.weights(states, real), states)
+
+    def squares(self) -> Tensor:
+        """The squares of its weights, biases left out."""
+        return (self.inner.weight**2).sum() + (self.score.weight**2).sum()
 
 
 @dataclass(frozen=True)
@@ -50,11 +129,14 @@ class Neural(Classifier):
     """A network as a classifier.
 
     Attributes:
-        network: makes it. optimizer: of the weights that learn, and whether a text has several labels.
+        network: makes it with its first weights, from a matrix of word vectors, the number of classes, and by name
+            `several` (labels a text) and `static` (the vectors do not learn).
+        optimizer: of the weights that learn, and whether a text has several labels.
     """
 
-    network: MakesNetwork
-    optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = adam
+    network: Callable[..., Network]
+    # As the MIMIC models were released.
+    optimizer: Callable[[list[nn.Parameter], bool], optim.Optimizer] = lambda weights, _: optim.Adam(weights, lr=1e-3)
     neural: ClassVar[bool] = True
 
     def __call__(self, job: Job) -> Predictions:
@@ -92,8 +174,7 @@ class Neural(Classifier):
 class Encoder:
     """The words that a network knows: those of the texts that it learns from, most frequent first.
 
-    Attributes:
-        words: 0 pads and 1 is any other word. most_tokens: texts are cut there.
+    words: 0 pads and 1 is any other word. most_tokens: texts are cut there.
     """
 
     words: WordIds
@@ -165,8 +246,7 @@ class _Texts:
 class TextTraining(Trainer[Network, Ints]):
     """One training of a network; batches are rows of the texts.
 
-    Attributes:
-        score, threshold: of the epoch that is best on validation: by its score, and among equal ones by its loss.
+    `score, threshold`: of the epoch that is best on validation: by its score, and among equal ones by its loss.
     """
 
     remedy = "vectors with smaller values, or none"
