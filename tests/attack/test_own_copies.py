@@ -101,9 +101,9 @@ def test_a_note_without_words_of_its_own_cannot_be_seen_and_the_power_says_so():
     trained = [STOCK] * 5 + people(1, 15)
     whole = scanned(people(3, 20), trained, people(2, 4))[1]
     assert whole.detail["visible"] == 15
-    assert whole.detail["copies_refused_from"] == 3  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
+    assert whole.detail["refused_from"] == 3  # one is seen with 75 %, two with 1 - 5/20 * 4/19 = 94.7 %
     runs = scanned(people(3, 20), people(1, 20, words=40), people(2, 4))[0]
-    assert (runs.detail["visible"], runs.detail["copies_refused_from"]) == (0, None)
+    assert (runs.detail["visible"], runs.detail["refused_from"]) == (0, None)
 
 
 def test_one_word_in_twenty_changed_is_not_seen():
