@@ -242,7 +242,7 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
     from clinveil.releases import pipeline as run
 
     def lying(job, vectors, counts):
-        channel, table = run_channel(job, vectors, counts)
+        channel = run_channel(job, vectors, counts)
         n = len(channel.words)
         everything = np.ones(n, dtype=bool)
         identity = replace(
@@ -253,7 +253,7 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
             eligible=everything,
         )
         object.__setattr__(identity, "eligible", channel.eligible)
-        return identity, table
+        return identity
 
     run_channel = run.channel_of
     monkeypatch.setattr(run, "channel_of", lying)
