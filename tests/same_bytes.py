@@ -582,11 +582,17 @@ def _files(folder: Path) -> dict[str, Path]:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = str(path.relative_to(folder))
         if task := TASK.match(name):
-            result = folder / task[1] / task[2] / "result.json"
-            said = _blotted(result.read_bytes()) if result.exists() else ""
-            name = f"{task[1]}/{hashlib.sha256(said.encode()).hexdigest()[:12]}/{task[3]}"
+            name = f"{task[1]}/{_content(folder / task[1] / task[2])}/{task[3]}"
         found[name] = path
     return found
+
+
+def _content(task: Path) -> str:
+    """A hash of what a task made, but for the list of its files."""
+    made = hashlib.sha256()
+    for path in sorted(path for path in task.rglob("*") if path.is_file() and path.name != "done"):
+        made.update(_blotted(path.read_bytes()).encode() if path.suffix == ".json" else path.read_bytes())
+    return made.hexdigest()[:12]
 
 
 def _difference(before: Path, after: Path) -> str:
