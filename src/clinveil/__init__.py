@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.corpus import Columns, Corpus
     from clinveil.corpus.demo import demo_corpus
     from clinveil.corpus.open import open_corpus
+    from clinveil.corpus.people import Patient
     from clinveil.vectors.files import load_vectors, save_vectors
     from clinveil.vectors.table import Neighbours, Vectors
 
@@ -35,6 +37,7 @@ _WINDOW = {
     "Neighbours": "clinveil.vectors.table",
     "Obfuscator": "clinveil.api.transformers",
     "Span": "clinveil.core.spans",
+    "Patient": "clinveil.corpus.people",
     "UsageError": "clinveil.core.errors",
     "Vectors": "clinveil.vectors.table",
     "deidentify": "clinveil.api.verbs",
@@ -62,6 +65,7 @@ __all__ = [
     "Key",
     "Neighbours",
     "Obfuscator",
+    "Patient",
     "Span",
     "UsageError",
     "Vectors",
@@ -83,6 +87,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("clinveil")
     if name in ("attack", "evaluate"):
         return import_module(f"clinveil.api.{name}")
     if name in _WINDOW:
@@ -91,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

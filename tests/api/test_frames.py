@@ -76,7 +76,10 @@ def test_pandas_categories_and_missing_values_are_read():
     [
         (7, UsageError, "type int"),
         ({"text": [NOTE]}, UsageError, "type dict"),
-        ([NOTE, 7], UsageError, "type list"),
+        ([NOTE, 7], InputError, "item 1 is a int"),
+        (NOTE, InputError, "one text goes into a list"),
+        (pd.Series([1, 2]), InputError, "item 0 is a int"),
+        (pd.DataFrame([[1, NOTE, NOTE]], columns=["note_id", "text", "text"]), InputError, "one name"),
         ([], InputError, "no notes"),
         (pd.DataFrame({"note_id": [1, 1], "text": [NOTE, NOTE]}), InputError, "the frame"),
         (pd.DataFrame({"note_id": [1], "colour": [NOTE]}), InputError, "text"),
@@ -133,3 +136,43 @@ assert clinveil.deidentify(["Seen by Dr. Lee."], mode="tag") == ["Seen by Dr. [N
 assert clinveil.to_frame([]).num_rows == 0
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_known_patients_are_a_file_a_frame_or_patients(tmp_path):
+    people = pd.DataFrame({"patient_id": ["p1"], "name": ["Zyra Quux"]})
+    notes = pd.DataFrame({"note_id": [1], "patient_id": ["p1"], "text": ["Quux was seen."]})
+    people.to_parquet(tmp_path / "people.parquet")
+    known = {"p1": clinveil.Patient("p1", ("Zyra", "Quux"))}
+    for patients in (people, tmp_path / "people.parquet", known):
+        assert clinveil.deidentify(notes, mode="tag", patients=patients)["text"].tolist() == ["[NAME] was seen."]
+    for wrong in (["Zyra Quux"], {"p1": {"name": "Zyra"}}, 7):
+        with pytest.raises(UsageError, match="known patients cannot be"):
+            clinveil.deidentify(notes, patients=wrong)
+    with pytest.raises(UsageError, match="a key cannot be of type int"):
+        clinveil.deidentify(notes, key=42)
+    with pytest.raises(UsageError, match="names cannot be of type DataFrame"):
+        clinveil.attack.names([], people)
+
+
+def test_rows_are_numbered_where_a_frame_has_no_ids():
+    made = clinveil.deidentify(pd.DataFrame({"text": [NOTE, NOTE]}), mode="tag")
+    assert made["note_id"].tolist() == ["0", "1"] and made["text"].tolist() == [TAGGED, TAGGED]
+
+
+def test_messages_speak_of_keywords():
+    with pytest.raises(UsageError, match=r"did you mean label\?"):
+        clinveil.release([NOTE], "out", lable="x")
+    with pytest.raises(InputError) as caught:
+        clinveil.deidentify(pd.DataFrame({"note_id": [1], "one": [NOTE], "two": [NOTE]}))
+    assert "text=" in str(caught.value) and "--" not in str(caught.value)
+
+
+def test_paths_may_be_strings(tmp_path):
+    (tmp_path / "notes.csv").write_text(f'note_id,text\n1,"{NOTE}"\n')
+    assert clinveil.open_corpus(str(tmp_path / "notes.csv")).columns.text == "text"
+    vectors = clinveil.embed([NOTE, NOTE], epochs=1, dim=4)
+    clinveil.save_vectors(vectors, str(tmp_path / "v.vec"))
+    assert clinveil.load_vectors(str(tmp_path / "v.vec")).words == vectors.words
+    with pytest.raises(UsageError, match="no findings"):
+        clinveil.to_frame("out")
+    assert clinveil.__version__

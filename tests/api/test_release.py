@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import clinveil
-from clinveil.core.errors import GateError, InputError, UsageError
+from clinveil.core.errors import GateError, InputError, InputWarning, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,13 @@ def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match="one of lr"):
         clinveil.release(frame, tmp_path / "out", model=("lr", "nothing"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
+    with pytest.warns(InputWarning) as told:
+        made = clinveil.release(frame["text"].to_list()[:80], tmp_path / "out", seed=1, epochs=1, dim=8)
+    said = " ".join(str(one.message) for one in told)
+    assert made.refused and "no patient column" in said and "a gate failed" in said and len(repr(made)) < 500
 
 
 def test_synthetic_notes_of_a_frame(frame, tmp_path):

@@ -33,7 +33,7 @@ def test_the_example_of_the_docstring_is_an_attack(first_words):
     assert first_words(length=4)(context, np.random.default_rng(0))[0].value == 0
     assert first_words.help() == "How many released notes begin as their source does."
     assert "first-words" in attacks.names() and "first-words" not in attacks.ours()
-    assert of_release()[-1] is first_words
+    assert first_words in of_release() and first_words.order == 1000
     assert find("attack.first_words")[1].title == "Notes that begin as they were"
 
 
@@ -69,4 +69,4 @@ def test_an_attack_without_a_body_is_none():
 def test_a_release_is_measured_in_the_order_of_the_report():
     ours = [name for name, attack in attacks if attack in of_release()]
     in_order = sorted(ours, key=lambda name: attacks.get(name).order)
-    assert in_order == ["inversion", "repetition", "identifiers", "name-outputs", "overlap", "uniqueness"]
+    assert in_order[:6] == ["inversion", "repetition", "identifiers", "name-outputs", "overlap", "uniqueness"]

@@ -227,7 +227,7 @@ def test_rows_are_end_to_end():
 
 
 def test_the_mechanisms_are_found_by_name():
-    assert mechanisms.names() == ("neighbours", "laplace", "gaussian")
+    assert mechanisms.names()[:3] == ("neighbours", "laplace", "gaussian") and "identity" not in mechanisms
 
 
 def test_the_example_of_the_docstring_is_a_mechanism():

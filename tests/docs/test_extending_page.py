@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,9 +30,6 @@ def desk(tmp_path_factory):
     for (name, kind), block in zip(GROUPS.items(), blocks, strict=True):
         (site / f"{name}.py").write_text(block, encoding="utf-8")
         thing = {"first_words": "FirstWords", "common": "Common", "badges": "BADGES"}[name]
-        if name == "badges":
-            block = block.replace("detectors.register(", "BADGES = detectors.register(")
-            (site / f"{name}.py").write_text(block, encoding="utf-8")
         lines.append(f"[clinveil.{kind}]\n{name.replace('_', '-')} = {name}:{thing}\n")
     (info / "entry_points.txt").write_text("\n".join(lines))
     notes = [f'{{"note_id": {i}, "text": "Badge # B-2041{i % 10} seen by nurse today with pain"}}' for i in range(60)]
@@ -67,3 +65,19 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_words(desk):
     page = desk / "out" / "vault" / "report.html"
     assert page.exists(), said
     assert "Notes that begin as they were" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_in_the_tree_a_file_is_enough(tmp_path):
+    """The same attack as a file of the package: a command, measured on every release, with its words."""
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    block = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+    (tmp_path / "src/clinveil/attacks/text/first_words.py").write_text(block, encoding="utf-8")
+    code = "from clinveil.cli.main import main; from clinveil.report.measures import find; "
+    code += "from clinveil.attacks.attack import of_release; import sys; "
+    code += "assert find('attack.first_words')[1].short == 'First words'; "
+    code += "assert 'FirstWords' in [a.__name__ for a in of_release()]; "
+    code += "sys.exit(main(['attack', 'first-words', '--help']))"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path / "src")})
+    assert done.returncode == 0

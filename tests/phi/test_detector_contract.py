@@ -170,7 +170,7 @@ def test_any_text_is_borne(text):
 
 def test_each_detector_has_a_name_of_its_own():
     found = [detector.name for detector in all_detectors()]
-    assert len(found) == len(set(found)) == 10
+    assert len(found) == len(set(found)) >= 10
 
 
 def test_all_labels_are_covered_by_some_detector():

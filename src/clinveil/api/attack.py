@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.random import default_rng
 
-from clinveil.api.frames import Notes, given
-from clinveil.api.transformers import scratch
+from clinveil.api.frames import Notes, given, in_python, known_patients, scratch
 from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
@@ -17,14 +16,14 @@ from clinveil.core.settings import load_settings
 
 if TYPE_CHECKING:
     from clinveil.channel.channel import Channel
-    from clinveil.corpus.people import Patient
     from clinveil.vectors.table import Vectors
 
 Patients = Any
 """A patients file, or what `read_patients` returns: id -> `Patient`."""
-__all__ = ["association", "copies", "identifiers", "inversion", "names", "overlap", "run", "scenario"]
+__all__ = ["Context", "association", "copies", "identifiers", "inversion", "names", "overlap", "run", "scenario"]
 
 
+@in_python
 def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[Finding]:
     """Try the attack of a name, ours or one that somebody registered.
 
@@ -41,6 +40,7 @@ def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[
     return attack(context, default_rng(seed))
 
 
+@in_python
 def inversion(
     channel: Channel, notes: Notes, *, patients: Patients = None, seed: int = 1, columns: Any = None, **settings: Any
 ) -> list[Finding]:
@@ -64,10 +64,11 @@ def inversion(
     corpus = given(notes, **(columns or {})).corpus
     with scratch() as folder:
         counts = count_words(corpus, folder)
-    context = Context(channel=channel, counts=counts, original=corpus, known=_patients(patients))
+    context = Context(channel=channel, counts=counts, original=corpus, known=known_patients(patients))
     return run("inversion", context, seed=seed, **settings)
 
 
+@in_python
 def names(
     vectors: Vectors | str | Path | Sequence[Vectors],
     people: Any,
@@ -88,6 +89,7 @@ def names(
     return run("names", Context(vectors=_models(vectors), names=_names(people), workers=workers), seed=seed, **settings)
 
 
+@in_python
 def association(
     vectors: Vectors | str | Path, patients: Patients, codes: Any, *, seed: int = 1, workers: int = 2, **settings: Any
 ) -> list[Finding]:
@@ -99,6 +101,7 @@ def association(
     return run("association", _with_codes(vectors, patients, codes, workers), seed=seed, **settings)
 
 
+@in_python
 def scenario(
     vectors: Vectors | str | Path, patients: Patients, codes: Any, *, seed: int = 1, workers: int = 2, **settings: Any
 ) -> list[Finding]:
@@ -110,6 +113,7 @@ def scenario(
     return run("scenario", _with_codes(vectors, patients, codes, workers), seed=seed, **settings)
 
 
+@in_python
 def copies(
     synthetic: Notes, training: Notes, held_out: Notes, *, seed: int = 1, columns: Any = None, **settings: Any
 ) -> list[Finding]:
@@ -123,6 +127,7 @@ def copies(
     return run("copies", context, seed=seed, **settings)
 
 
+@in_python
 def overlap(
     released: Notes, original: Notes, *, crosswalk: Mapping[str, str] | None = None, seed: int = 1, columns: Any = None
 ) -> list[Finding]:
@@ -135,6 +140,7 @@ def overlap(
     return run("overlap", Context(released=sides[0], original=sides[1], notes=crosswalk), seed=seed)
 
 
+@in_python
 def identifiers(
     released: Notes,
     patients: Patients,
@@ -150,14 +156,8 @@ def identifiers(
         patients: a patients file, or id -> `Patient`. crosswalk: released patient id -> source id.
     """
     sides = [None if n is None else given(n, **(columns or {})).corpus for n in (released, original)]
-    context = Context(released=sides[0], original=sides[1], known=_patients(patients), patients=crosswalk)
+    context = Context(released=sides[0], original=sides[1], known=known_patients(patients), patients=crosswalk)
     return run("identifiers", context, seed=seed)
-
-
-def _patients(patients: Patients) -> Mapping[str, Patient] | None:
-    from clinveil.corpus.people import read_patients
-
-    return read_patients(Path(patients)) if isinstance(patients, str | Path) else patients
 
 
 def _names(people: Any) -> list[tuple[str, ...]]:
@@ -165,6 +165,9 @@ def _names(people: Any) -> list[tuple[str, ...]]:
 
     if isinstance(people, str | Path):
         return read_full_names(Path(people))
+    if not isinstance(people, Mapping | list | tuple):
+        remedy = "give a file, a dictionary id -> clinveil.Patient, or a list of full names"
+        raise UsageError(f"names cannot be of type {type(people).__name__}", remedy=remedy)
     listed = [one.name for one in people.values()] if isinstance(people, Mapping) else people
     return [tuple(one.split()) if isinstance(one, str) else tuple(one) for one in listed]
 
@@ -181,4 +184,8 @@ def _with_codes(vectors: Any, patients: Patients, codes: Any, workers: int) -> C
     from clinveil.corpus.people import read_codes
 
     read = read_codes(Path(codes)) if isinstance(codes, str | Path) else codes
-    return Context(vectors=_models(vectors), known=_patients(patients), codes=read, workers=workers)
+    return Context(vectors=_models(vectors), known=known_patients(patients), codes=read, workers=workers)
+
+
+def __dir__() -> list[str]:
+    return __all__

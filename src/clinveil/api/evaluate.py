@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.random import default_rng
 
-from clinveil.api.frames import Notes, given
-from clinveil.core.errors import UsageError
+from clinveil.api.frames import Notes, given, in_python
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["classification", "nli", "similarity"]
 
 
+@in_python
 def similarity(
     vectors: Vectors | str | Path,
     pairs: PairList | str | Path | Sequence[tuple[str, str, float]],
@@ -40,17 +42,21 @@ def similarity(
     from clinveil.utility.similarity import SimilarityTask
     from clinveil.utility.similarity import similarity as measure
 
+    known = {field.name for field in fields(SimilarityTask)}
+    if unknown := sorted(options.keys() - known):
+        raise UsageError(f"there is no option {unknown[0]}", remedy="one of " + ", ".join(sorted(known)))
     task = SimilarityTask(protocol=protocol, **options)
     return measure(_vectors(vectors), _pairs(pairs), default_rng(seed), task)
 
 
+@in_python
 def classification(
     original: Notes,
     released: Notes,
     label: str,
     *,
     model: str | Sequence[str] = "lr",
-    crosswalk: Mapping[str, str] | None = None,
+    crosswalk: Mapping[str, str] | str | Path | None = None,
     seed: int = 1,
     columns: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
@@ -60,7 +66,8 @@ def classification(
 
     Args:
         label: a column of the original. model: lr, svm, cnn, lstm, …; one or several.
-        crosswalk: released note id -> source id; without it ids must be equal. columns: of a frame, which is what.
+        crosswalk: released note id -> source id, or the vault of the release; without it ids must be equal.
+        columns: of a frame, which is what.
 
     Raises InputError for notes that do not fit. Too few notes or classes give a finding without a value that says why.
     """
@@ -68,10 +75,15 @@ def classification(
 
     source = given(original, **{**(columns or {}), "label": label}).corpus
     target = given(released, **(columns or {})).corpus
+    if isinstance(crosswalk, str | Path):
+        from clinveil.releases.crosswalk import source_notes
+
+        crosswalk = source_notes(Path(crosswalk))
     models = (model,) if isinstance(model, str) else tuple(model)
     return measure(source.batches(), target.batches(), label, default_rng(seed), crosswalk=crosswalk, models=models)
 
 
+@in_python
 def nli(
     vectors: Vectors | str | Path,
     train: str | Path,
@@ -117,5 +129,13 @@ def _pairs(pairs: Any) -> PairList:
         return read_pairs(Path(pairs))
     if isinstance(pairs, PairList):
         return pairs
-    rows = [(str(one), str(other), float(score)) for one, other, score in pairs]
+    try:
+        rows = [(str(one), str(other), float(score)) for one, other, score in pairs]
+    except (TypeError, ValueError):
+        remedy = "give (term, term, score) for each pair"
+        raise InputError("a pair is not two terms and a number", where="the pairs", remedy=remedy) from None
     return PairList("pairs", tuple((a, b) for a, b, _ in rows), np.array([score for _, _, score in rows]))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from tempfile import TemporaryDirectory
+from typing import Any, ParamSpec, TypeVar, cast
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
 from clinveil.corpus.open import corpus_of, open_corpus
+from clinveil.corpus.people import Patient, read_patients
 from clinveil.corpus.write import source_names
 
 Notes = Any
@@ -57,6 +65,55 @@ class Given:
     back: Back | None
 
 
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+def in_python(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function; what it raises speaks of keyword arguments instead of the command line's flags."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except (InputError, UsageError, GateError) as error:
+            what, remedy = (_FLAG.sub(_keyword, said) for said in (error.what, error.remedy))
+            raise type(error)(what, where=error.where, remedy=remedy) from None
+
+    return called
+
+
+_FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)")
+
+
+def _keyword(flag: re.Match[str]) -> str:
+    return flag[2].replace("-", "_") + ("=False" if flag[1] else "=")
+
+
+def known_patients(patients: Any) -> Mapping[str, Patient] | None:
+    """Known patients: a patients file, a frame like it (patient_id, name, …), or id -> `Patient`.
+
+    Raises UsageError for anything else, InputError for a file or frame that does not fit.
+    """
+    if patients is None or isinstance(patients, str | Path):
+        return None if patients is None else read_patients(Path(patients))
+    if nw.dependencies.is_into_dataframe(patients):
+        with scratch() as folder:
+            pq.write_table(arrow(patients), folder / "patients.parquet")
+            return read_patients(folder / "patients.parquet")
+    if isinstance(patients, Mapping) and all(isinstance(one, Patient) for one in patients.values()):
+        return patients
+    remedy = "give a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
+    raise UsageError(f"known patients cannot be a {type(patients).__name__} of such values", remedy=remedy)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A private folder (0700) where temporary files go (TMPDIR), removed at the end: it holds words of notes."""
+    with TemporaryDirectory(prefix="clinveil-") as folder:
+        yield Path(folder)
+
+
 def given(notes: Notes, **columns: Any) -> Given:
     """Notes of any kind as a corpus.
 
@@ -69,6 +126,10 @@ def given(notes: Notes, **columns: Any) -> Given:
         InputError: no such column, or values that do not fit. UsageError: another kind of notes, or unknown options.
     """
     how = Columns.of(columns)
+    if isinstance(notes, str) and not Path(notes[:1000]).exists():  # it may be a note: nothing of it is said
+        raise InputError("no file of such a name", where="the notes", remedy="one text goes into a list: [text]")
+    if isinstance(notes, np.ndarray) and notes.ndim == 1:
+        notes = notes.tolist()
     if isinstance(notes, str | Path):
         return Given(open_corpus(Path(notes), how.reading, label=how.label, keep=how.keep), None)
     if hasattr(notes, "batches"):
@@ -78,9 +139,9 @@ def given(notes: Notes, **columns: Any) -> Given:
         texts = arrow(series.alias(_TEXT).to_frame().to_native()).column(_TEXT).to_pylist()
         return Given(_of_texts(texts, how), lambda done: _series(series, _in_place(done, len(texts))))
     if nw.dependencies.is_into_dataframe(notes):
-        corpus = how.of_table(arrow(notes), "the frame")
+        corpus = how.of_table(_with_ids(arrow(notes), how), "the frame")
         return Given(corpus, lambda done: _frame(notes, corpus, done))
-    if isinstance(notes, Sequence) and all(text is None or isinstance(text, str) for text in notes):
+    if isinstance(notes, Sequence) and not isinstance(notes, str):
         return Given(_of_texts(notes, how), lambda done: _in_place(done, len(notes)))
     raise UsageError(f"notes of type {type(notes).__name__} are none that can be read", remedy=f"give {KINDS}")
 
@@ -110,17 +171,37 @@ def arrow(frame: Any) -> pa.Table:
 
     Raises InputError for columns whose names are no strings, or that Arrow cannot hold.
     """
-    eager = nw.from_native(frame, eager_only=True)
-    if not all(isinstance(name, str) for name in eager.columns):
-        raise InputError("a column's name is no string", where="the frame", remedy="rename it")
     try:
-        return eager.to_arrow().select(eager.columns).replace_schema_metadata(None)
+        eager = nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError("two columns have one name", where="the frame", remedy="rename one") from None
+    names = eager.columns
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("a column's name is no string", where="the frame", remedy="rename it")
+    columns = {name: _column(eager[name], name) for name in names}
+    return pa.table(columns)
+
+
+def _column(series: Any, name: str) -> Any:
+    try:
+        return series.to_arrow()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        what = "a column holds values of several kinds"
+        what = f"column {name!r} holds values of several kinds"
         raise InputError(what, where="the frame", remedy="give it one type, or leave it out") from None
 
 
+def _with_ids(table: pa.Table, how: Columns) -> pa.Table:
+    """A table in which no column has the usual name of an id gets one: the number of the row."""
+    if how.reading.id is not None or any(bare(name) in USUAL["id"] for name in table.column_names):
+        return table
+    return table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
+
+
 def _of_texts(texts: Sequence[str | None], how: Columns) -> Corpus:
+    for number, text in enumerate(texts):
+        if text is not None and not isinstance(text, str):
+            what = f"item {number} is a {type(text).__name__}, no text"
+            raise InputError(what, where="the notes", remedy="give strings, and None where there is none")
     if not len(texts):
         raise InputError("it holds no notes", where="the list", remedy="give one text at least")
     ids = pa.array([str(number) for number in range(len(texts))])
@@ -152,7 +233,9 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     table = pa.Table.from_batches(batches)
     made = _native(table.select(list(named.values())).rename_columns(list(named)), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
-        places = {str(note_id): place for place, note_id in enumerate(like[corpus.columns.note_id])}
+        known = corpus.columns.note_id
+        ids = like[known] if known in like else range(len(like))  # see `_with_ids`
+        places = {str(note_id): place for place, note_id in enumerate(ids)}
         made.index = like.index[[places[note_id] for note_id in table.column(NOTE_ID).to_pylist()]]
     return made
 
@@ -163,6 +246,7 @@ def _native(table: pa.Table, like: Any) -> Any:
     return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
 
 
+@in_python
 def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
     """Findings as a frame, a row each.
 
@@ -177,6 +261,8 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
     Raises:
         UsageError: an unknown library, or one that is not installed.
     """
+    if isinstance(findings, str) or not all(isinstance(finding, Finding) for finding in findings):
+        raise UsageError("these are no findings", remedy="give outcome.findings, or what an attack returned")
     rows = [finding.as_dict() for finding in findings]
     more = sorted({key for row in rows for key in row["detail"]})
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
@@ -212,6 +298,8 @@ def _known(like: Any) -> Any:
     """The same. Raises UsageError for an unknown library, and for one that is not installed."""
     if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
         raise UsageError(f"there is no library {like!r} here", remedy="one of pandas, polars, pyarrow")
+    if not isinstance(like, str) and not nw.dependencies.is_into_dataframe(like):
+        raise UsageError("what it should be like is no frame", remedy="one of pandas, polars, pyarrow, or a frame")
     if isinstance(like, str) and find_spec(like) is None:
         raise UsageError(f"{like} is not installed", remedy=f"pip install {like}")
     return like

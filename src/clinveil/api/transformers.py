@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Self
 from warnings import warn
 
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from clinveil.api.frames import Notes, arrow, given
+from clinveil.api.frames import Notes, arrow, given, in_python, known_patients, scratch
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
@@ -33,7 +31,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
     Args:
         mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`).
-        patients: known patients, by id or as the path of a patients file: the surest way to find their names.
+        patients: a patients file, a frame like it, or id -> `Patient`: the surest way to find their names.
         key: what surrogates come from; a new one is drawn without it. It is a secret.
         columns: `text`, `id`, `patient`, `keep`, …: which columns of a frame are what.
 
@@ -52,16 +50,16 @@ class Deidentifier(TransformerMixin, BaseEstimator):
     ) -> None:
         self.mode, self.patients, self.key, self.columns = mode, patients, key, columns
 
+    @in_python
     def fit(self, notes: Notes = None, y: Any = None) -> Self:
         """Draw the key, and read the patients. Raises as `read_patients` does."""
-        from clinveil.corpus.people import read_patients
         from clinveil.phi.deidentifier import Deidentifier as Engine
 
-        known = read_patients(Path(self.patients)) if isinstance(self.patients, str | Path) else self.patients
-        self.key_ = self.key or Key.generate()
+        known, self.key_ = known_patients(self.patients), _key(self.key)
         self._engine = Engine(self.key_, mode=self.mode, patients=known)
         return self
 
+    @in_python
     def transform(self, notes: Notes) -> Any:
         """The notes without the identifiers that were found, of the kind that came in (a path gives an Arrow table).
 
@@ -73,6 +71,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         _say_skipped(one.skipped for one in done)
         return back([one.batch for one in done])
 
+    @in_python
     def find(self, text: str) -> list[Span]:
         """The identifiers of one text: sorted spans in code points."""
         found: list[Span] = self._fitted()._engine.find(text)
@@ -118,6 +117,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self.n, self.memo, self.vectors, self.key, self.seed = n, memo, vectors, key, seed
         self.workers, self.columns, self.settings = workers, columns, settings
 
+    @in_python
     def fit(self, notes: Notes, y: Any = None) -> Self:
         """Train vectors on notes, unless some are given, and build the channel.
 
@@ -129,7 +129,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
         corpus, _ = _opened(notes, self.columns)
         how = self._channel_settings()
-        self.key_ = self.key or Key.generate()
+        self.key_ = _key(self.key)
         with scratch() as folder:
             self.vectors_: Vectors = self._vectors(corpus, folder)
             counts = count_words(corpus, folder) if self.vectors_.patients is None else None
@@ -138,6 +138,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self.neighbours_: Neighbours = built[1]
         return self
 
+    @in_python
     def transform(self, notes: Notes) -> Any:
         """The notes with every word replaced, of the kind that came in (a path gives an Arrow table).
 
@@ -174,11 +175,12 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         return {name: value for name, value in given_.items() if name in model.model_fields}
 
 
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A private folder (0700) where temporary files go (TMPDIR), removed at the end: it holds words of notes."""
-    with TemporaryDirectory(prefix="clinveil-") as folder:
-        yield Path(folder)
+def _key(key: Any) -> Key:
+    """A key, drawn where there is none. Raises UsageError for anything else."""
+    if key is not None and not isinstance(key, Key):
+        remedy = "give clinveil.Key.generate(), or Key.load(path) of a vault's key.bin"
+        raise UsageError(f"a key cannot be of type {type(key).__name__}", remedy=remedy)
+    return key or Key.generate()
 
 
 def _opened(notes: Notes, columns: Mapping[str, Any] | None) -> tuple[Corpus, Any]:

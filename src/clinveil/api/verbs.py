@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from warnings import warn
 
-from clinveil.api.frames import Notes, given
-from clinveil.api.transformers import Deidentifier, Obfuscator, scratch
+from clinveil.api.frames import Notes, given, in_python, scratch
+from clinveil.api.transformers import Deidentifier, Obfuscator
+from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.files import workplace
 from clinveil.core.settings import NotesSettings, Settings, load_settings
 from clinveil.core.types import Say
@@ -27,6 +29,7 @@ S = TypeVar("S", bound=Settings)
 _OF_NOTES = frozenset({"label", "keep", *NotesSettings.model_fields})
 
 
+@in_python
 def deidentify(
     notes: Notes,
     *,
@@ -50,6 +53,7 @@ def deidentify(
     return Deidentifier(mode, patients=patients, key=key, columns=columns).fit().transform(notes)  # type: ignore[arg-type]
 
 
+@in_python
 def obfuscate(
     notes: Notes,
     *,
@@ -75,6 +79,7 @@ def obfuscate(
     return made.fit(notes).transform(notes)
 
 
+@in_python
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
     """Train word vectors on notes; with one worker a seed gives the same bits.
 
@@ -91,6 +96,7 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
         return train(given(notes, **columns).corpus, how, seed=seed, workers=workers, scratch=folder)
 
 
+@in_python
 def release(notes: Notes, out: str | Path, *, say: Say | None = None, **options: Any) -> Outcome:
     """The main job: notes in; a release behind gates, a vault and a report out, in the folder `out`.
 
@@ -98,21 +104,30 @@ def release(notes: Notes, out: str | Path, *, say: Say | None = None, **options:
         notes: a path, a frame, or a list of strings (each of a patient of its own).
         out: the folder; `out/release` may leave, `out/vault` never.
         say: takes the lines that the command prints on stderr, for example `print`.
-        options: all that `clinveil release --help` lists, with underscores: `patients`, `label`, `n`, `workers`, ….
+        options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
+            `epochs`, `memo`, …. `workers` is 1 here; with more, a script needs `if __name__ == "__main__":`.
 
     Returns:
         `refused` and `gates`, `findings`, and where things are: `folder.release`, `folder.vault`.
+
+    Warns with InputWarning where a gate failed, and where no column tells the patients apart.
 
     Raises InputError for notes that do not fit, UsageError where OUT is taken or an option is unknown.
     """
     from clinveil.releases.pipeline import release as run
     from clinveil.releases.settings import ReleaseSettings
 
+    options = {"workers": 1, **options}
     _told(ReleaseSettings, options, {})  # a wrong one is told before anything is written
-    with _on_disk(notes, Path(out), options) as (path, more):
-        return run(path, Path(out), _told(ReleaseSettings, options, more), say=say or _silent)
+    with _on_disk(notes, _place(out), options) as (path, more):
+        outcome = run(path, Path(out), _told(ReleaseSettings, options, more), say=_warning(say))
+    if outcome.refused:
+        failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
+        warn(f"nothing may leave: a gate failed ({failed}); see gates and folder.vault", InputWarning, stacklevel=3)
+    return outcome
 
 
+@in_python
 def synthesize(
     notes: Notes, out: str | Path, *, source: str | Path | None = None, say: Say | None = None, **options: Any
 ) -> Synthesised:
@@ -130,11 +145,12 @@ def synthesize(
     from clinveil.releases.settings import SynthesisSettings
 
     _told(SynthesisSettings, options, {})  # a wrong one is told before anything is written
-    with _on_disk(notes, Path(out), options) as (path, more):
+    with _on_disk(notes, _place(out), options) as (path, more):
         settings = _told(SynthesisSettings, options, more)
         return run(path, Path(out), settings, source=Path(source) if source else None, say=say or _silent)
 
 
+@in_python
 def verify(folder: str | Path) -> list[Check]:
     """Check a release's hashes, schema and manifest; needs no secret. Raises InputError where there is none.
 
@@ -175,6 +191,23 @@ def _told(kind: type[S], options: Mapping[str, Any], more: Mapping[str, Any]) ->
     several = {name for name in options if name in flags and get_origin(flags[name].annotation) is tuple}
     given_ = {k: (v,) if k in several and isinstance(v, str) else v for k, v in options.items()}
     return load_settings(kind, {**given_, **more})
+
+
+def _warning(say: Say | None) -> Say:
+    """Says lines, and warns of what a caller who does not listen must know."""
+
+    def said(line: str) -> None:
+        if line.startswith("no patient column"):
+            warn("no patient column: each note counts as a patient of its own", InputWarning, stacklevel=2)
+        (say or _silent)(line)
+
+    return said
+
+
+def _place(out: Any) -> Path:
+    if not isinstance(out, str | Path):
+        raise UsageError(f"out cannot be of type {type(out).__name__}", remedy="give the path of a folder")
+    return Path(out)
 
 
 def _silent(line: str) -> None:

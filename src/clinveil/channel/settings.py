@@ -35,7 +35,9 @@ class NeighbourRange(BaseModel):
 
     @classmethod
     def parse(cls, value: Any) -> Any:
-        """`5` or `3-14`."""
+        """`5` or `3-14`; in Python also (3, 14)."""
+        if isinstance(value, tuple | list) and len(value) == 2:
+            return {"low": value[0], "high": value[1]}
         if isinstance(value, str | int):
             match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", str(value))
             if not match:

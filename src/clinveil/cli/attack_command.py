@@ -160,12 +160,17 @@ def _say_uncounted(held: Mapping[str, Any], optional: Iterable[str]) -> None:
         say("clinveil: vectors without word counts: name frequency is not kept (give --notes)")
 
 
+# Ours that a release measures, or another attack ends with: they have no command of their own.
+OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
+OF_RELEASES |= {"uniqueness", "chain"}
+
+
 class AttackCommands(Registry[Parsed]):
-    """The commands of the group, and one more for each attack that others have registered."""
+    """The commands of the group, and one more for each attack that has none."""
 
     def names(self) -> tuple[str, ...]:
         """All names."""
-        return tuple(dict.fromkeys((*super().names(), *sorted({*attacks.names()} - attacks.ours()))))
+        return tuple(dict.fromkeys((*super().names(), *sorted({*attacks.names()} - OF_RELEASES))))
 
     def get(self, name: str) -> Parsed:
         """The command of a name. Raises UsageError, with all names, where there is none."""

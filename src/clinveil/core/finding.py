@@ -179,8 +179,9 @@ def write_findings(target: str | Path, command: str, findings: Iterable[Finding]
     private_text(Path(target), text)
 
 
-def read_findings(path: Path) -> list[Finding]:
+def read_findings(path: str | Path) -> list[Finding]:
     """The findings of a file. Raises InputError if the file is not a findings document."""
+    path = Path(path)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         known = data["schema"] == SCHEMA

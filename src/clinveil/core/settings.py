@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -229,7 +230,8 @@ def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None 
 def _refuse_foreign(model: type[Settings], values: Mapping[str, Any], where: str = "") -> None:
     for name in values:
         if name not in model.flags():
-            remedy = "see --help for its settings"
+            near = get_close_matches(name, model.flags(), n=1)
+            remedy = f"did you mean {near[0].replace('_', '-')}?" if near else "see --help for its settings"
             raise UsageError(f"this command has no setting {name.replace('_', '-')}", where=where, remedy=remedy)
 
 

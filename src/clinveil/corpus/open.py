@@ -94,7 +94,7 @@ _GUESS = NotesSettings()
 
 
 def open_corpus(
-    path: Path, settings: NotesSettings = _GUESS, *, label: tuple[str, ...] = (), keep: tuple[str, ...] = ()
+    path: str | Path, settings: NotesSettings = _GUESS, *, label: tuple[str, ...] = (), keep: tuple[str, ...] = ()
 ) -> NotesCorpus:
     """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), or a folder of .txt.
 
@@ -109,6 +109,7 @@ def open_corpus(
 
     Warns with InputWarning where a compressed file has no checksum.
     """
+    path = Path(path)
     codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
     if path.name.lower().endswith(".zst") and path.is_file() and has_unchecked_frame(path):
         warnings.warn(f"{path.name}: {UNCHECKED}", InputWarning, stacklevel=2)

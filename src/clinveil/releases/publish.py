@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.errors import InputError
@@ -50,8 +50,8 @@ class Outcome:
     """How a run ended: where things are, which gates failed, and what was measured."""
 
     folder: Places
-    gates: tuple[Gate, ...]
-    findings: tuple[Finding, ...]
+    gates: tuple[Gate, ...] = field(repr=False)
+    findings: tuple[Finding, ...] = field(repr=False)
 
     @property
     def refused(self) -> bool:

@@ -39,8 +39,9 @@ def _files() -> Mapping[str, MeasureText]:
 
 
 def catalogue() -> Mapping[str, MeasureText]:
-    """All entries by dotted name: those on file, then those that attacks of other distributions carry."""
-    more = (attacks.get(name) for name in attacks.names() if name not in attacks.ours())
+    """All entries by dotted name: those on file, and those that an attack carries in itself."""
+    beside = {path.stem for path in Path(str(files("clinveil"))).joinpath("attacks").rglob("*.toml")}
+    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in beside)
     return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **_files()})
 
 

@@ -20,7 +20,7 @@ SCHEMA = "clinveil.vectors/1"
 _SUBWORDS = ("n_buckets", "shortest", "longest")
 
 
-def save_vectors(vectors: Vectors, path: Path, *, force: bool = False, maker: Maker | None = None) -> None:
+def save_vectors(vectors: Vectors, path: str | Path, *, force: bool = False, maker: Maker | None = None) -> None:
     """Write vectors, readable by their owner only, whole or not at all.
 
     `.vec` and `.txt` are word2vec's text, `.bin` its binary: words and numbers only, counts are lost. Any other name is
@@ -30,6 +30,7 @@ def save_vectors(vectors: Vectors, path: Path, *, force: bool = False, maker: Ma
         UsageError: the place is taken, and `force` is false or it is no folder of `maker`.
         InputError: a word that a word2vec file cannot hold (empty, or with a space or line break).
     """
+    path = Path(path)
     with whole(path, force=force, maker=maker) as part:
         if path.suffix in TEXT_SUFFIXES:
             write_text(vectors, part)
@@ -39,7 +40,7 @@ def save_vectors(vectors: Vectors, path: Path, *, force: bool = False, maker: Ma
             _write_folder(vectors, private_folder(part))
 
 
-def load_vectors(path: Path) -> Vectors:
+def load_vectors(path: str | Path) -> Vectors:
     """Read vectors: our folder, word2vec text (`.vec`, `.txt`; GloVe's without a header too) or binary (`.bin`).
 
     Of a file the words stay as they are; `usable` says which of them are lookup forms.
@@ -47,6 +48,7 @@ def load_vectors(path: Path) -> Vectors:
     Raises:
         InputError: missing or malformed; one line with the file's name and, where there is one, the row.
     """
+    path = Path(path)
     if path.is_dir():
         return _read_folder(path)
     if not path.is_file():
