@@ -69,6 +69,7 @@ def test_pandas_categories_and_missing_values_are_read():
     got = given(frame, keep="label").corpus
     batch = pa.Table.from_batches(list(got.batches())).to_pydict()
     assert (batch["note_id"], batch["text"], batch["label"][1]) == (["1", "2"], [NOTE, NOTE], 1.0)
+    assert clinveil.deidentify(frame, mode="tag").index.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

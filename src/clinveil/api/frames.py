@@ -233,9 +233,8 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     table = pa.Table.from_batches(batches)
     made = _native(table.select(list(named.values())).rename_columns(list(named)), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
-        known = corpus.columns.note_id
-        ids = like[known] if known in like else range(len(like))  # see `_with_ids`
-        places = {str(note_id): place for place, note_id in enumerate(ids)}
+        ids = (note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist())
+        places = {note_id: place for place, note_id in enumerate(ids)}
         made.index = like.index[[places[note_id] for note_id in table.column(NOTE_ID).to_pylist()]]
     return made
 
