@@ -18,9 +18,9 @@ import pyarrow as pa
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.open import open_corpus
-from clinveil.vectors.cooccurrence import count_pairs, encode
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.glove import train_glove
+from clinveil.vectors.glove.cooccurrence import count_pairs, encode
 from clinveil.vectors.settings import GloveSettings, VectorSettings
 from clinveil.vectors.train import train
 

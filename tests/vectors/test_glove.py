@@ -12,12 +12,11 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.vectors import cooccurrence, strata
-from clinveil.vectors.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
 from clinveil.vectors.files import load_vectors
-from clinveil.vectors.glove import rule_of, train_glove, training_pairs
+from clinveil.vectors.glove import cooccurrence, rule_of, strata, train_glove, training_pairs
+from clinveil.vectors.glove.adagrad import PAIR, Rule, descend, new_parameters, tiled_order
+from clinveil.vectors.glove.strata import PARTS, Strata, part_of, rounds
 from clinveil.vectors.settings import GloveSettings, VectorSettings
-from clinveil.vectors.strata import PARTS, Strata, part_of, rounds
 from clinveil.vectors.train import train
 
 VARIANTS = ["pair", "single"]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from clinveil.channel.posterior import Posterior, entropy
-from clinveil.core.types import Doubles, Ints, Mask, SmallInts
-from clinveil.vectors.readonly import hold_read_only, read_only_view
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
 SUM_TOLERANCE = 1e-9
 Memo = Literal["occurrence", "note", "patient"]

@@ -1,8 +1,9 @@
-"""Names for the array types and callbacks that most rooms use."""
+"""Names for the array types and callbacks that most rooms use, and arrays that cannot be changed by their holder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,3 +15,20 @@ SmallInts = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Say = Callable[[str], None]
 """Takes one line for people, for stderr."""
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def read_only_view(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """A read-only view of the same memory; the array itself stays as writable as it was."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def hold_read_only(owner: Any, *names: str) -> None:
+    """Replace these array fields of a frozen dataclass by read-only views; a field that is None stays None."""
+    for name in names:
+        array = getattr(owner, name)
+        if array is not None:
+            object.__setattr__(owner, name, read_only_view(array))

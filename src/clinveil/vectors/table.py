@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.vectors.readonly import hold_read_only
+from clinveil.core.types import hold_read_only
 from clinveil.vectors.subwords import Subwords
 
 Meta = Mapping[str, Any]

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import Corpus
-from clinveil.vectors.adagrad import PAIR, Pairs, Parameters, Rule, descend, new_parameters
-from clinveil.vectors.cooccurrence import Cooccurrences, count_pairs, encode
 from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.glove.adagrad import PAIR, Pairs, Parameters, Rule, descend, new_parameters
+from clinveil.vectors.glove.cooccurrence import Cooccurrences, count_pairs, encode
+from clinveil.vectors.glove.strata import Strata
 from clinveil.vectors.settings import GloveSettings
-from clinveil.vectors.strata import Strata
 from clinveil.vectors.table import Vectors
 
 OnEpoch = Callable[[int, int], None]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.files import write_array
 from clinveil.scale.local import threads
-from clinveil.vectors.adagrad import PAIR, Pairs, tiled_order
+from clinveil.vectors.glove.adagrad import PAIR, Pairs, tiled_order
 
 PARTS = 16
 TILE = 256
