@@ -56,12 +56,12 @@ def _cross_validated(
     folds = folds[: NEURAL_FOLDS if classifier(model).neural else FOLDS]
     seed = int(rng.integers(2**31))
 
-    def run(texts: Sequence[str], parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
-        return predict(model, labelled, parts, seed, Side(texts, texts), settings=settings, shuffled=shuffled).test
+    def run(side: Side, parts: Parts, *, shuffled: bool = False) -> NDArray[Any]:
+        return predict(model, labelled, parts, seed, side, settings=settings, shuffled=shuffled).test
 
-    sides = {"original": labelled.texts, "released": released}
-    tested = {side: [run(texts, parts) for parts in folds] for side, texts in sides.items()}
-    shuffled = {side: run(texts, folds[0], shuffled=True) for side, texts in sides.items()}
+    sides = {"original": Side(labelled.texts, labelled.texts), "released": Side(released, released)}
+    tested = {side: [run(own, parts) for parts in folds] for side, own in sides.items()}
+    shuffled = {side: run(own, folds[0], shuffled=True) for side, own in sides.items()}
     truths, rows = [labelled.targets[parts.test] for parts in folds], np.concatenate([parts.test for parts in folds])
     # One class for all folds: where several are as frequent, one a fold would be no constant guess.
     majority = majority_of(labelled.targets, len(rows))

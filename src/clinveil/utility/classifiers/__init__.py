@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.errors import InputError
 from clinveil.core.neural import found_in
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings, flag
+from clinveil.core.tokens import words
 
 if TYPE_CHECKING:
     from clinveil.utility.labelled import Labelled, Parts
@@ -72,6 +76,35 @@ class Side:
     test: Sequence[str] = field(repr=False)
     vectors: Vectors | None = field(default=None, repr=False)
 
+    @cached_property
+    def counted(self) -> Counted:
+        """Grams of every note of both sides, counted once for all splits."""
+        return Counted.of(self.train, self.test)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How often each gram stands in each note: of the side trained on and of the side tested, CSR (n_notes, n_grams).
+
+    Columns are the grams of the side trained on, in the order of the alphabet.
+    """
+
+    train: Any = field(repr=False)
+    test: Any = field(repr=False)
+
+    @classmethod
+    def of(cls, train: Sequence[str], test: Sequence[str]) -> Counted:
+        """Count. Raises InputError where no note has a word."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        vectorizer = CountVectorizer(analyzer=grams, dtype=np.float32)
+        try:
+            counts = vectorizer.fit_transform(train)
+        except ValueError:  # sklearn's own message would say so less plainly
+            raise InputError(NO_WORD) from None
+        counts.sort_indices()
+        return cls(counts, counts if test is train else vectorizer.transform(test))
+
 
 @dataclass(frozen=True)
 class Job:
@@ -115,6 +148,15 @@ class Classifier(ABC):
     @abstractmethod
     def __call__(self, job: Job) -> Predictions:
         """Train on the training notes, choose on validation, say the classes of the test notes."""
+
+
+NO_WORD = "no word stands in two notes: there is nothing to learn from"
+
+
+def grams(text: str) -> list[str]:
+    """Words, and pairs of words that follow each other."""
+    forms = words(text)
+    return forms + [f"{one} {other}" for one, other in pairwise(forms)]
 
 
 classifiers: Registry[Classifier] = Registry("classifier", "clinveil.utility.classifiers", first=("lr", "svm"))

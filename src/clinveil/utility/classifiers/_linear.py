@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.tokens import words
-from clinveil.core.types import Doubles, Ints
-from clinveil.utility.classifiers import Classifier, Job, Predictions
+from clinveil.core.types import Doubles, Ints, Mask
+from clinveil.utility.classifiers import NO_WORD, Classifier, Job, Predictions, grams
 from clinveil.utility.scores import choose, decided
 
 FEATURES, HASHED = 100_000, 2**18
@@ -53,18 +51,19 @@ class Linear(Classifier):
 
     def _exact(self, job: Job) -> Predictions:
         parts, targets = job.parts, job.targets
-        vectorizer = _fitted_vectorizer(job.texts(parts.train))
-        train, valid = (vectorizer.transform(job.texts(rows)) for rows in (parts.train, parts.valid))
+        counts = job.side.counted
+        tfidf, taken = _tfidf(counts.train[parts.train])
+        train, valid = (tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid))
         scored = []
         for strength in self.strengths:
             fitted = self._classifier(strength, job.seed).fit(train, targets[parts.train])
             score, threshold = choose(targets[parts.valid], _probabilities(fitted, valid))
             scored.append((score, -strength, threshold))
         score, strength, threshold = max(scored)
-        vectorizer = _fitted_vectorizer(job.texts(parts.learn))
+        tfidf, taken = _tfidf(counts.train[parts.learn])
         fitted = self._classifier(-strength, job.seed)
-        fitted.fit(vectorizer.transform(job.texts(parts.learn)), targets[parts.learn])
-        probabilities = _probabilities(fitted, vectorizer.transform(job.tested))
+        fitted.fit(tfidf.transform(counts.train[parts.learn][:, taken]), targets[parts.learn])
+        probabilities = _probabilities(fitted, tfidf.transform(counts.test[parts.test][:, taken]))
         detail = {"strength": -strength} | ({"threshold": threshold} if job.several else {})
         return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
 
@@ -107,20 +106,22 @@ class Linear(Classifier):
         return _Several(models) if job.several else models[0]
 
 
-def grams(text: str) -> list[str]:
-    """Words, and pairs of words that follow each other."""
-    forms = words(text)
-    return forms + [f"{one} {other}" for one, other in pairwise(forms)]
+def _tfidf(counts: Any) -> tuple[Any, Mask]:
+    """TF-IDF fitted to the counts of some notes, and the grams that it takes: in two notes or more, the most frequent.
 
+    The same as scikit-learn's `TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=FEATURES)` on their texts.
+    """
+    from sklearn.feature_extraction.text import TfidfTransformer
 
-def _fitted_vectorizer(texts: list[str]) -> Any:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    vectorizer = TfidfVectorizer(analyzer=grams, sublinear_tf=True, min_df=2, max_features=FEATURES, dtype=np.float32)
-    try:
-        return vectorizer.fit(texts)
-    except ValueError:  # no word in two notes: sklearn's own message would say so less plainly
-        raise InputError("no word stands in two notes: there is nothing to learn from") from None
+    taken = np.bincount(counts.indices, minlength=counts.shape[1]) >= 2
+    if not taken.any():
+        raise InputError(NO_WORD)
+    if taken.sum() > FEATURES:
+        frequent = (-np.asarray(counts.sum(axis=0)).ravel()[taken]).argsort()[:FEATURES]
+        places = np.flatnonzero(taken)[frequent]
+        taken = np.zeros(taken.size, dtype=np.bool_)
+        taken[places] = True
+    return TfidfTransformer(sublinear_tf=True).fit(counts[:, taken]), taken
 
 
 def _probabilities(fitted: Any, features: Any) -> Doubles:
