@@ -150,7 +150,7 @@ def _refusal(command: Any, folder: Path, key: str) -> str:
     try:
         command.main(line, prog_name="probe", standalone_mode=False)
     except Exception as error:  # noqa: BLE001  whatever it is, its text is the answer
-        return str(error)
+        return str(error).partition(" (")[0]  # without the remedy, which may name a setting like it
     raise SystemExit(f"a command took {key} = {{}} from its --config without a word")
 
 

@@ -59,7 +59,8 @@ def signature(name: str, thing: Any) -> str:
 
 
 def _unquoted(said: str) -> str:
-    """Annotations are strings until they are asked for."""
+    """Annotations are strings until they are asked for; a default that is a function has no name to show."""
+    said = re.sub(r"<function [^>]*>[^>]* at 0x[0-9a-f]+>|<function \S+ at 0x[0-9a-f]+>", "...", said)
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", said)
 
 
