@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+import traceback
 
 import narwhals as nw
 import numpy as np
@@ -14,7 +17,7 @@ import pytest
 
 import clinveil
 from clinveil.api.frames import arrow, given
-from clinveil.core.errors import InputError, InputWarning, UsageError
+from clinveil.core.errors import GateError, InputError, InputWarning, UsageError
 from clinveil.core.finding import Finding
 
 NOTE = "Seen by Dr. Sarah Miller on 03/14/2021."
@@ -177,3 +180,42 @@ def test_paths_may_be_strings(tmp_path):
     with pytest.raises(UsageError, match="no findings"):
         clinveil.to_frame("out")
     assert clinveil.__version__
+
+
+SECRET = "Zyra Quux was seen. "
+
+
+@pytest.mark.parametrize("text", [SECRET, SECRET * 100, SECRET + "\0"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda text, out: clinveil.deidentify(text),
+        lambda text, out: clinveil.embed(text),
+        lambda text, out: clinveil.obfuscate(text),
+        lambda text, out: clinveil.release(text, out),
+        lambda text, out: clinveil.synthesize(text, out),
+        lambda text, out: clinveil.deidentify([NOTE], patients=text),
+        lambda text, out: clinveil.attack.names([], text),
+        lambda text, out: clinveil.attack.overlap(text, text),
+        lambda text, out: clinveil.evaluate.classification(text, text, "label"),
+    ],
+)
+def test_a_text_that_is_taken_for_a_path_is_not_said_back(text, use, tmp_path):
+    with pytest.raises(InputError, match="no file of such a name") as caught:
+        use(text, tmp_path / "out")
+    said = "".join(traceback.format_exception(caught.value))
+    assert "Error: the" in said
+    assert not {"Zyra", "Quux"} & set(re.findall(r"\w+", said))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_callers_umask_stays(tmp_path):
+    before = os.umask(0o022)
+    try:
+        with pytest.raises(InputError):
+            clinveil.release([NOTE] * 3, tmp_path / "out")
+        with pytest.raises((InputError, GateError)):
+            clinveil.synthesize([NOTE] * 3, tmp_path / "out", model="unigram")
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)

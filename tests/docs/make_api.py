@@ -16,8 +16,9 @@ HEAD = """# The library
 *Made from the docstrings by `python tests/docs/make_api.py`; its examples run in the tests.*
 
 `import clinveil` is all that is imported. Verbs take a path, a frame (pandas, polars, Arrow), a series of texts or a
-list of strings, and give the same kind back; `clinveil.attack` and `clinveil.evaluate` hold one function each for an
-attack and a utility test, and return a list of `Finding`s, which `clinveil.to_frame` turns into a frame.
+list of strings, and give the same kind back; `clinveil.attack` and `clinveil.evaluate` hold the usual
+attacks and utility tests (`attack.run` tries any that is registered), and return a list of `Finding`s, which
+`clinveil.to_frame` turns into a frame.
 What is wrong with the input raises `clinveil.InputError`; what is wrong with the call, `clinveil.UsageError`.
 """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.random import default_rng
 
-from clinveil.api.frames import Notes, given, in_python, known_patients, scratch
+from clinveil.api.frames import Notes, given, in_python, known_patients, path_of, scratch
 from clinveil.attacks.attack import Context, attacks
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
@@ -164,7 +164,7 @@ def _names(people: Any) -> list[tuple[str, ...]]:
     from clinveil.attacks.vectors.names import read_full_names
 
     if isinstance(people, str | Path):
-        return read_full_names(Path(people))
+        return read_full_names(path_of(people, "the names", "check the path; names go into a list: [name]"))
     if not isinstance(people, Mapping | list | tuple):
         remedy = "give a file, a dictionary id -> clinveil.Patient, or a list of full names"
         raise UsageError(f"names cannot be of type {type(people).__name__}", remedy=remedy)

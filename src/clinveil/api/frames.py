@@ -30,6 +30,8 @@ from clinveil.corpus.write import source_names
 Notes = Any
 """A path, a `Corpus`, a frame (pandas, polars, Arrow), a series of texts, or a list of strings."""
 KINDS = "a path, a corpus, a frame of pandas, polars or Arrow, a series of texts, or a list of strings"
+PATIENTS = "give a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
+ONE_TEXT = "check the path; one text goes into a list: [text]"
 _ID, _TEXT = "note_id", "text"
 
 
@@ -90,21 +92,34 @@ def _keyword(flag: re.Match[str]) -> str:
     return flag[2].replace("-", "_") + ("=False" if flag[1] else "=")
 
 
+def path_of(given: str | Path, where: str, remedy: str) -> Path:
+    """The path that was given. Raises InputError, in which nothing of it stands, for a text that names no file.
+
+    A text may be a note, or somebody's name.
+    """
+    try:
+        there = Path(given).exists()
+    except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
+        there = False
+    if not there and isinstance(given, str):
+        raise InputError("no file of such a name", where=where, remedy=remedy) from None
+    return Path(given)
+
+
 def known_patients(patients: Any) -> Mapping[str, Patient] | None:
     """Known patients: a patients file, a frame like it (patient_id, name, …), or id -> `Patient`.
 
     Raises UsageError for anything else, InputError for a file or frame that does not fit.
     """
     if patients is None or isinstance(patients, str | Path):
-        return None if patients is None else read_patients(Path(patients))
+        return None if patients is None else read_patients(path_of(patients, "the patients", PATIENTS))
     if nw.dependencies.is_into_dataframe(patients):
         with scratch() as folder:
             pq.write_table(arrow(patients), folder / "patients.parquet")
             return read_patients(folder / "patients.parquet")
     if isinstance(patients, Mapping) and all(isinstance(one, Patient) for one in patients.values()):
         return patients
-    remedy = "give a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
-    raise UsageError(f"known patients cannot be a {type(patients).__name__} of such values", remedy=remedy)
+    raise UsageError(f"known patients cannot be a {type(patients).__name__} of such values", remedy=PATIENTS)
 
 
 @contextmanager
@@ -125,13 +140,13 @@ def given(notes: Notes, **columns: Any) -> Given:
     Raises:
         InputError: no such column, or values that do not fit. UsageError: another kind of notes, or unknown options.
     """
-    how = Columns.of(columns)
-    if isinstance(notes, str) and not Path(notes[:1000]).exists():  # it may be a note: nothing of it is said
-        raise InputError("no file of such a name", where="the notes", remedy="one text goes into a list: [text]")
+    how = Reading.of(columns)
     if isinstance(notes, np.ndarray) and notes.ndim == 1:
         notes = notes.tolist()
     if isinstance(notes, str | Path):
-        return Given(open_corpus(Path(notes), how.reading, label=how.label, keep=how.keep), None)
+        return Given(
+            open_corpus(path_of(notes, "the notes", ONE_TEXT), how.notes, label=how.label, keep=how.keep), None
+        )
     if hasattr(notes, "batches"):
         return Given(notes, None)
     if nw.dependencies.is_into_series(notes):
@@ -147,15 +162,15 @@ def given(notes: Notes, **columns: Any) -> Given:
 
 
 @dataclass(frozen=True)
-class Columns:
+class Reading:
     """Which columns are what: how notes are read, and what goes along."""
 
-    reading: NotesSettings
+    notes: NotesSettings
     label: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Columns:
+    def of(cls, options: Mapping[str, Any]) -> Reading:
         """From keyword arguments; one name or several of `label` and `keep`. Raises UsageError for unknown ones."""
         several = {k: (v,) if isinstance(v, str) else tuple(v) for k, v in options.items() if k in ("label", "keep")}
         return cls(load_settings(NotesSettings, {k: v for k, v in options.items() if k not in several}), **several)
@@ -163,7 +178,7 @@ class Columns:
     def of_table(self, table: pa.Table, name: str) -> Corpus:
         """The corpus of a table. Raises InputError for columns that do not fit."""
         source = TableSource(table)
-        return corpus_of(source, self.reading, label=self.label, keep=self.keep, name=name, suffix=".parquet")
+        return corpus_of(source, self.notes, label=self.label, keep=self.keep, name=name, suffix=".parquet")
 
 
 def arrow(frame: Any) -> pa.Table:
@@ -190,14 +205,14 @@ def _column(series: Any, name: str) -> Any:
         raise InputError(what, where="the frame", remedy="give it one type, or leave it out") from None
 
 
-def _with_ids(table: pa.Table, how: Columns) -> pa.Table:
+def _with_ids(table: pa.Table, how: Reading) -> pa.Table:
     """A table in which no column has the usual name of an id gets one: the number of the row."""
-    if how.reading.id is not None or any(bare(name) in USUAL["id"] for name in table.column_names):
+    if how.notes.id is not None or any(bare(name) in USUAL["id"] for name in table.column_names):
         return table
     return table.add_column(0, _ID, pa.array([str(row) for row in range(table.num_rows)]))
 
 
-def _of_texts(texts: Sequence[str | None], how: Columns) -> Corpus:
+def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
     for number, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
             what = f"item {number} is a {type(text).__name__}, no text"
@@ -206,8 +221,8 @@ def _of_texts(texts: Sequence[str | None], how: Columns) -> Corpus:
         raise InputError("it holds no notes", where="the list", remedy="give one text at least")
     ids = pa.array([str(number) for number in range(len(texts))])
     table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
-    told = how.reading.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
-    return Columns(told, how.label, how.keep).of_table(table, "the list")
+    told = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
+    return Reading(told, how.label, how.keep).of_table(table, "the list")
 
 
 def _in_place(batches: list[pa.RecordBatch], n: int) -> list[str | None]:

@@ -168,11 +168,11 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
     def _those(self, model: type[VectorSettings] | type[ChannelSettings]) -> dict[str, Any]:
         """The settings of one room. Raises UsageError for names that neither has."""
-        known = {*VectorSettings.model_fields, *ChannelSettings.model_fields}
+        known = {*VectorSettings.flags(), *ChannelSettings.flags()}
         given_ = dict(self.settings or {})
         if unknown := sorted(given_.keys() - known):
             raise UsageError(f"there is no setting {unknown[0]}", remedy="see clinveil obfuscate --help for the names")
-        return {name: value for name, value in given_.items() if name in model.model_fields}
+        return {name: value for name, value in given_.items() if name in model.flags()}
 
 
 def _key(key: Any) -> Key:

@@ -1,4 +1,4 @@
-"""The main verbs: each takes notes of any kind; with `out` it writes what the command of its name writes."""
+"""The main verbs, on notes of any kind; `release` and `synthesize` write what the commands of their names do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 from warnings import warn
 
-from clinveil.api.frames import Notes, given, in_python, scratch
+from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scratch
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.files import workplace
@@ -137,7 +137,7 @@ def synthesize(
         notes: a path, a frame, or a list of strings. out: a file with a known suffix, else a folder.
         source: the model of an earlier run (`OUT.vault/model`), to write with it again.
         say: takes the lines that the command prints on stderr.
-        options: all that `clinveil synthesize --help` lists, with underscores: `model`, `size`, `notes`, ….
+        options: all that `clinveil synthesize --help` lists, with underscores: `model`, `size`, `count`, ….
 
     Raises GateError where a gate refused the notes; InputError, UsageError and MissingExtra as the command does.
     """
@@ -175,7 +175,7 @@ def _on_disk(notes: Notes, out: Path, options: Mapping[str, Any]) -> Iterator[tu
     Yields its path, and the settings that say which columns of that file are what.
     """
     if isinstance(notes, str | Path):
-        yield Path(notes), {}
+        yield path_of(notes, "the notes", ONE_TEXT), {}
         return
     corpus = given(notes, **_parted(options)[0]).corpus
     columns = corpus.columns

@@ -87,6 +87,16 @@ def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
         raise UsageError(f"holds {what} that clinveil did not write", where=place.name, remedy=remedy)
 
 
+@contextmanager
+def owner_only() -> Iterator[None]:
+    """Files that are made in the block are for their owner only, as the command line has it; then as it was before."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def default_vault(out: Path) -> Path:
     """Where secrets go unless `--vault` names a folder: OUT.vault beside OUT. Raises UsageError for no usable name."""
     refuse_nameless(out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from clinveil.attacks.attack import Context, of_release
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
-from clinveil.core.files import default_vault, refuse_existing, refuse_nested
+from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED
 from clinveil.core.neural import need_torch
@@ -171,7 +170,7 @@ def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = not
     for line in _plan_lines(corpus, found, settings):
         say(line)
     asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
-    with run_folder(out, KIND, asked, force=settings.force) as run:
+    with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say(TEST_SEED)
@@ -289,8 +288,8 @@ def synthesize(
     refuse_existing(out, force=settings.force, maker=MAKER)
     if settings.lm.neural and source is None:
         need_torch()
-    os.umask(0o077)
     read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
     synthesis = Synthesis(settings, read, out, safe, source, say)
-    found = synthesis.run()
+    with owner_only():
+        found = synthesis.run()
     return Synthesised(tuple(found), tuple(synthesis.gates), synthesis.mark)

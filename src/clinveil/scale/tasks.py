@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import files_in, private_folder, private_text, read_json, refuse_more, remove
+from clinveil.core.files import files_in, owner_only, private_folder, private_text, read_json, refuse_more, remove
 from clinveil.core.runfolder import LOCK, Kind, code_version, run_folder
 from clinveil.scale.local import Map
 
@@ -85,10 +84,9 @@ def perform(store: Store, work: Work) -> str:
 
     if store.done(work):
         return name_of(work)
-    os.umask(0o077)
     folder = store.folder(work)
     remove(folder)
-    with threadpool_limits(1):
+    with owner_only(), threadpool_limits(1):
         result = work(private_folder(folder), store)
     private_text(folder / "result.json", json.dumps(result, allow_nan=False, ensure_ascii=False))
     private_text(folder / "done", json.dumps(sorted(files_in(folder))))
