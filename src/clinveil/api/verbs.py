@@ -14,6 +14,7 @@ from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.files import workplace
 from clinveil.core.settings import NotesSettings, Settings, load_settings
 from clinveil.core.types import Say
+from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
 
@@ -197,8 +198,8 @@ def _warning(say: Say | None) -> Say:
     """Says lines, and warns of what a caller who does not listen must know."""
 
     def said(line: str) -> None:
-        if line.startswith("no patient column"):
-            warn("no patient column: each note counts as a patient of its own", InputWarning, stacklevel=2)
+        if line.startswith(NO_PATIENTS):
+            warn(NO_PATIENTS, InputWarning, stacklevel=2)
         (say or _silent)(line)
 
     return said

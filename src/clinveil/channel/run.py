@@ -32,6 +32,7 @@ from clinveil.core.files import (
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.progress import track
 from clinveil.core.types import Say
+from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.scale import threads
@@ -91,7 +92,7 @@ def obfuscate_notes(
     refuse_places(out, MAKER, force=force, vault=safe, vault_maker=VAULT_MAKER, read=places)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if corpus.columns.patient_id is None:
-        say("no patient column: each note counts as a patient of its own")
+        say(NO_PATIENTS)
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
     # Of two runs at once, the vault of one could end beside the notes of the other.
     alone = locked(safe.with_name(f".{safe.name}.lock"), of=safe)

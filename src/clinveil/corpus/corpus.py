@@ -23,6 +23,7 @@ ROLE_FIELDS = (
 # A kept column whose values are not all of one plain type travels as JSON text, under this mark.
 JSON_MARK = {b"clinveil": b"json"}
 BATCH_ROWS = 2000
+NO_PATIENTS = "no patient column: each note counts as a patient of its own"
 BATCH_BYTES = 32 << 20
 
 

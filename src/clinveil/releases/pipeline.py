@@ -23,7 +23,7 @@ from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import Accounting, Corpus
+from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
@@ -150,7 +150,7 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> 
     columns = corpus.columns
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
-        yield "no patient column: each note is taken for a patient of its own (name one with --patient)"
+        yield f"{NO_PATIENTS} (name one with --patient)"
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
     steps = plan(found, settings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from clinveil.stats.hypotheses import (
     benjamini_hochberg,
     holm,
-    holm_power,
     hypergeometric_tail,
     permutation_p,
     rank_biserial,
@@ -29,5 +28,5 @@ from clinveil.stats.intervals import (
 
 __all__ = ["Interval", "bootstrap_clusters", "bootstrap_weights", "clopper_pearson", "effective_share", "jackknife_t"]
 __all__ += ["ratio", "share_by_patient", "share_method", "t_interval", "weighted_poisson", "wilson"]
-__all__ += ["benjamini_hochberg", "holm", "holm_power", "hypergeometric_tail", "permutation_p", "rank_biserial"]
+__all__ += ["benjamini_hochberg", "holm", "hypergeometric_tail", "permutation_p", "rank_biserial"]
 __all__ += ["smallest_holm_p", "wilcoxon_p"]

@@ -50,17 +50,6 @@ def smallest_holm_p(family: int, least: float) -> float:
     return min(1.0, family * least)
 
 
-def holm_power(family: int, least: float, level: float = 0.05) -> str:
-    """A sentence where Holm over the family cannot reject at the level whatever is found; else "".
-
-    Raises as `smallest_holm_p`.
-    """
-    if (smallest := smallest_holm_p(family, least)) <= level:
-        return ""
-    said = f"this test cannot reject: the least P it can give is {least:.2g}, and {smallest:.2g} after Holm over "
-    return f"{said}{family} questions; not significant says nothing here"
-
-
 def benjamini_hochberg(p: ArrayLike) -> Doubles:
     """P-values adjusted so that the expected share of false alarms stays at the level; same order, shape (n,).
 

@@ -55,7 +55,7 @@ def inversion(channel: Channel, counts: Ints, unknown: Ints = NO_COUNTS, *, rare
     Args:
         counts, unknown: as in `Inputs`, which also says what is raised. rare: words of fewer occurrences are rare.
 
-    Source: Smith 2009; facts in docs (attack A2 of the threat model).
+    Source: Smith 2009.
     """
     inputs = Inputs(channel, counts, unknown)
     detail: Detail = {"draws": 1, "dropped": inputs.dropped}

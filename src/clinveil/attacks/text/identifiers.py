@@ -200,7 +200,7 @@ def identifiers(
 
     Raises:
         InputError: a released patient that the crosswalk does not know.
-    Source: 45 CFR 164.514(b)(2) for what identifies; `full_names` for the tests of names.
+    Source: 45 CFR 164.514(b)(2) for what identifies; `_full_names` for the tests of names.
     """
     places = {patient: place for place, patient in enumerate(patients)}
     index = NameIndex([patient.name for patient in patients.values()], rng, replicates=replicates)

@@ -7,6 +7,7 @@ from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
 from clinveil.core.files import Maker, refuse_places, workplace
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.files import save_vectors
 from clinveil.vectors.settings import VectorSettings
@@ -33,7 +34,7 @@ def embed(run: Run[EmbedSettings], notes: Notes, out: Out) -> None:
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes})
     corpus = open_corpus(notes, how.notes)
     if corpus.columns.patient_id is None:
-        run.say("no patient column: each note counts as a patient of its own")
+        run.say(NO_PATIENTS)
     with workplace(out) as scratch, run.say.count("passes", how.vectors.epochs) as show:
         vectors = train(
             corpus,

@@ -1,6 +1,6 @@
 """Invented people's names: US census frequencies, other cultures' lists, words and eponyms, other scripts.
 
-The census lists are those of `lexicons.census`; other cultures' come with the package `Faker`.
+The census lists are those of `lexicons.names`; other cultures' come with the package `Faker`.
 """
 
 from __future__ import annotations

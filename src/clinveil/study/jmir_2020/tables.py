@@ -9,6 +9,7 @@ from clinveil.attacks.vectors.scenario import REPLICATES
 from clinveil.core.finding import Finding
 from clinveil.report.draw import Figure
 from clinveil.report.numerals import NONE, p_value
+from clinveil.stats import smallest_holm_p
 from clinveil.study.chart import Axes, Point, lines
 from clinveil.study.engine import Results
 from clinveil.study.jmir_2020.settings import NAMES, PAPER_WINDOWS, main_models
@@ -143,7 +144,7 @@ def draws_floor(results: Results, says: Mapping[str, str], measure: str) -> Iter
     """Says so where there are too few permuted orders for Holm ever to reject."""
     found = _measured(results, measure)
     families = [int(finding.detail.get("models") or len(found)) for finding in found]
-    if families and min(families) / (REPLICATES + 1) > LEVEL:
+    if families and smallest_holm_p(min(families), 1 / (REPLICATES + 1)) > LEVEL:
         yield says["floor"].format(orders=REPLICATES, all=REPLICATES + 1, family=min(families))
 
 

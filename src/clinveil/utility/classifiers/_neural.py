@@ -44,7 +44,7 @@ PATIENCE = 4  # epochs in which validation score and loss are no better, before 
 class Network(nn.Module):
     """Word vectors, a body that makes one vector a text, dropout and a linear output.
 
-    `penalties`: (parameter, weight) of the squares that the loss takes in (L2).
+    `penalty`: (parameter, weight) of the squares that the loss takes in (L2).
     """
 
     def __init__(self, matrix: Tensor, width: int, n_classes: int, *, static: bool) -> None:
