@@ -219,3 +219,22 @@ def test_the_callers_umask_stays(tmp_path):
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize(
+    "notes", [[SECRET + "\ud800"], pd.DataFrame({"text": pd.Series([SECRET + "\ud800"], dtype=object)})]
+)
+def test_broken_unicode_is_told_without_the_text(notes):
+    with pytest.raises(InputError, match="broken Unicode") as caught:
+        clinveil.deidentify(notes)
+    assert caught.value.__cause__ is None and "Zyra" not in repr(caught.value)
+
+
+def test_nested_values_and_contexts_show_nothing():
+    with pytest.raises(InputError, match="nested values") as caught:
+        clinveil.deidentify(pa.table({"note_id": ["1"], "text": [{"Zyra": 1}]}))
+    assert "Zyra" not in str(caught.value)
+    context = clinveil.attack.Context(
+        names=[("Zyra", "Quux")], notes={"r": "Quux"}, known={"Quux": None}, codes={"Quux": ""}
+    )
+    assert not {"Zyra", "Quux"} & set(re.findall(r"\w+", repr(context)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from clinveil.attacks import attack as room
 from clinveil.attacks.attack import Attack, Context, attacks, of_release
 from clinveil.core.errors import UsageError
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.core.finding import Finding
+from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.releases.pipeline import attacked
 from clinveil.report.measures import find
 
 
@@ -70,3 +73,32 @@ def test_a_release_is_measured_in_the_order_of_the_report():
     ours = [name for name, attack in attacks if attack in of_release()]
     in_order = sorted(ours, key=lambda name: attacks.get(name).order)
     assert in_order[:6] == ["inversion", "repetition", "identifiers", "name-outputs", "overlap", "uniqueness"]
+
+
+def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
+    @attacks.register("loud")
+    class Loud(Attack):
+        """Tells what it has read."""
+
+        needs = frozenset({"released"})
+        on_release = True
+        words: ClassVar = {"attack.loud": find("attack.overlap")[1]}
+        measure: str = "attack.loud"
+
+        def __call__(self, context, rng):
+            text = next(note.text for note in rows(context.released))
+            told = dict.fromkeys(("unit", "method", "question", "p_is", "chance_is", "control_is", "source"), text)
+            return [Finding(self.measure, 0.5, 2, "lower", chance=0.1, detail={"label": text, text: 1}, **told)]
+
+    context = Context(released=memory_corpus([("1", "x", "Zyra Quux")]))
+    try:
+        found = next(f for f in attacked(context, np.random.default_rng(0)) if f.measure == "attack.loud")
+        assert (found.value, found.n, found.chance) == (0.5, 2, 0.1)
+        assert "Zyra" not in str(found.as_dict())
+        Loud.model_fields["measure"].default = "attack.Zyra"
+        Loud.model_rebuild(force=True)
+        with pytest.raises(ValueError, match="has words for") as caught:
+            attacked(context, np.random.default_rng(0))
+        assert "Zyra" not in str(caught.value)
+    finally:
+        attacks.forget("loud")

@@ -31,6 +31,7 @@ Notes = Any
 """A path, a `Corpus`, a frame (pandas, polars, Arrow), a series of texts, or a list of strings."""
 KINDS = "a path, a corpus, a frame of pandas, polars or Arrow, a series of texts, or a list of strings"
 PATIENTS = "give a patients file, a frame of patient_id and name, or a dictionary id -> clinveil.Patient"
+BROKEN = "decode it again; a lone surrogate is no character"
 ONE_TEXT = "check the path; one text goes into a list: [text]"
 _ID, _TEXT = "note_id", "text"
 
@@ -200,6 +201,8 @@ def arrow(frame: Any) -> pa.Table:
 def _column(series: Any, name: str) -> Any:
     try:
         return series.to_arrow()
+    except UnicodeEncodeError:  # its repr holds the whole text
+        raise InputError(f"column {name!r} holds broken Unicode", where="the frame", remedy=BROKEN) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         what = f"column {name!r} holds values of several kinds"
         raise InputError(what, where="the frame", remedy="give it one type, or leave it out") from None
@@ -220,7 +223,10 @@ def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
     if not len(texts):
         raise InputError("it holds no notes", where="the list", remedy="give one text at least")
     ids = pa.array([str(number) for number in range(len(texts))])
-    table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
+    try:
+        table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
+    except UnicodeEncodeError:  # its repr holds the whole text
+        raise InputError("a text is broken Unicode", where="the notes", remedy=BROKEN) from None
     told = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
     return Reading(told, how.label, how.keep).of_table(table, "the list")
 

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from inspect import getdoc
 from types import MappingProxyType
@@ -90,16 +90,16 @@ class Context:
     original: Corpus | None = None
     released: Corpus | None = None
     entered: Corpus | None = None
-    notes: Mapping[str, str] | None = None
-    patients: Mapping[str, str] | None = None
-    known: Mapping[str, Patient] | None = None
+    notes: Mapping[str, str] | None = field(default=None, repr=False)
+    patients: Mapping[str, str] | None = field(default=None, repr=False)
+    known: Mapping[str, Patient] | None = field(default=None, repr=False)
     vectors: Sequence[Vectors] | None = None
-    names: Sequence[Sequence[str]] | None = None
-    codes: Mapping[str, str] | None = None
+    names: Sequence[Sequence[str]] | None = field(default=None, repr=False)
+    codes: Mapping[str, str] | None = field(default=None, repr=False)
     model: LanguageModel | None = None
-    training: Any = None
-    held_out: Any = None
-    reference: Any = None
+    training: Any = field(default=None, repr=False)
+    held_out: Any = field(default=None, repr=False)
+    reference: Any = field(default=None, repr=False)
     keep: tuple[str, ...] = ()
     workers: int = 2
     say: Say = lambda line: None

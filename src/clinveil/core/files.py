@@ -89,7 +89,10 @@ def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Files that are made in the block are for their owner only, as the command line has it; then as it was before."""
+    """Files that are made in the block are for their owner only, as the command line has it; then as it was before.
+
+    The mask is the process's: of runs in several threads the last to end sets it back.
+    """
     before = os.umask(0o077)
     try:
         yield

@@ -46,14 +46,14 @@ class _Place:
     def text(self, column: pa.Array, name: str) -> pa.Array:
         column = _plain(column)
         if not _is_text(column.type):
-            what = f"column {name!r} holds {column.type}, not text"
+            what = f"column {name!r} holds {_kind(column.type)}, not text"
             raise InputError(what, where=self._where, remedy="name another --text, or store it as a string")
         return self._valid(pc.cast(column, pa.large_string()))
 
     def ids(self, column: pa.Array, name: str) -> pa.Array:
         column = _whole_numbers(_plain(column))
         if not (_is_text(column.type) or pa.types.is_integer(column.type)):
-            what = f"column {name!r} holds {column.type}, not ids"
+            what = f"column {name!r} holds {_kind(column.type)}, not ids"
             raise InputError(what, where=self._where, remedy="ids are text or whole numbers; name another --id")
         ids = self._valid(pc.cast(column, pa.string()))
         empty = pc.index(pc.fill_null(pc.equal(ids, ""), True), True).as_py()
@@ -94,6 +94,11 @@ def _kept_field(source: pa.Field, kind: pa.DataType) -> pa.Field:
     """The field without the metadata of its source, which may say anything."""
     marked = (source.metadata or {}).get(b"clinveil") == JSON_MARK[b"clinveil"]
     return pa.field(source.name, kind, metadata=JSON_MARK if marked else None)
+
+
+def _kind(kind: pa.DataType) -> str:
+    """What a column is made of; the keys of a nested one may be data."""
+    return "nested values" if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else str(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

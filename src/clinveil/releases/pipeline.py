@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Context, of_release
+from clinveil.attacks.attack import Attack, Context, of_release
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.channel import Channel
@@ -72,8 +72,27 @@ _AT_HAND = {"known": "no known-patient feed was given"}
 
 def attacked(context: Context, rng: Generator) -> list[Finding]:
     """The findings of all attacks that can be tried, in the order of the report, with one generator in a row."""
-    tried = [attack() for attack in of_release() if context.has(attack.needs)]
-    return [finding for attack in tried for finding in attack(context, rng)]
+    tried = [attack for attack in of_release() if context.has(attack.needs)]
+    return [_in_its_words(attack, finding) for attack in tried for finding in attack()(context, rng)]
+
+
+UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})
+
+
+def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
+    """The finding; of an attack that is not ours its numbers alone, for what it writes might hold words of a note.
+
+    Findings stand in the manifest and the report that leave. Raises ValueError for a measure that the attack has no
+    words for: its name would be free text too.
+    """
+    if attack.__module__.startswith("clinveil.attacks."):
+        return finding
+    if finding.measure not in attack.words:
+        raise ValueError("an attack of a release finds only measures that it has words for")
+    unit = finding.unit if finding.unit in UNITS else ""
+    detail = {} if finding.value is not None else {"why": "it was not measured"}
+    told: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
+    return replace(finding, unit=unit, detail=detail, **told)
 
 
 def not_tried(context: Context) -> tuple[str, ...]:
