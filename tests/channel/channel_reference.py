@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.channel.channel import Channel, Layout
+from clinveil.channel.channel import Channel
+from clinveil.channel.policy import Layout
 from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize

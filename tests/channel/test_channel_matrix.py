@@ -10,7 +10,8 @@ from channel_cases import WORDS, circle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clinveil.channel.channel import Channel, Policy
+from clinveil.channel.channel import Channel
+from clinveil.channel.policy import Policy
 
 
 def small(**changes: object) -> Channel:

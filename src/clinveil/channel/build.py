@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.channel.channel import Channel, Policy
+from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
+from clinveil.channel.policy import Policy
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key

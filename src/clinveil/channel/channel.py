@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from clinveil.channel.policy import PLAIN, Policy
 from clinveil.channel.posterior import Posterior, entropy
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
 SUM_TOLERANCE = 1e-9
-Memo = Literal["occurrence", "note", "patient"]
-Layout = Literal["plain", "keep"]
-Numbers = Literal["drop", "mask"]
-
-
-@dataclass(frozen=True)
-class Policy:
-    """How notes are written with a channel; with the channel, it decides what an attacker sees.
-
-    Attributes:
-        memo: repeat the draw of a word within its note or patient; "occurrence": never (paper A).
-        layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
-            white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
-            two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
-        numbers: "drop", or "mask": one `#` a digit.
-    """
-
-    memo: Memo = "occurrence"
-    layout: Layout = "plain"
-    numbers: Numbers = "drop"
 
 
 @dataclass(frozen=True)
@@ -64,7 +45,7 @@ class Channel:
     mechanism: str = "neighbours"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
-    policy: Policy = Policy()
+    policy: Policy = PLAIN
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -177,12 +158,9 @@ class Channel:
             part.setflags(write=False)
         return parts
 
-    def under(
-        self, *, memo: Memo | None = None, layout: Layout | None = None, numbers: Numbers | None = None
-    ) -> Channel:
-        """The same channel with another policy; what is not given stays as it is."""
-        now = self.policy
-        return replace(self, policy=Policy(memo or now.memo, layout or now.layout, numbers or now.numbers))
+    def under(self, **policy: Any) -> Channel:
+        """The same channel with another policy; what is not given (fields of `Policy`) stays as it is."""
+        return replace(self, policy=replace(self.policy, **policy))
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """The same channel, but for these words (lookup forms), which it leaves as they are."""

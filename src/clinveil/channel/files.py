@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 
-from clinveil.channel.channel import Channel, Policy
+from clinveil.channel.channel import Channel
+from clinveil.channel.policy import Policy
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array, whole
 

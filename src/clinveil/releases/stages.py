@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.build import build_channel
-from clinveil.channel.channel import Channel, Policy
+from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
+from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove

@@ -29,7 +29,8 @@ from clinveil.attacks.channel._inputs import (
     frequencies,
     sampled_words,
 )
-from clinveil.channel.channel import Channel, Memo
+from clinveil.channel.channel import Channel
+from clinveil.channel.policy import Memo
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints

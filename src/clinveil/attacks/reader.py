@@ -1,0 +1,173 @@
+"""The shape of a reader: an attacker who looks at released notes and says which word stood behind each of theirs.
+
+A reader is one file of `attacks/readers`. What they know is said in `knows`, and is all that they take from the scene;
+the truth of the notes that they attack they never see. `attacks/channel/ladder.py` runs them and scores them alike.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import getdoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from clinveil.channel.channel import Channel
+from clinveil.core.registry import Registry
+from clinveil.core.settings import Settings
+from clinveil.core.types import Doubles, Ints
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from scipy.sparse import csc_matrix
+
+Knowledge = Literal["channel", "counts", "others", "patients", "pairs", "again", "vectors"]
+KNOWLEDGE: dict[Knowledge, str] = {
+    "channel": "the channel: word vectors or neighbour table, mechanism and settings, but not the key",
+    "counts": "how often each word occurs in the source",
+    "others": "other notes of the same kind, in plain text",
+    "patients": "which released notes are of one patient",
+    "pairs": "some notes in both forms, plain and released",
+    "again": "a second release of the same notes under another key",
+    "vectors": "word vectors of their own, trained without the source",
+}
+"""What a reader may know beside the released notes and the tool; printed with every number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One released note, word by word, and what stood there; places of words without a known source are left out.
+
+    Attributes:
+        outputs: (n,) rows of `channel.words`, in released order.
+        truth: (n,) rows of the words behind them; `channel.unknown` for a word that the channel does not know. Secret:
+            readers get it for `Scene.pairs` alone.
+        places: (n,) where each stood in its source note, counted in words. Secret.
+        patient: number of the patient.
+    """
+
+    outputs: Ints
+    truth: Ints
+    places: Ints
+    patient: int
+
+    def __len__(self) -> int:
+        return int(self.outputs.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What lies before the readers of some notes.
+
+    Attributes:
+        channel: mechanism, words and policy. Readers without the channel may use its `words` as a list of strings, and
+            its policy, which is no secret, and nothing else.
+        notes: the notes that are attacked.
+        released: outputs of all released notes, the attacked ones among them (for those who learn from the release).
+        others: other patients' notes in plain text, as rows of `channel.words`; `channel.unknown` for other words.
+        pairs: notes of other patients that the attacker holds in both forms.
+        again: the attacked notes once more, under another key; nothing where there is no second release. Of the same
+            sources as `notes`, in the same order, but the words of a note may stand in another order.
+        counts: (n_words,) occurrences of each word in the source.
+        threads: how many; no reading depends on it. scratch: a private folder, for those who train something.
+        shadow: runs our own tool, as everybody can: it takes plain notes with their patients' numbers, makes vectors
+            and a channel of them under the policy and mechanism of the release and a key of its own, and returns that
+            channel and what came out, in its rows.
+    """
+
+    channel: Channel
+    notes: Sequence[Seen]
+    released: Sequence[Ints] = ()
+    others: Sequence[Ints] = ()
+    pairs: Sequence[Seen] = ()
+    again: Sequence[Seen] = ()
+    counts: Ints | None = None
+    threads: int = 1
+    scratch: Path | None = None
+    shadow: Callable[[Sequence[Ints], Sequence[int]], tuple[Channel, Sequence[Seen]]] | None = field(
+        default=None, repr=False
+    )
+
+    @cached_property
+    def by_output(self) -> csc_matrix:
+        """P(output | input), (n_words, n_words), by column: of each output its known inputs, in order."""
+        matrix = self.channel.matrix()[: len(self.channel.words)].tocsc()
+        matrix.sort_indices()
+        return matrix
+
+    @cached_property
+    def prior(self) -> Doubles:
+        """(n_words,) how often each word stands in `others`, smoothed by a tenth of an occurrence; sums to 1."""
+        n_words = len(self.channel.words)
+        every = np.concatenate([np.zeros(0, dtype=np.int64), *self.others])
+        counts = np.bincount(every, minlength=n_words + 1)[:n_words] + 0.1
+        return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a reader says of one note: of each released word, possible source words and how much he believes in each.
+
+    Attributes:
+        starts: (n + 1,) places in the other two. rows: candidate rows of `channel.words`; a place may have none.
+        chances: their probabilities, above 0, which sum to at most 1 at each place; a reader without probabilities
+            gives scores that rank, and says so by `Reader.calibrated`.
+        order: (n,) the place in the note at which the reader believes each released word to have stood (any numbers
+            that sort); None: as released.
+    """
+
+    starts: Ints
+    rows: Ints
+    chances: Doubles
+    order: Doubles | None = None
+
+
+class Reader(Settings):
+    """One attacker: a frozen value whose fields are his settings; the first line of his docstring says what he does.
+
+    Attributes:
+        knows: all that he takes from a scene beside `channel.words`, `notes[].outputs`, `released` and the policy.
+        calibrated: whether his `chances` are meant as probabilities.
+        on_release: whether every release is read by him.
+        order: his place on the ladder.
+    """
+
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    calibrated: ClassVar[bool] = True
+    on_release: ClassVar[bool] = False
+    order: ClassVar[int] = 1000
+
+    @abstractmethod
+    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+        """A reading of each of `scene.notes`."""
+
+    @classmethod
+    def help(cls) -> str:
+        """What he does, in one line."""
+        return (getdoc(cls) or "").partition("\n")[0]
+
+    def can(self, scene: Scene) -> bool:
+        """Whether the scene holds what he needs."""
+        there: dict[str, Any] = {"others": scene.others, "pairs": scene.pairs, "again": scene.again}
+        there |= {"counts": scene.counts is not None}
+        return all(there.get(need, True) for need in self.knows)
+
+
+readers: Registry[type[Reader]] = Registry("reader", "clinveil.attacks.readers")
+"""All readers by name."""
+
+
+def from_table(outputs: Ints, starts: Ints, rows: Ints, chances: Doubles) -> Reading:
+    """The reading of one who has the same candidates for an output wherever it stands.
+
+    Args:
+        outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) and the candidates of each output.
+    """
+    sizes = starts[outputs + 1] - starts[outputs]
+    begin = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
+    return Reading(begin.astype(np.int64), rows[places].astype(np.int64), chances[places])

@@ -1,0 +1,48 @@
+"""`Policy`: how notes are written with a channel; with the channel, it decides what an attacker sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Memo = Literal["occurrence", "note", "patient", "corpus", "rare"]
+Shuffle = Literal["none", "window", "sentence", "note"]
+Layout = Literal["plain", "keep"]
+Numbers = Literal["drop", "mask"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How notes are written with a channel.
+
+    Attributes:
+        memo: repeat the draw of a word within its note, its patient or the corpus; "occurrence": never (paper A);
+            "rare": within its patient, of words of fewer than `rare_below` occurrences only.
+        layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
+            white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
+            two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
+        numbers: "drop", or "mask": one `#` a digit.
+        shuffle: released words in a keyed random order within windows of `window` words, sentences, or the note.
+        sentences: the sentences of a note stand in a keyed random order too.
+        length: each note has its own keyed rate between -length and length; below 0 so many of its words are dropped,
+            above so many are written twice.
+        rare_below: see `memo`.
+    """
+
+    memo: Memo = "occurrence"
+    layout: Layout = "plain"
+    numbers: Numbers = "drop"
+    shuffle: Shuffle = "none"
+    window: int = 10
+    sentences: bool = False
+    length: float = 0.0
+    rare_below: int = 20
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether released words stand in the order of their sources."""
+        return self.shuffle == "none" and not self.sentences
+
+
+PLAIN = Policy()
+"""Paper A's: fresh draws, words in their order, and nothing else."""
