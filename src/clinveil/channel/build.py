@@ -1,7 +1,8 @@
-"""From word vectors to a channel: floor, neighbours, mechanism, kept words."""
+"""From word vectors to a channel: floor, neighbours, mechanism, policy, kept and dropped words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import numpy as np
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
-from clinveil.channel.policy import Policy
+from clinveil.channel.scopes import scoped
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints
+from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours
@@ -28,6 +30,7 @@ def build_channel(
     key: Key,
     threads: int,
     counts: WordCounts | None = None,
+    names: Iterable[str] = (),
 ) -> tuple[Channel, Neighbours]:
     """The channel that the settings ask for, and the neighbour table below it.
 
@@ -35,9 +38,10 @@ def build_channel(
         vectors: all their words are inputs; those above the rare-word floor are outputs.
         key: N per type is a keyed secret, and the seed of an approximate search comes from it.
         counts: words of the notes at hand; needed for imported vectors, which carry no patients.
+        names: of known patients; with `memo_names` they are names beside those of the lexicon.
 
     Raises:
-        InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
+        InputError: too few patients or eligible words for the setting, or a file of words that cannot be read.
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
     eligible = output_floor(vectors, settings.min_patients, need=mechanism.reach + 1, allow_small=small, counts=counts)
@@ -47,8 +51,15 @@ def build_channel(
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads))
-    channel = replace(channel, policy=Policy(settings.memo, settings.layout, settings.numbers))
-    return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
+    channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
+    channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
+    return scoped(channel, frequencies, names=names if settings.memo_names else None), table
+
+
+def _dropped(settings: ChannelSettings) -> frozenset[str]:
+    """The words that are not written; those that are kept too (`--keep-words`) are."""
+    stop_words = word_list("function") if settings.drop_stop_words else frozenset()
+    return stop_words | (read_words(settings.drop_words) if settings.drop_words else frozenset())
 
 
 def mechanism_of(settings: ChannelSettings) -> Mechanism:

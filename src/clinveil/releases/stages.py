@@ -19,7 +19,6 @@ from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
-from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
@@ -180,12 +179,14 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
     """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
-        channel, table = build_channel(vectors, how, key=job.key, threads=job.settings.workers, counts=counts)
+        names = [" ".join(patient.name) for patient in job.known.values()]
+        workers = job.settings.workers
+        channel, table = build_channel(vectors, how, key=job.key, threads=workers, counts=counts, names=names)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
-    return load_channel(place, Policy(how.memo, how.layout, how.numbers))
+    return load_channel(place, how.policy)
 
 
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
