@@ -144,8 +144,9 @@ class _Clock:
 def _ready(notes: Path, settings: ReleaseSettings) -> tuple[NotesCorpus, Preflight, dict[str, Patient]]:
     """What a run needs from outside, read and found to be usable before anything is made."""
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
-    if settings.channel.keep_words:
-        read_words(settings.channel.keep_words)
+    for file in (settings.channel.keep_words, settings.channel.drop_words):
+        if file:
+            read_words(file)
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
@@ -188,7 +189,8 @@ def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = not
     corpus, found, known = _ready(notes, settings)
     for line in _plan_lines(corpus, found, settings):
         say(line)
-    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    word_files = settings.channel.keep_words, settings.channel.drop_words
+    asked = run_hash(settings, notes, settings.identifiers.patients, *word_files)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:

@@ -34,7 +34,7 @@ from clinveil.vectors.count import WordCounts
 
 TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "keep_words", "vectors")
+_PLACES = ("patients", "keep_words", "drop_words", "vectors")
 # How the run was called, not what it made.
 _CALL = ("workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
@@ -231,6 +231,11 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     if settings.channel.memo == "occurrence":
         said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
+    if settings.channel.memo == "rare":
+        rare = f"Draws of words that occur {settings.channel.rare_below} times or more are fresh for each occurrence:"
+        said.append(f"{rare} what repeats of them can be intersected.")
+    if settings.channel.memo == "corpus":
+        said.append("Each word has one replacement in the whole release: a code, that word frequencies help to break.")
     if settings.channel.layout == "keep":
         said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:
