@@ -17,14 +17,13 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import EXACT, NO_COUNTS, RARE, Inputs, channel_and_counts, frequencies
 from clinveil.attacks.channel._patient_counts import inversion_counts
+from clinveil.attacks.channel._strata import name_forms
 from clinveil.channel.channel import Channel
 from clinveil.channel.posterior import entropy
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
-from clinveil.core.tokens import words
 from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 
 
 @attacks.register("inversion")
@@ -82,12 +81,11 @@ def inversion_names(
     Args:
         names: full names or parts of them. unknown: occurrences of the words that the channel does not know.
     """
-    all_forms = {form for name in names for form in words(name)}
-    forms = {form for form in all_forms if not lexical_classes(form) & LexicalClass.WORD}
+    forms, left_out = name_forms(names)
     inputs = Inputs(channel, counts, frequencies(dict(unknown)))
     known = np.array([word in forms for word in channel.words], dtype=np.bool_)
     band = inputs.only(known, np.array([word in forms for word in unknown], dtype=np.bool_))
-    detail = {"draws": 1, "left_out": len(all_forms) - len(forms)}
+    detail = {"draws": 1, "left_out": left_out}
     return [band.finding("attack.inversion_names", detail)]
 
 
