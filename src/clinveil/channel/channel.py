@@ -68,6 +68,15 @@ class Channel:
             raise ValueError("a word below the rare-word floor is an output of the channel")
         hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
 
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What the mechanism's settings ask for and this vocabulary does not give, in sentences."""
+        told = self.parameters
+        if told.get("as_wanted", True):
+            return ()
+        most = f"one word is {told['greatest_share']:.0%} of the tokens of its cluster"
+        return (f"The clusters are not as wanted: the smallest has {told['fewest_words']} words to come out, {most}.",)
+
     @cached_property
     def ids(self) -> dict[str, int]:
         """Row of each word."""
