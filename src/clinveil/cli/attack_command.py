@@ -162,7 +162,7 @@ def _say_uncounted(held: Mapping[str, Any], optional: Iterable[str]) -> None:
 
 # Ours that a release measures, or another attack ends with: they have no command of their own.
 OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
-OF_RELEASES |= {"uniqueness", "chain"}
+OF_RELEASES |= {"uniqueness", "chain", "ladder"}
 
 
 class AttackCommands(Registry[Parsed]):
