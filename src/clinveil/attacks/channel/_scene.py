@@ -1,7 +1,7 @@
 """What lies before the readers: some patients' released notes, and other patients' notes as their knowledge.
 
 Patients are split in two by chance. Those of one half are attacked by who holds the notes of the other half, and the
-other way round, so that nobody is attacked with their own notes; or with notes of another place (`Context.prior`).
+other way round, so that nobody is attacked with their own notes; or with notes of another place (`Context.others`).
 """
 
 from __future__ import annotations
@@ -153,14 +153,14 @@ def rows_of(text: str, channel: Channel) -> Ints:
 
 
 def scenes(context: Context, found: Halves, rng: Generator) -> list[Scene]:
-    """A scene for each half of the patients, with the other half's notes, or those of `Context.prior`, as knowledge.
+    """A scene for each half of the patients, with the other half's notes, or those of `Context.others`, as knowledge.
 
     Raises InputError where notes and channel do not belong together.
     """
     channel, counts, _ = channel_and_counts(context)
     sides = [_all_seen(notes, channel, found.left_out) for notes in found.attacked]
     _refuse_strangers([*sides[0], *sides[1]], channel, found)
-    prior = None if context.prior is None else _prior(context.prior, channel)
+    prior = None if context.others is None else _prior(context.others, channel)
     made = []
     for half in (0, 1):
         held = found.held[1 - half]
