@@ -250,6 +250,7 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         original=job.corpus,
         released=released,
         entered=entered,
+        alignment=lambda: ledger_batches(job.folder, "alignment"),
         notes=notes,
         patients=patients,
         known=job.known,
