@@ -93,14 +93,14 @@ class ChannelSettings(Settings):
 
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:
+        for name, kinds in (("epsilon", ("laplace", "exponential")), ("sigma", ("gaussian",))):
+            given, noise = getattr(self, name) is not None, kinds[0]
+            if given and self.mechanism not in kinds:
+                raise ValueError(f"--{name} is of --mechanism {' or '.join(kinds)}")
+            if self.mechanism == noise and given == (self.unchanged is not None):
+                raise ValueError(f"--mechanism {noise} needs --{name} or --unchanged, one of them")
         if self.mechanism == "exponential" and self.epsilon is None:
             raise ValueError("--mechanism exponential needs --epsilon")
-        for mechanism, name in (("laplace", "epsilon"), ("gaussian", "sigma")):
-            given = getattr(self, name) is not None
-            if given and self.mechanism not in (mechanism, *("exponential",) * (name == "epsilon")):
-                raise ValueError(f"--{name} is of --mechanism {mechanism}")
-            if self.mechanism == mechanism and given == (self.unchanged is not None):
-                raise ValueError(f"--mechanism {mechanism} needs --{name} or --unchanged, one of them")
         if self.mechanism not in NOISE and self.unchanged is not None:
             raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
         return self
