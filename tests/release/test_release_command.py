@@ -20,7 +20,7 @@ from clinveil.core.tokens import words
 from clinveil.corpus.demo.stream import demo_notes
 from clinveil.report.edition import outward_finding
 
-FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
+FAST = ["--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet"]
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from clinveil.vectors.settings import VectorSettings
 # Bundles of settings by name; a file's settings and flags win over them.
 PROFILES: dict[str, dict[str, Any]] = {
     "default": {},
-    "paper": {"memo": "occurrence"},
+    "paper": {"memo": "occurrence", "algorithm": "cbow", "window": 5, "epochs": 5},
     "strict": {"n": "9-30", "min_patients": 10, "unknown": "drop"},
 }
 
@@ -57,7 +57,8 @@ class ReleaseSettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
-        "default", "Named settings: paper draws anew each time; strict means more neighbours and a higher floor."
+        "default",
+        "Named settings: paper has its vectors and fresh draws; strict means more neighbours and a higher floor.",
     )
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers of the utility figures; repeatable.")
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
