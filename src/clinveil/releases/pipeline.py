@@ -67,12 +67,12 @@ NOT_TRIED = (
     "notes (benchmarks/context.md). One measurement outside this repository, with trigram counts of 1,277 other notes, "
     "read .77 where .48 is printed, and .35 of the words seen fewer than 20 times where .02 is.",
     "An attacker without the vectors, who trains their own on other notes or on the release.",
-    "Linkage by somebody who holds a piece of the source: they test which released note could have come from it.",
-    "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
+    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
+    "Inference of attributes that are no kept column (clinveil attack inference).",
     "Intersection with another release of the same notes.",
     "Linkage by the order of the rows, where --order source keeps it.",
 )
-_AT_HAND = {"known": "no known-patient feed was given"}
+_AT_HAND = {"known": "no known-patient feed was given", "keep": "no column is kept"}
 
 
 def attacked(context: Context, rng: Generator) -> list[Finding]:
