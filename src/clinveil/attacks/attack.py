@@ -75,7 +75,8 @@ class Context:
     """What was released, and what is secret of it, as far as it is at hand; what is not is None.
 
     Attributes:
-        channel: the mechanism of the release. counts: word frequencies of the source.
+        channel: the mechanism of the release. counts: word frequencies of the source. earlier: the mechanism of an
+            earlier release of the same notes.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: models of word vectors that are to be released. names: full names, first name first.
@@ -86,6 +87,7 @@ class Context:
     """
 
     channel: Channel | None = None
+    earlier: Channel | None = None
     counts: WordCounts | None = None
     original: Corpus | None = None
     released: Corpus | None = None
