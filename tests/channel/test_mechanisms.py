@@ -14,6 +14,7 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.identity import IdentityMechanism, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
+from clinveil.channel.mechanisms.clusters import ClusterMechanism
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
 from clinveil.channel.mechanisms.neighbours import rank_distribution, sizes_of
@@ -91,6 +92,16 @@ class MechanismContract:
         for released in self.released():
             assert "zebra" not in released and set(words(released)) <= set(WORDS)
 
+    def test_the_vulnerability_is_that_of_brute_force(self):
+        """What an attacker with the channel and the counts reads from one output: for each output the best input."""
+        channel = self.channel()
+        prior = np.arange(len(WORDS), 0, -1) / (len(WORDS) * (len(WORDS) + 1) / 2)
+        best = [0.0] * len(WORDS)
+        for x in range(len(WORDS)):
+            for y, chance in zip(*channel.row(x), strict=True):
+                best[y] = max(best[y], prior[x] * chance)
+        assert channel.posterior(prior).vulnerability == pytest.approx(sum(best))
+
     def test_it_is_named_and_its_parameters_are_plain(self):
         channel, mechanism = self.channel(), self.mechanism()
         assert channel.mechanism == mechanism.name
@@ -125,6 +136,13 @@ class TestGaussian(MechanismContract):
 
     def mechanism(self) -> Mechanism:
         return GaussianMechanism(sigma=0.4)
+
+
+class TestClusters(MechanismContract):
+    keeps_words = True
+
+    def mechanism(self) -> Mechanism:
+        return ClusterMechanism(cluster_size=3, cluster_outputs=2)
 
 
 class TestIdentity(MechanismContract):

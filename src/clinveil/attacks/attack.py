@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
     from clinveil.lm.model import LanguageModel
     from clinveil.vectors.count import WordCounts
-    from clinveil.vectors.table import Vectors
+    from clinveil.vectors.table import Neighbours, Vectors
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ class Context:
     """What was released, and what is secret of it, as far as it is at hand; what is not is None.
 
     Attributes:
-        channel: the mechanism of the release. counts: word frequencies of the source. earlier: the mechanism of an
-            earlier release of the same notes.
+        channel: the mechanism of the release. counts: word frequencies of the source; prior: of other notes.
+        near: the neighbour table over the channel's words. earlier: the mechanism of an earlier release of the same
+            notes.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: models of word vectors that are to be released. names: full names, first name first.
@@ -102,6 +103,8 @@ class Context:
     training: Any = field(default=None, repr=False)
     held_out: Any = field(default=None, repr=False)
     reference: Any = field(default=None, repr=False)
+    prior: WordCounts | None = None
+    near: Neighbours | None = field(default=None, repr=False)
     keep: tuple[str, ...] = ()
     workers: int = 2
     say: Say = lambda line: None
@@ -146,7 +149,7 @@ class Attack(Settings):
         words: what the report says of each of its measures, by dotted name.
         on_release: whether every release is measured by it, with its settings at their defaults.
         order: its place among those of a release: they run one after the other, with one generator (inversion 100,
-            repetition 400, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
+            repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

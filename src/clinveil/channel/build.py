@@ -28,6 +28,7 @@ def build_channel(
     key: Key,
     threads: int,
     counts: WordCounts | None = None,
+    names: frozenset[str] = frozenset(),
 ) -> tuple[Channel, Neighbours]:
     """The channel that the settings ask for, and the neighbour table below it.
 
@@ -35,18 +36,19 @@ def build_channel(
         vectors: all their words are inputs; those above the rare-word floor are outputs.
         key: N per type is a keyed secret, and the seed of an approximate search comes from it.
         counts: words of the notes at hand; needed for imported vectors, which carry no patients.
+        names: words of the names of known patients, lookup forms.
 
     Raises:
         InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
-    eligible = output_floor(vectors, settings.min_patients, need=mechanism.reach + 1, allow_small=small, counts=counts)
+    eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
     seed = key.digest("neighbour search") % 2**31
     table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
     frequencies = _frequencies(vectors, counts)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
-    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads))
+    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
     channel = replace(channel, policy=Policy(settings.memo, settings.layout, settings.numbers))
     return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
-from clinveil.channel.build import build_channel
+from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, save_channel
 from clinveil.channel.settings import ObfuscateSettings
@@ -115,9 +115,9 @@ def _channel(run: _Run) -> Channel:
     channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers, counts=counts)
     save_neighbours(table, run.vault / "neighbours")
     save_channel(channel, run.vault / "channel")
-    of = f"N = {how.channel.n}" if how.channel.mechanism == "neighbours" else channel.mechanism
+    of = mechanism_of(how.channel).said
     run.say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; {of}")
-    for line in _noise_lines(channel):
+    for line in (*_noise_lines(channel), *channel.shortfalls):
         run.say(line)
     determinism = vectors.meta.get("determinism")
     run.notes |= {"mechanism": channel.mechanism, "parameters": dict(channel.parameters)}

@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, of_release
 from clinveil.attacks.channel.inversion import Inversion
-from clinveil.channel.build import build_channel, read_words
+from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import InputError
@@ -254,7 +254,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     with clock.stage("neighbours", "neighbour table and channel"):
         channel = channel_of(job, vectors, counts)
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
-    with clock.stage("obfuscate", f"replace every word, N {settings.channel.n}", "keyed"):
+    with clock.stage("obfuscate", f"replace every word, {mechanism_of(settings.channel).said}", "keyed"):
         tally, path = write_notes(job, protected, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
@@ -320,7 +320,8 @@ def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generato
     if not job.settings.channel.keep_words:
         return []
     none_kept = job.settings.channel.but(keep_words=None)
-    base, _ = build_channel(vectors, none_kept, key=job.key, threads=job.settings.workers, counts=context.counts)
+    more: Any = {"threads": job.settings.workers, "counts": context.counts, "names": job.names}
+    base, _ = build_channel(vectors, none_kept, key=job.key, **more)
     found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
     return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
+from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
@@ -105,9 +107,15 @@ class Obfuscation:
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
     """The settings that a reader of the release may see."""
     record = settings.flat()
-    shown = {k: v for k, v in record.items() if k not in _CALL and k not in _PLACES}
-    shown["n"] = str(settings.channel.n)
+    shown = {k: v for k, v in record.items() if k not in _CALL and k not in _PLACES and k not in _idle(settings)}
+    if "n" in shown:
+        shown["n"] = str(settings.channel.n)
     return shown | {f"{k}_given": record.get(k) is not None for k in _PLACES if k in record}
+
+
+def _idle(settings: ReleaseSettings) -> set[str]:
+    """Settings of mechanisms that were not used."""
+    return {name for _, kind in mechanisms for name in kind.model_fields} - {*mechanism_of(settings.channel).flags()}
 
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
@@ -231,6 +239,7 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
+    said += made.channel.shortfalls
     if settings.channel.memo == "occurrence":
         said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
     if settings.channel.layout == "keep":

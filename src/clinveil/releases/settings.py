@@ -36,20 +36,11 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 
 class ReleaseChannelSettings(ChannelSettings):
-    """The channel of a release: neighbours, and by default one draw of a word for each patient."""
+    """The channel of a release: by default one draw of a word for each patient."""
 
     memo: Literal["occurrence", "note", "patient"] = flag(
         "patient", "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws)."
     )
-
-    @field_validator("mechanism")
-    @classmethod
-    def _paper_a_only(cls, value: str) -> str:
-        if value != "neighbours":
-            raise ValueError(
-                "a release is made with neighbours; clinveil obfuscate has the noise mechanisms, to compare"
-            )
-        return value
 
 
 class ReleaseSettings(Settings):

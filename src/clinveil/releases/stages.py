@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
-from clinveil.channel.build import build_channel
+from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.policy import Policy
@@ -26,6 +27,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.corpus.open import open_corpus
@@ -99,13 +101,14 @@ def preflight(corpus: Corpus) -> Preflight:
 
 def plan(found: Preflight, settings: ReleaseSettings) -> list[tuple[str, str, float]]:
     """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
+    mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
     said = {
         "read and count": "count words and the patients who use them",
         "replace PHI": f"find PHI and {settings.identifiers.mode} it",
         "train vectors": f"{vectors.algorithm}, {vectors.dim} dimensions, {vectors.epochs} epochs",
-        "find neighbours": f"the {settings.channel.n.high} nearest words of about {types:,}",
-        "replace words": f"every word, by one of N {settings.channel.n}",
+        "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
+        "replace words": f"every word, {mechanism.said}",
         "check and report": "read the release back, attack it, measure utility",
     }
     stages = estimate(
@@ -138,6 +141,11 @@ class Job:
     key: Key
     settings: ReleaseSettings
     known: dict[str, Patient]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Words of the names of known patients, lookup forms."""
+        return frozenset(form for patient in self.known.values() for form in words(" ".join(patient.name)))
 
     def deidentifier(self) -> Deidentifier | None:
         """What finds and treats PHI; None with `--no-phi`."""
@@ -187,7 +195,8 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
     """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
-        channel, table = build_channel(vectors, how, key=job.key, threads=job.settings.workers, counts=counts)
+        more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.names}
+        channel, table = build_channel(vectors, how, key=job.key, **more)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)

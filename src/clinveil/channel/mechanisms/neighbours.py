@@ -32,6 +32,11 @@ class NeighbourMechanism(Mechanism):
         """The greatest N."""
         return self.n.high
 
+    @property
+    def said(self) -> str:
+        """N, as it is written."""
+        return f"N {self.n}"
+
     def compile(self, material: Material) -> Channel:
         """The channel. Raises ValueError where the table has too few neighbours, or no key makes N per word type."""
         low, high, words = self.n.low, self.n.high, material.vectors.words
