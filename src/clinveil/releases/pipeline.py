@@ -67,11 +67,15 @@ NOT_TRIED = (
     "notes (benchmarks/context.md). One measurement outside this repository, with trigram counts of 1,277 other notes, "
     "read .77 where .48 is printed, and .35 of the words seen fewer than 20 times where .02 is.",
     "An attacker without the vectors, who trains their own on other notes or on the release.",
-    "Linkage by somebody who holds a piece of the source: they test which released note could have come from it.",
-    "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
+    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
+    "Inference of attributes that are no kept column (clinveil attack inference).",
     "Linkage by the order of the rows, where --order source keeps it.",
 )
-_AT_HAND = {"known": "no known-patient feed was given", "earlier": "the ledger holds no other, or its vault is gone"}
+_AT_HAND = {
+    "known": "no known-patient feed was given",
+    "keep": "no column is kept",
+    "earlier": "the ledger holds no other release, or its vault is gone",
+}
 _NO_MATTER = FREE | {"again", "ledger"}
 
 
@@ -307,6 +311,7 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         original=job.corpus,
         released=released,
         entered=entered,
+        alignment=lambda: ledger_batches(job.folder, "alignment"),
         notes=notes,
         patients=patients,
         known=job.known,
