@@ -116,7 +116,7 @@ def _good() -> list[list[str]]:
         ["obfuscate", notes, "-o", "obf.csv", "--layout", "keep", "--numbers", "mask", *fast],
         ["obfuscate", notes, "-o", "noise.csv", "--mechanism", "laplace", "--unchanged", "0.5", *fast],
         ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
-        ["release", notes, "-o", "raw", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
+        ["release", notes, "-o", "raw", "--again", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
         ["verify", "out/release"],
         ["report", "out", "-o", "external.html", "--edition", "external"],
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],

@@ -17,6 +17,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
+from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import Job
@@ -40,7 +41,7 @@ TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
 _PLACES = ("patients", "keep_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
-_CALL = ("workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+_CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Obfuscation:
     seeds: Mapping[str, int]
     source_sha256: str
     notes_sha256: str
+    earlier: Sequence[Earlier] = ()
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
         """All that the run has to tell."""
@@ -254,6 +256,7 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
     said += _vector_warnings(job)
+    said += [_again(one, findings) for one in made.earlier]
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
@@ -284,6 +287,16 @@ def _vector_warnings(job: Job) -> Iterator[str]:
         )
     if job.settings.vectors.more_text:
         yield "Vectors were trained on more text than the notes: an attacker who has it can train closer ones."
+
+
+def _again(one: Earlier, findings: Sequence[Finding]) -> str:
+    """What an earlier release of the same notes means for this one."""
+    said = f"{one.said} of the notes left before, in release {one.entry.run}, under another key."
+    both = next((f for f in findings if f.measure == "attack.two_releases" and f.value is not None), None)
+    if both is None:
+        return f"{said} Who holds both has two draws of their words: read the figures for several draws."
+    told = f"{both.value:.0%} of the words that both know, with the vectors, and {both.detail['alone']:.0%} from this"
+    return f"{said} Who holds both reads {told} one."
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:

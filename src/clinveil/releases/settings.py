@@ -30,7 +30,7 @@ from clinveil.vectors.settings import VectorSettings
 # Bundles of settings by name; a file's settings and flags win over them.
 PROFILES: dict[str, dict[str, Any]] = {
     "default": {},
-    "paper": {"memo": "occurrence", "algorithm": "cbow", "window": 5, "epochs": 5},
+    "paper": {"memo": "occurrence", "algorithm": "cbow", "window": 5, "epochs": 5, "max_names": 1.0},
     "strict": {"n": "9-30", "min_patients": 10, "unknown": "drop"},
 }
 
@@ -61,6 +61,10 @@ class ReleaseSettings(Settings):
         "Named settings: paper has its vectors and fresh draws; strict means more neighbours and a higher floor.",
     )
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers of the utility figures; repeatable.")
+    again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")
+    ledger: Path | None = flag(None, "Folder that knows which notes left before (default: clinveil-ledger beside OUT).")
+    max_names: float = flag(0.15, "Most of the names that the strongest attacker may read back (1: any).", ge=0, le=1)
+    risk_threshold: float = flag(0.09, "Risk of a patient that is small enough (EMA: .09); for the report.", gt=0, le=1)
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
     order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -34,6 +35,7 @@ from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
 from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes, threads
@@ -56,6 +58,7 @@ class Preflight:
     Attributes:
         rows: notes read. patients: distinct patient ids. null: notes without text. empty: notes of no characters.
         characters: code points in all. skipped: rows that the source's preset leaves out, by reason.
+        hashes: (n_notes,) what the ledger knows notes by.
     """
 
     rows: int
@@ -64,6 +67,7 @@ class Preflight:
     empty: int
     characters: int
     skipped: Counter[str]
+    hashes: Hashes = field(default_factory=lambda: NO_HASHES, repr=False, compare=False)
 
     @property
     def read(self) -> int:
@@ -80,6 +84,7 @@ def preflight(corpus: Corpus) -> Preflight:
     """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
     rows = null = empty = characters = 0
     patients: set[int] = set()
+    hashes = [NO_HASHES]
     for batch in corpus.batches():
         text = batch.column("text")
         lengths = pc.utf8_length(text)
@@ -88,9 +93,11 @@ def preflight(corpus: Corpus) -> Preflight:
         empty += int(pc.sum(pc.equal(lengths, 0)).as_py() or 0)
         characters += int(pc.sum(lengths).as_py() or 0)
         patients.update(map(hash, batch.column("patient_id").unique().to_pylist()))
+        hashes.append(text_hashes(text.to_pylist()))
     if not rows:
         raise InputError("there is no note in it", remedy="name a file with at least one row")
-    return Preflight(rows, len(patients), null, empty, characters, Counter(getattr(corpus, "skipped", {})))
+    skipped = Counter(getattr(corpus, "skipped", {}))
+    return Preflight(rows, len(patients), null, empty, characters, skipped, np.concatenate(hashes))
 
 
 def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> list[tuple[str, str, float]]:
