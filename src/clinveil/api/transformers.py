@@ -10,6 +10,7 @@ from warnings import warn
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, arrow, given, in_python, known_patients, scratch
+from clinveil.channel.policy import Memo
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
@@ -89,7 +90,8 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
     Args:
         n: neighbours to draw from: 5, or a range "3-14".
-        memo: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note` or `patient`.
+        memo: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note`, `patient`,
+            `corpus`, or `rare` (the patient's, of rare words only).
         vectors: trained vectors, or their path; without them they are trained on what `fit` gets.
         key: what draws come from; a new one is drawn without it. It is a secret, and so are `channel_`, `vectors_`.
         seed: of the training. workers: threads; with one, training is reproducible bit by bit.
@@ -106,7 +108,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self,
         n: str | int = "3-14",
         *,
-        memo: Literal["occurrence", "note", "patient"] = "patient",
+        memo: Memo = "patient",
         vectors: Vectors | str | Path | None = None,
         key: Key | None = None,
         seed: int = 1,

@@ -209,7 +209,9 @@ def lines_of(tally: Tally) -> Iterator[str]:
     for reason, n in sorted(tally.skipped.items()):
         yield f"         {n} not written: {reason}"
     kept = f", {tally.kept_words} kept on request" if tally.kept_words else ""
-    yield f"words    {tally.words}: {tally.replaced} replaced ({tally.unknown} unknown), {tally.dropped} dropped{kept}"
+    twice = f", {tally.doubled} written twice" if tally.doubled else ""
+    fates = f"{tally.replaced} replaced ({tally.unknown} unknown), {tally.dropped} dropped{kept}{twice}"
+    yield f"words    {tally.words}: {fates}"
     yield f"numbers  {tally.numbers}: {tally.masked} masked, {tally.numbers - tally.masked} dropped"
     yield f"marks    {tally.punct}: {tally.copied} copied, {tally.punct - tally.copied} dropped; others {tally.other}"
     yield f"released {tally.released} tokens, {tally.self_replaced} of them the word that stood there"

@@ -147,6 +147,7 @@ def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
             kept=tally.kept_words,
             unknown=tally.unknown,
             self_replaced=tally.self_replaced,
+            doubled=tally.doubled,
         ),
         TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
         TokenRow("punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied),

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
+from clinveil.channel.policy import Memo
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.settings import (
     FORCE,
@@ -38,8 +39,10 @@ PROFILES: dict[str, dict[str, Any]] = {
 class ReleaseChannelSettings(ChannelSettings):
     """The channel of a release: by default one draw of a word for each patient."""
 
-    memo: Literal["occurrence", "note", "patient"] = flag(
-        "patient", "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws)."
+    memo: Memo = flag(
+        "patient",
+        "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws; rare: within the "
+        "patient, of rare words only).",
     )
 
 

@@ -21,7 +21,6 @@ from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
-from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
@@ -222,7 +221,7 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
-    return load_channel(place, Policy(how.memo, how.layout, how.numbers))
+    return load_channel(place, how.policy)
 
 
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
