@@ -128,14 +128,16 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         """
         from clinveil.channel.build import build_channel
         from clinveil.vectors.count import count_words
+        from clinveil.vectors.imported import at_hand
 
         corpus, _ = _opened(notes, self.columns)
         how = self._channel_settings()
         self.key_ = _key(self.key)
         with scratch() as folder:
             self.vectors_: Vectors = self._vectors(corpus, folder)
-            counts = count_words(corpus, folder) if self.vectors_.patients is None else None
-        built = build_channel(self.vectors_, how, key=self.key_, threads=self.workers, counts=counts)
+            if self.vectors is not None:
+                self.vectors_ = at_hand(self.vectors_, count_words(corpus, folder))
+        built = build_channel(self.vectors_, how, key=self.key_, threads=self.workers)
         self.channel_: Channel = built[0]
         self.neighbours_: Neighbours = built[1]
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def build_channel(
     key: Key,
     threads: int,
     counts: WordCounts | None = None,
-    names: Iterable[str] = (),
+    names: frozenset[str] = frozenset(),
 ) -> tuple[Channel, Neighbours]:
     """The channel that the settings ask for, and the neighbour table below it.
 
@@ -38,19 +37,19 @@ def build_channel(
         vectors: all their words are inputs; those above the rare-word floor are outputs.
         key: N per type is a keyed secret, and the seed of an approximate search comes from it.
         counts: words of the notes at hand; needed for imported vectors, which carry no patients.
-        names: of known patients; with `memo_names` they are names beside those of the lexicon.
+        names: words of the names of known patients, lookup forms.
 
     Raises:
         InputError: too few patients or eligible words for the setting, or a file of words that cannot be read.
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
-    eligible = output_floor(vectors, settings.min_patients, need=mechanism.reach + 1, allow_small=small, counts=counts)
+    eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
     seed = key.digest("neighbour search") % 2**31
     table = neighbours(vectors, mechanism.reach, eligible=eligible, threads=threads, seed=seed)
     frequencies = _frequencies(vectors, counts)
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
-    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads))
+    channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
     channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
     channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
     return scoped(channel, frequencies, names=names if settings.memo_names else None), table

@@ -62,7 +62,9 @@ class Channel:
         # Summed row by row: differences of one long running sum lose the digits that the tolerance asks for.
         sums = np.add.reduceat(self.probabilities, self.indptr[:-1][filled]) if filled.any() else np.ones(0)
         if not np.allclose(sums, 1.0, atol=SUM_TOLERANCE, rtol=0):
-            raise ValueError("a channel row does not sum to 1")
+            worst = np.argmax(np.abs(sums - 1.0))
+            row = np.flatnonzero(filled)[worst]
+            raise ValueError(f"a channel row does not sum to 1: row {row} sums to {sums[worst]:.6g}")
         if self.indices.size and not 0 <= self.indices.min() <= self.indices.max() < n_words:
             raise ValueError("an output of the channel is no word of it")
         outputs = np.zeros(n_words, dtype=np.bool_)
@@ -74,6 +76,15 @@ class Channel:
             if self.scopes.shape != (n_words + 1,) or self.scopes.dtype != np.uint8 or self.scopes.max() >= len(SCOPES):
                 raise ValueError(f"a channel of {n_words} words needs {n_words + 1} scopes of draws")
             hold_read_only(self, "scopes")
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What the mechanism's settings ask for and this vocabulary does not give, in sentences."""
+        told = self.parameters
+        if told.get("as_wanted", True):
+            return ()
+        most = f"one word is {told['greatest_share']:.0%} of the tokens of its cluster"
+        return (f"The clusters are not as wanted: the smallest has {told['fewest_words']} words to come out, {most}.",)
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -97,7 +108,7 @@ class Channel:
 
     @cached_property
     def unchanged(self) -> Doubles:
-        """(n_words,) the probability of each word that it comes out as it went in."""
+        """N_w, (n_words,): the probability of each word that it comes out as it went in (Feyisetan et al. 2020)."""
         same = self.rows == self.indices
         summed = np.bincount(self.rows[same], self.probabilities[same], len(self.words) + 1)
         return read_only_view(np.asarray(summed[: len(self.words)], dtype=np.float64))
@@ -151,6 +162,48 @@ class Channel:
         """
         before = entropy(prior if types is None else types)
         return max(0.0, before + self.noise_bits(prior) - entropy(self.outputs(prior)))
+
+    def mutual_information(self, prior: NDArray[Any]) -> float:
+        """I(input; output) in bits over the words that come out, by a prior (n_words,) or (n_words + 1,).
+
+        Source: Shannon 1948.
+        """
+        spoken = self._over_rows(prior) * self.speaks
+        return max(0.0, entropy(self.outputs(spoken)) - self.noise_bits(spoken)) if spoken.any() else 0.0
+
+    def capacity(self, rows: Mask | None = None) -> float:
+        """The most that min-entropy leakage can be for any prior over these rows, log2 sum_y max_x C(y|x), in bits.
+
+        Args:
+            rows: (n_words + 1,) the inputs that occur; None: all.
+
+        Source: Braun, Chatzikokolakis, Palamidessi 2009.
+        """
+        matrix = self.matrix() if rows is None else self.matrix()[rows]
+        return float(np.log2(matrix.max(axis=0).sum())) if matrix.nnz else 0.0
+
+    def deltas(self, one: Ints, other: Ints, epsilons: Doubles) -> Doubles:
+        """delta(epsilon) of pairs of rows, (n_pairs, n_epsilons): see `figures.deltas`."""
+        from clinveil.channel import figures  # compiles
+
+        return figures.deltas(self.matrix(), one, other, epsilons)
+
+    def total_variation(self, one: Ints, other: Ints) -> Doubles:
+        """How differently two words come out, (n_pairs,): half the sum of |C(y|x) - C(y|x')|; 1 where no output is of
+        both."""
+        return self.deltas(one, other, np.zeros(1))[:, 0]
+
+    def epsilons(self, one: Ints, other: Ints) -> Doubles:
+        """The epsilon of pairs of rows with delta 0, (n_pairs,); infinity where an output is of one alone."""
+        from clinveil.channel import figures
+
+        return figures.epsilons(self.matrix(), one, other)
+
+    def spread(self, eta: float = 0.0) -> Ints:
+        """S_w, (n_words + 1,): the least number of outputs that carry 1 - eta of each row; Feyisetan et al. 2020."""
+        from clinveil.channel import figures
+
+        return figures.spread(self.matrix(), eta)
 
     def row(self, word: int) -> tuple[SmallInts, Doubles]:
         """Outputs and probabilities of one row."""

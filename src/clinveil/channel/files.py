@@ -33,7 +33,10 @@ def save_channel(channel: Channel, path: Path) -> None:
 
 
 def load_channel(path: Path, policy: Policy | None = None) -> Channel:
-    """Read a channel back, with a policy, which no file holds. Raises InputError if the folder does not hold one."""
+    """Read a channel back, with a policy, which no file holds.
+
+    Raises InputError if the folder does not hold one, and where its rows are no probabilities, with what is wrong.
+    """
     try:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
         words = feather.read_table(path / "words.arrow")["word"].to_pylist()
@@ -42,9 +45,18 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
             arrays[SCOPES] = np.load(path / f"{SCOPES}.npy", allow_pickle=False)
         kept = frozenset(meta["kept"])
         how = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
-        return Channel(words, **arrays, **how, kept=kept)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        raise InputError("does not hold a channel", where=path.name, remedy="make it again") from None
+        raise _no_channel(path) from None
+    try:
+        return Channel(words, **arrays, **how, kept=kept)
+    except ValueError as error:  # whose words are ours, or NumPy's on shapes
+        raise _no_channel(path, f": {error}") from None
+    except (TypeError, IndexError):
+        raise _no_channel(path) from None
+
+
+def _no_channel(path: Path, why: str = "") -> InputError:
+    return InputError(f"does not hold a channel{why}", where=path.name, remedy="make it again")
 
 
 def channel_digest(channel: Channel) -> str:

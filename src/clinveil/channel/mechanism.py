@@ -59,6 +59,7 @@ class Material:
         table: the nearest eligible words, `Mechanism.reach` of each.
         key: of what is a keyed secret in the channel itself. seed: of draws that it is compiled by.
         draws: of each word on average, where a mechanism is compiled by drawing. threads: they change nothing.
+        names: words of the names of known patients, lookup forms.
     """
 
     vectors: Vectors
@@ -69,6 +70,7 @@ class Material:
     seed: int = 0
     draws: int = DRAWS
     threads: int = 1
+    names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def channel(
         self, name: str, parameters: Mapping[str, Any], lengths: Ints, outputs: NDArray[np.integer], chances: Doubles
@@ -95,6 +97,16 @@ class Mechanism(Settings):
     def reach(self) -> int:
         """How many neighbours of each word it looks at."""
         return 1
+
+    @property
+    def need(self) -> int:
+        """How many words must be able to come out."""
+        return self.reach + 1
+
+    @property
+    def said(self) -> str:
+        """It and its settings in a few words, for people."""
+        return self.name
 
     @abstractmethod
     def compile(self, material: Material) -> Channel:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
-from clinveil.channel.build import build_channel
+from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import channel_digest, save_channel
 from clinveil.channel.settings import ObfuscateSettings
@@ -38,6 +38,7 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.scale import threads
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.imported import at_hand, without_vector
 from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -88,7 +89,7 @@ def obfuscate_notes(
         GateError: more than 1 % of the notes cannot be written; nothing is.
     """
     safe, force = vault or default_vault(out), settings.force
-    places = {"NOTES": notes, "--vectors": vectors}
+    places = {"NOTES": notes, "--vectors": vectors, **settings.vectors.places()}
     refuse_places(out, MAKER, force=force, vault=safe, vault_maker=VAULT_MAKER, read=places)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if corpus.columns.patient_id is None:
@@ -108,16 +109,15 @@ def _channel(run: _Run) -> Channel:
     """The channel, trained or from the vectors given; it and what it was made from go to the vault."""
     scratch, how = run.vault / "scratch", run.settings
     try:
-        vectors = load_vectors(run.imported) if run.imported else _train(run, scratch)
-        counts = count_words(run.corpus, scratch) if vectors.patients is None else None
+        vectors = _given(run, run.imported, scratch) if run.imported else _train(run, scratch)
     finally:
         remove(scratch)
-    channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers, counts=counts)
+    channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers)
     save_neighbours(table, run.vault / "neighbours")
     save_channel(channel, run.vault / "channel")
-    of = f"N = {how.channel.n}" if how.channel.mechanism == "neighbours" else channel.mechanism
+    of = mechanism_of(how.channel).said
     run.say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; {of}")
-    for line in _noise_lines(channel):
+    for line in (*_noise_lines(channel), *channel.shortfalls):
         run.say(line)
     determinism = vectors.meta.get("determinism")
     run.notes |= {"mechanism": channel.mechanism, "parameters": dict(channel.parameters)}
@@ -143,13 +143,22 @@ def _distance(channel: Channel) -> str:
     return f"{tokens:.3g} (median of words as often as they occur; {types:.3g} over different words)"
 
 
+def _given(run: _Run, place: Path, scratch: Path) -> Vectors:
+    """The vectors given, with the figures of the notes where they have none of their own."""
+    counts = count_words(run.corpus, scratch)
+    vectors = at_hand(load_vectors(place), counts)
+    lacking, tokens = without_vector(vectors, counts)
+    run.say(f"{lacking:,} words of the notes, {tokens:,} tokens, have no vector")
+    return vectors
+
+
 def _train(run: _Run, scratch: Path) -> Vectors:
     how = run.settings
     seed = secrets.randbelow(2**31) if how.seed is None else how.seed
     run.say(f"training {how.vectors.algorithm} vectors, seed {seed}")
     vectors = train(run.corpus, how.vectors, seed=seed, workers=how.workers, scratch=scratch)
     save_vectors(vectors, run.vault / "vectors")
-    run.notes["training_seed"] = seed
+    run.notes |= {"training_seed": seed, "passes": vectors.meta.get("epochs")}
     return vectors
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.channel.mechanisms import OURS, mechanisms
+from clinveil.channel.mechanisms import NOISE, mechanisms
 from clinveil.channel.policy import Layout, Memo, Numbers, Policy, Shuffle
 from clinveil.core.settings import (
     FORCE,
@@ -60,8 +60,10 @@ N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
 # Of the settings that a mechanism shares with the commands.
 N_HELP = "Neighbours to draw from: 5, or a range 3-14 drawn anew each time."
 N_PER_HELP = "Draw N from its range per occurrence or per word type."
-EPSILON_HELP = "laplace: nominal epsilon; the mean radius is dim/epsilon."
+EPSILON_HELP = "laplace: nominal epsilon; the mean radius is dim/epsilon. exponential: per unit of distance, 0 to 2."
+NEAREST_HELP = "exponential, rate-distortion: nearest words that a word may become, beside itself."
 SIGMA_HELP = "gaussian: standard deviation of the noise on each coordinate."
+DISTORTION_HELP = "rate-distortion (instead of --beta), optimal: mean distance of a word to its output, 0 to 2."
 UNCHANGED_HELP = "Noise that leaves about this share of the words as they are, instead of its size."
 
 
@@ -71,9 +73,9 @@ class ChannelSettings(Settings):
     mechanism: str = choice(
         mechanisms,
         "neighbours",
-        "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself.",
+        "How a word is replaced: a near neighbour (paper A), a word of its cluster, noise on its vector, …",
     )
-    own: Settings = own_settings("mechanism", here=OURS)
+    own: Settings = own_settings("mechanism", here=NOISE)
     # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
     epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
     sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
@@ -113,13 +115,15 @@ class ChannelSettings(Settings):
 
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:
-        for mechanism, name in (("laplace", "epsilon"), ("gaussian", "sigma")):
-            given = getattr(self, name) is not None
-            if given and self.mechanism != mechanism:
-                raise ValueError(f"--{name} is of --mechanism {mechanism}")
-            if self.mechanism == mechanism and given == (self.unchanged is not None):
-                raise ValueError(f"--mechanism {mechanism} needs --{name} or --unchanged, one of them")
-        if self.mechanism == "neighbours" and self.unchanged is not None:
+        for name, kinds in (("epsilon", ("laplace", "exponential")), ("sigma", ("gaussian",))):
+            given, noise = getattr(self, name) is not None, kinds[0]
+            if given and self.mechanism not in kinds:
+                raise ValueError(f"--{name} is of --mechanism {' or '.join(kinds)}")
+            if self.mechanism == noise and given == (self.unchanged is not None):
+                raise ValueError(f"--mechanism {noise} needs --{name} or --unchanged, one of them")
+        if self.mechanism == "exponential" and self.epsilon is None:
+            raise ValueError("--mechanism exponential needs --epsilon")
+        if self.mechanism not in NOISE and self.unchanged is not None:
             raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
         return self
 

@@ -130,7 +130,7 @@ def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
     """
     key, corpus = Key.from_seed(DEMO_SEED), demo_corpus(DEMO_PATIENTS, DEMO_SEED)
     with TemporaryDirectory() as scratch:
-        learning = VectorSettings(dim=32, epochs=2)
+        learning = VectorSettings(dim=32, window=5, epochs=2)
         vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
     kept_none = settings.channel.but(
         keep_words=None, drop_words=None, min_patients=min(settings.channel.min_patients, 10)

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
-from clinveil.channel.build import build_channel
+from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
@@ -24,6 +26,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
+from clinveil.core.tokens import words
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.corpus.open import open_corpus
@@ -31,11 +34,13 @@ from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
 from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes, threads
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.imported import of_notes
 from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -52,6 +57,7 @@ class Preflight:
     Attributes:
         rows: notes read. patients: distinct patient ids. null: notes without text. empty: notes of no characters.
         characters: code points in all. skipped: rows that the source's preset leaves out, by reason.
+        hashes: (n_notes,) what the ledger knows notes by.
     """
 
     rows: int
@@ -60,6 +66,7 @@ class Preflight:
     empty: int
     characters: int
     skipped: Counter[str]
+    hashes: Hashes = field(default_factory=lambda: NO_HASHES, repr=False, compare=False)
 
     @property
     def read(self) -> int:
@@ -76,6 +83,7 @@ def preflight(corpus: Corpus) -> Preflight:
     """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
     rows = null = empty = characters = 0
     patients: set[int] = set()
+    hashes = [NO_HASHES]
     for batch in corpus.batches():
         text = batch.column("text")
         lengths = pc.utf8_length(text)
@@ -84,20 +92,25 @@ def preflight(corpus: Corpus) -> Preflight:
         empty += int(pc.sum(pc.equal(lengths, 0)).as_py() or 0)
         characters += int(pc.sum(lengths).as_py() or 0)
         patients.update(map(hash, batch.column("patient_id").unique().to_pylist()))
+        hashes.append(text_hashes(text.to_pylist()))
     if not rows:
         raise InputError("there is no note in it", remedy="name a file with at least one row")
-    return Preflight(rows, len(patients), null, empty, characters, Counter(getattr(corpus, "skipped", {})))
+    skipped = Counter(getattr(corpus, "skipped", {}))
+    return Preflight(rows, len(patients), null, empty, characters, skipped, np.concatenate(hashes))
 
 
-def plan(found: Preflight, settings: ReleaseSettings) -> list[tuple[str, str, float]]:
+def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> list[tuple[str, str, float]]:
     """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
+    mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
+    more = _words_in(vectors.more_text) if vectors.more_text else 0
+    passes = vectors.passes_over(found.tokens + more)
     said = {
         "read and count": "count words and the patients who use them",
         "replace PHI": f"find PHI and {settings.identifiers.mode} it",
-        "train vectors": f"{vectors.algorithm}, {vectors.dim} dimensions, {vectors.epochs} epochs",
-        "find neighbours": f"the {settings.channel.n.high} nearest words of about {types:,}",
-        "replace words": f"every word, by one of N {settings.channel.n}",
+        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes",
+        "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
+        "replace words": f"every word, {mechanism.said}",
         "check and report": "read the release back, attack it, measure utility",
     }
     stages = estimate(
@@ -106,10 +119,21 @@ def plan(found: Preflight, settings: ReleaseSettings) -> list[tuple[str, str, fl
         workers=settings.workers,
         phi=settings.phi,
         algorithm=vectors.algorithm,
-        epochs=vectors.epochs,
+        window=vectors.window,
+        epochs=passes,
         dim=vectors.dim,
+        train=train,
+        more_words=more,
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
+
+
+def _words_in(place: Path) -> int:
+    """Roughly, the words of text files by their size; packed ones are taken to be three times as long."""
+    files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
+    packed = {".gz", ".zst", ".parquet"}
+    size = sum(file.stat().st_size * (3 if file.suffix.lower() in packed else 1) for file in files)
+    return round(size / CHARACTERS_PER_WORD)
 
 
 def require_patients(found: Preflight, settings: ReleaseSettings) -> None:
@@ -130,6 +154,12 @@ class Job:
     key: Key
     settings: ReleaseSettings
     known: dict[str, Patient]
+    imported: Vectors | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Words of the names of known patients, lookup forms."""
+        return frozenset(form for patient in self.known.values() for form in words(" ".join(patient.name)))
 
     def deidentifier(self) -> Deidentifier | None:
         """What finds and treats PHI; None with `--no-phi`."""
@@ -166,11 +196,17 @@ def protect(job: Job) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
 
 
 def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
-    """Train word vectors, or take those that an interrupted run of the same settings left."""
+    """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
+
+    Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
+    """
     place = job.folder.vault / "vectors"
     if not place.exists():
         how, scratch = job.settings, job.folder.work
-        made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+        if job.imported is None:
+            made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+        else:
+            made = of_notes(job.imported, counts)
         save_vectors(made, place)
     return load_vectors(place)
 
@@ -179,9 +215,8 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
     """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
-        names = [" ".join(patient.name) for patient in job.known.values()]
-        workers = job.settings.workers
-        channel, table = build_channel(vectors, how, key=job.key, threads=workers, counts=counts, names=names)
+        more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.names}
+        channel, table = build_channel(vectors, how, key=job.key, **more)
         remove(tables)
         save_neighbours(table, tables)
         remove(place)

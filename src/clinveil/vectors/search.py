@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from clinveil.core.types import Doubles, Floats, Ints, SmallInts
+from clinveil.core.types import Doubles, Floats, Ints, Mask, SmallInts
 from clinveil.scale.local import threads as in_threads
 
 _QUERIES = 512
@@ -185,11 +185,8 @@ def build_lists(space: Space, candidates: SmallInts, *, n_lists: int, seed: int)
 
     def build(rows: SmallInts) -> Lists:
         units = space.unit(rows)
-        limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
-        means = faiss.Kmeans(units.shape[1], n_lists, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits)
-        means.train(units)
         near = faiss.IndexFlatIP(units.shape[1])
-        near.add(means.centroids)
+        near.add(_means(units, n_lists, seed))
         index = faiss.IndexIVFFlat(near, units.shape[1], n_lists, faiss.METRIC_INNER_PRODUCT)
         index.train(units)
         index.add(units)
@@ -197,6 +194,27 @@ def build_lists(space: Space, candidates: SmallInts, *, n_lists: int, seed: int)
 
     with one_thread_each():
         return alone(build, candidates)  # so that the centroids do not depend on the machine's load
+
+
+def _means(units: Floats, n: int, seed: int) -> Floats:
+    """Centroids of spherical k-means, shape (n, dim)."""
+    import faiss
+
+    limits = {"max_points_per_centroid": _TRAINED_ON, "min_points_per_centroid": 1}
+    means = faiss.Kmeans(units.shape[1], n, niter=_ROUNDS, spherical=True, seed=seed % 2**31, **limits)
+    means.train(units)
+    return np.asarray(means.centroids, dtype=np.float32)
+
+
+def topics(units: Floats, fitted: Mask, n: int, seed: int) -> Ints:
+    """The nearest of n centroids of each unit vector, (n_words,): spherical k-means in one thread, of `fitted` only."""
+
+    def places(units: Floats) -> Ints:
+        found: tuple[Floats, Ints] = flat(_means(units[fitted], n, seed))(units, 1)
+        return found[1][:, 0]
+
+    with one_thread_each():
+        return alone(places, units)
 
 
 def approximate_search(

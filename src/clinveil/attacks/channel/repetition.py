@@ -76,7 +76,7 @@ class Repetition(Attack):
 
 def _affordable(channel: Channel) -> int:
     """An interval of about a point either way; candidates of an output grow with N, and so does the time."""
-    return max(500, 5000 * 14 // max(14, int(channel.parameters.get("high", 14))))
+    return max(500, 5000 * 14 // max(14, int(np.diff(channel.indptr)[:-1].max(initial=1))))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,104 @@
+"""Mechanism `clusters`: words dealt into clusters of like meaning, and all words of a cluster have the same outputs.
+
+Whoever sees an output learns which cluster the word is of, and nothing else: not from a second draw, not from a
+hundred, not from the vectors. So the best guess is the cluster's most frequent word, and what context adds is a guess
+of the cluster's words alone. The outputs are the most frequent words of the cluster, all as likely: one or a few of
+them leave an attacker exactly as much as all would, and a reader of the release far less noise. A word may come out as
+itself. The channel has no epsilon: outputs of two clusters are told apart for certain.
+
+Source: own; disjoint groups with one output set are what k-anonymity (Sweeney 2002) asks of a table's rows, and the
+greatest share is what l-diversity (Machanavajjhala et al. 2007) asks of their values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import Material, Mechanism, mechanisms
+from clinveil.channel.mechanisms._groups import CONTENT, FUNCTION, NAMES, Wanted, group_words
+from clinveil.core.settings import flag
+from clinveil.core.types import Ints, Mask, SmallInts
+
+
+@mechanisms.register("clusters")
+class ClusterMechanism(Mechanism):
+    """Disjoint clusters of words, with one output set each; names are one cluster, function words a few of their own.
+
+    Name words are those that the lexicons know as names and not as words, and those of known patients' names.
+    """
+
+    name: ClassVar[str] = "clusters"
+    cluster_size: int = flag(8, "clusters: words of a cluster that may come out, at least.", ge=2, le=100_000)
+    cluster_share: float = flag(0.5, "clusters: greatest share of a cluster's tokens of one word.", gt=0, le=1)
+    cluster_outputs: int = flag(1, "clusters: outputs of a cluster, its most frequent words (0: all).", ge=0)
+    function_words: int = flag(150, "clusters: the most frequent words, which are clustered apart.", ge=0)
+
+    @property
+    def need(self) -> int:
+        """The words of one cluster."""
+        return max(self.cluster_size, super().need)
+
+    @property
+    def said(self) -> str:
+        """The settings in a few words."""
+        outputs = f"{self.cluster_outputs or 'all'} of its words"
+        return f"clusters of {self.cluster_size} words or more, {outputs} to come out"
+
+    def compile(self, material: Material) -> Channel:
+        """The channel; its parameters say how many clusters there are, and whether all are as wanted.
+
+        They cannot be where the words that may come out are fewer than a cluster asks for, or one word is most of the
+        tokens.
+        """
+        vectors, wanted = material.vectors, Wanted(self.cluster_size, self.cluster_share)
+        counts = np.zeros(len(vectors), dtype=np.int64) if vectors.counts is None else vectors.counts
+        matrix = vectors.matrix.astype(np.float64)
+        lengths = np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
+        kinds, units = self._kinds(material, counts), (matrix / lengths).astype(np.float32)
+        groups = group_words(units, counts, material.eligible, kinds, wanted, material.seed)
+        outputs, starts = _outputs(groups, counts, material.eligible, self.cluster_outputs)
+        sizes = np.diff(starts)[groups]
+        places = np.repeat(starts[groups] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        said = self.model_dump() | _measured(groups, counts, material.eligible, wanted)
+        return material.channel(self.name, said, sizes, outputs[places], np.repeat(1 / sizes, sizes))
+
+    def _kinds(self, material: Material, counts: Ints) -> SmallInts:
+        names, known = _names(material)
+        function = np.zeros(len(counts), dtype=np.bool_)
+        frequent = np.argsort(-np.where(names, -1, counts), kind="stable")[: self.function_words]
+        function[frequent] = ~names[frequent]
+        return np.where(function, FUNCTION, np.where(names | known, NAMES, CONTENT)).astype(np.int32)
+
+
+def _names(material: Material) -> tuple[Mask, Mask]:
+    """(n_words,) which words are names and nothing else; and which are those of known patients, May and Rose too."""
+    from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+
+    words, n = material.vectors.words, len(material.vectors)
+    classes = np.fromiter(map(lexical_classes, words), dtype=np.int64, count=n)
+    known = np.fromiter((word in material.names for word in words), dtype=np.bool_, count=n)
+    return (known | (classes & LexicalClass.NAME > 0)) & (classes & LexicalClass.WORD == 0), known
+
+
+def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[SmallInts, Ints]:
+    """The outputs of all groups, end to end, and where each group's begin and end, (n_groups + 1,)."""
+    rows = np.flatnonzero(eligible)
+    rows = rows[np.lexsort((rows, -counts[rows], groups[rows]))]
+    ends = np.searchsorted(groups[rows], np.arange(groups.max() + 2))
+    rank = np.arange(rows.size) - ends[groups[rows]]
+    taken = rank < most if most else np.ones(rows.size, dtype=np.bool_)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(groups[rows[taken]], minlength=len(ends) - 1))])
+    return rows[taken].astype(np.int32), starts
+
+
+def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dict[str, Any]:
+    """The clusters, the fewest words of one that may come out, and the greatest share of one word in its cluster."""
+    greatest = np.zeros(groups.max() + 1, dtype=np.int64)
+    np.maximum.at(greatest, groups, counts)
+    fewest, tokens = int(np.bincount(groups[eligible]).min()), np.bincount(groups, counts)
+    share = float((greatest / np.maximum(tokens, 1)).max())
+    holds = fewest >= wanted.size and share <= wanted.share
+    return {"clusters": int(groups.max()) + 1, "fewest_words": fewest, "greatest_share": share, "as_wanted": holds}

@@ -1,0 +1,46 @@
+"""A release takes every mechanism, and says what it was made with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clinveil.channel.mechanism import mechanisms
+from clinveil.cli.main import main
+from clinveil.releases.settings import ReleaseSettings
+
+STRENGTH = {
+    "laplace": ["--unchanged", "0.2"],
+    "gaussian": ["--unchanged", "0.2"],
+    "exponential": ["--epsilon", "6"],
+}
+FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
+NAMES = [name for name in mechanisms.names() if name != "optimal"]  # of a few words only
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notes") / "demo"
+    assert main(["generate", "-o", str(folder), "--patients", "60", "--seed", "3", "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_mechanism_makes_a_release(notes, tmp_path, name):
+    out = tmp_path / "out"
+    known = ["--patients", str(notes / "patients.parquet"), "--mechanism", name, *STRENGTH.get(name, [])]
+    assert main(["release", str(notes / "notes.parquet"), "-o", str(out), *known, *FAST]) == 0
+    shown = json.loads((out / "release" / "manifest.json").read_text())["settings"]
+    own = {field for field in mechanisms.get(name).model_fields if field in ReleaseSettings.flags()}
+    others = {field for _, kind in mechanisms for field in kind.model_fields} - own
+    assert shown["mechanism"] == name and own <= shown.keys() and not others & shown.keys()
+
+
+def test_the_plan_names_the_mechanism(notes, capsys):
+    plan = ["release", str(notes / "notes.parquet"), "-o", str(notes / "none"), "--dry-run"]
+    assert main([*plan, "--mechanism", "clusters"]) == 0
+    assert "every word, clusters of 8 words or more" in capsys.readouterr().out
+    assert main(plan) == 0
+    assert "every word, N 3-14" in capsys.readouterr().out
