@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from clinveil.channel.mechanisms import NOISE, mechanisms
+from clinveil.channel.policy import Layout, Memo, Numbers, Policy, Shuffle
 from clinveil.core.settings import (
     FORCE,
     KEEP,
@@ -81,15 +82,36 @@ class ChannelSettings(Settings):
     unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
     n: N = flag("3-14", N_HELP, short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
-    memo: Literal["occurrence", "note", "patient"] = flag(
-        "occurrence", "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper)."
+    memo: Memo = flag(
+        "occurrence",
+        "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper; rare: within the "
+        "patient, of rare words only).",
     )
-    layout: Literal["plain", "keep"] = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
-    numbers: Literal["drop", "mask"] = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
+    rare_below: int = flag(20, "--memo rare: words of fewer occurrences are rare.", ge=1)
+    memo_names: bool = flag(False, "Names keep one replacement in all notes, whatever --memo says.")
+    layout: Layout = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
+    numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
+    shuffle: Shuffle = flag("none", "Released words in a secret order within windows, sentences or whole notes.")
+    shuffle_window: int = flag(10, "--shuffle window: so many words stand in one window.", ge=2, le=1_000_000)
+    shuffle_sentences: bool = flag(False, "The sentences of each note stand in a secret order too.")
+    vary_length: float = flag(
+        0.0,
+        "Hide the length of notes: each drops, or doubles, up to this share of its words, by a secret rate.",
+        ge=0,
+        le=0.9,
+    )
+    drop_words: Path | None = flag(None, "File of words that are not written at all, one a line.")
+    drop_stop_words: bool = flag(False, "English function words are not written (negations are).")
     unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
     min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
     keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
     allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
+
+    @property
+    def policy(self) -> Policy:
+        """How notes are written with the channel."""
+        order = self.shuffle, self.shuffle_window, self.shuffle_sentences
+        return Policy(self.memo, self.layout, self.numbers, *order, self.vary_length, self.rare_below)
 
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:

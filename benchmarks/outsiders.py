@@ -1,0 +1,157 @@
+"""What readers without the channel get back of a release, and those with some notes in both forms or a second release.
+
+Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--memo patient]
+    [--set NAME=VALUE ...] [--window 0] [--only READER ...]
+
+The notes are shared out as in `context_attack.py`: some are the source, others of which less than a tenth of the
+8-word runs stand in the source are the attacker's. Of the source, `--held` notes are those that somebody has in both
+forms; the rest is attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--window` shuffles
+words in windows of so many. Writes a Markdown table to stdout; intervals draw notes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from context_attack import FREQUENT, RARE, Ids, parts, row
+
+from clinveil import Key, open_corpus
+from clinveil.attacks.reader import Reader, Reading, Scene, Seen, readers
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.build import build_channel
+from clinveil.channel.channel import Channel
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.settings import NotesSettings
+from clinveil.core.tokens import words
+from clinveil.corpus.corpus import TEXT, Corpus, memory_corpus
+from clinveil.vectors.count import count_words
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.train import train
+
+LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("own-vectors", "own vectors of other notes", {}),
+    ("own-vectors", "own vectors, the shadow channel believed without doubt", {"doubt": 0.0}),
+    ("release-vectors", "vectors of the release itself", {}),
+    ("shadow-pairs", "our tool on parts of other notes, three times", {}),
+    ("decipher", "decipherment, from own vectors and ranks", {}),
+    ("decipher", "decipherment, from ranks alone", {"vectors": False}),
+    ("known-pairs", "10 notes in both forms, word by word", {"notes": 10, "context": False}),
+    ("known-pairs", "10 notes in both forms", {"notes": 10}),
+    ("known-pairs", "50 notes in both forms", {"notes": 50}),
+    ("known-pairs", "200 notes in both forms, word by word", {"notes": 200, "context": False}),
+    ("known-pairs", "200 notes in both forms", {"notes": 200}),
+    ("again", "channel, and a second release", {}),
+    ("repeats", "channel, context, and the memo's scopes", {}),
+)
+
+
+def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path) -> Scene:
+    """A release of the texts, each of a patient of its own, and what the readers have."""
+    corpus, rng = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)]), _rng(options)
+    counted = count_words(corpus, scratch)
+    vectors = train(corpus, VectorSettings(), seed=options.seed, workers=1, scratch=scratch, counts=counted)
+    own = dict(pair.split("=", 1) for pair in options.set)
+    settings = ChannelSettings(**{"memo": options.memo, **own})
+    channel, _ = build_channel(vectors, settings, key=Key.generate(), threads=1, counts=counted)
+    first, second = (list(_released(corpus, channel, texts, options.window, rng)) for _ in range(2))
+    if options.window:
+        channel = channel.under(shuffle="window", window=options.window)
+    notes = [np.array([channel.ids.get(w, channel.unknown) for w in words(text)], dtype=np.int64) for text in others]
+    counts = np.bincount(np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1)[:-1]
+    every, held = [note.outputs for note in first], options.held
+    return Scene(
+        channel, first[held:], every, notes, first[:held], second[held:], counts.astype(np.int64), scratch=scratch
+    )
+
+
+def _rng(options: argparse.Namespace) -> np.random.Generator:
+    return np.random.default_rng(options.seed + 1)
+
+
+def _released(
+    corpus: Corpus, channel: Channel, texts: Sequence[str], window: int, rng: np.random.Generator
+) -> Iterator[Seen]:
+    """The notes under a new key; each word at its place, or anywhere in its window."""
+    plain = channel.under(layout="plain", numbers="drop", shuffle="none", sentences=False, length=0.0)
+    obfuscate = Obfuscator(plain, Key.generate())
+    written = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist()]
+    for i, (source, out) in enumerate(zip(texts, written, strict=True)):
+        outputs = np.array([channel.ids[word] for word in out.split()], dtype=np.int64)
+        truth = np.array([channel.ids.get(word, channel.unknown) for word in words(source)], dtype=np.int64)
+        if outputs.size != truth.size:
+            raise SystemExit("a note came out with another number of words")
+        at = np.arange(truth.size)
+        order = np.argsort(at // window + rng.random(at.size)) if window else at
+        yield Seen(outputs[order], truth[order], order, i)
+
+
+def first_choices(readings: Sequence[Reading]) -> list[Ids]:
+    """The likeliest candidate at each place; -2 where there is none."""
+    return [
+        np.array([_best(reading, t) for t in range(reading.starts.size - 1)], dtype=np.int64) for reading in readings
+    ]
+
+
+def _best(reading: Reading, t: int) -> int:
+    place = slice(reading.starts[t], reading.starts[t + 1])
+    return int(reading.rows[place][np.argmax(reading.chances[place])]) if place.stop > place.start else -2
+
+
+def main() -> None:
+    """Read the notes, release some, let everybody read, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notes", type=Path)
+    parser.add_argument("--id")
+    parser.add_argument("--text")
+    parser.add_argument("--source", type=int, default=577)
+    parser.add_argument("--held", type=int, default=200)
+    parser.add_argument("--memo", default="patient")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--window", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*")
+    options = parser.parse_args()
+    corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
+    texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
+    source, others = parts([words(text) for text in texts], options.source, np.random.default_rng(options.seed))
+    with tempfile.TemporaryDirectory() as scratch:
+        scene = scene_of([texts[i] for i in source], [texts[i] for i in others], options, Path(scratch))
+        report(scene, options)
+
+
+def report(scene: Scene, options: argparse.Namespace) -> None:
+    """The table, a row as soon as it is there."""
+    assert scene.counts is not None
+    truth = [np.where(note.truth < len(scene.channel.words), note.truth, -1) for note in scene.notes]
+    print(f"{len(scene.notes)} notes read, {sum(map(len, truth)):,} words; {len(scene.others)} other notes of")
+    print(f"{sum(map(len, scene.others)):,} words. {' '.join(options.set) or 'neighbours 3-14'}, memo {options.memo},")
+    print(f"window {options.window}, seed {options.seed}.\n")
+    print(f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |")
+    print("| --- | --- | ---: | ---: | ---: |")
+    top = int(np.argmax(scene.prior))
+    blind = row(
+        "always names the most frequent word", [np.full_like(t, top) for t in truth], truth, scene.counts, _rng(options)
+    )
+    print(f"{blind} |", flush=True)
+    for name, said, settings in LADDER:
+        if options.only and name not in options.only:
+            continue
+        begun, reader = time.perf_counter(), readers.get(name)(**settings)
+        read = first_choices(_read(reader, scene, options))
+        line = row(said, read, truth, scene.counts, _rng(options))
+        print(f"{line} {time.perf_counter() - begun:.0f} |", flush=True)
+
+
+def _read(reader: Reader, scene: Scene, options: argparse.Namespace) -> list[Reading]:
+    if not reader.can(scene):
+        raise SystemExit("a reader lacks something")
+    return reader.read(scene, _rng(options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""How well words were read: first guess, first five, rank, calibration, longest span; by stratum and by patient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from clinveil.attacks.reader import Reading, Seen
+from clinveil.core.types import Doubles, Ints, Mask
+
+SURE = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Every attacked word: what was named, and where the right word stood among those that the reader weighed.
+
+    Attributes:
+        truth, patient: (n,). named: (n,) the first candidate; -1 where there is none. rank: (n,) of the right word, 1
+            for the first; where it is no candidate, the middle of all words that are none. belief: (n,) in `named`.
+    """
+
+    truth: Ints
+    patient: Ints
+    named: Ints
+    rank: Doubles
+    belief: Doubles
+
+    @cached_property
+    def right(self) -> Mask:
+        """(n,) whether the first candidate is right."""
+        return np.asarray(self.named == self.truth)
+
+    def first(self, k: int) -> float:
+        """The share of words that stand among the k first candidates."""
+        return float((self.rank <= k).mean())
+
+    def where(self, among: Mask) -> Scored:
+        """Only the words of a kind, (n_words + 1,)."""
+        return self.at(among[self.truth])
+
+    def at(self, kept: Mask) -> Scored:
+        """Only some of the words, (n,)."""
+        truth, patient, named = self.truth[kept], self.patient[kept], self.named[kept]
+        return Scored(truth, patient, named, self.rank[kept], self.belief[kept])
+
+    @property
+    def by_patient(self) -> Ints:
+        """(n_patients, 2) words read right and words, of each patient."""
+        _, place = np.unique(self.patient, return_inverse=True)
+        return np.column_stack([np.bincount(place, self.right), np.bincount(place)]).astype(np.int64)
+
+    @property
+    def sure(self) -> tuple[float, float | None]:
+        """The share of words that the reader is at least 90 % sure of, and how many of these are right."""
+        asserted = self.belief >= SURE
+        return float(asserted.mean()), float(self.right[asserted].mean()) if asserted.any() else None
+
+    @property
+    def usual(self) -> float:
+        """The share that is right when always the most frequent of these words is named."""
+        return float(np.bincount(self.truth).max() / self.truth.size)
+
+
+def scored(
+    notes: Sequence[Seen], readings: Sequence[Reading], n_words: int, among: Mask | None = None, usual: int = -1
+) -> Scored:
+    """Lay readings beside the truth.
+
+    Args:
+        among: (n_words + 1,) the reader knows that the words are some of these: what they believe of other words is
+            left out, and the rest brought to 1.
+        usual: what they name where nothing is left.
+    """
+    truth = np.concatenate([note.truth for note in notes])
+    patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
+    sizes = np.concatenate([np.diff(reading.starts) for reading in readings])
+    if sizes.size != truth.size:
+        raise ValueError("a reading has another number of places than its note")
+    place = np.repeat(np.arange(truth.size), sizes)
+    rows = np.concatenate([reading.rows for reading in readings]).astype(np.int64)
+    chances = np.concatenate([reading.chances for reading in readings])
+    if among is None:
+        return _ranked(truth, patient, place, rows, chances, n_words)
+    kept = among[rows]
+    place, rows, chances = place[kept], rows[kept], chances[kept]
+    chances = chances / np.bincount(place, chances, truth.size)[place]
+    found = _ranked(truth, patient, place, rows, chances, int(among.sum()))
+    named = np.where(found.named < 0, usual, found.named)
+    rank = np.where((found.named < 0) & (named == truth), 1.0, found.rank)
+    return replace(found, named=named, rank=rank)
+
+
+def _ranked(truth: Ints, patient: Ints, place: Ints, rows: Ints, chances: Doubles, n_words: int) -> Scored:
+    order = np.lexsort((rows, -chances, place))
+    place, rows, chances = place[order], rows[order], chances[order]
+    sizes = np.bincount(place, minlength=truth.size)
+    starts = np.cumsum(sizes) - sizes
+    named, belief = np.full(truth.size, -1, dtype=np.int64), np.zeros(truth.size)
+    some = sizes > 0
+    named[some], belief[some] = rows[starts[some]], chances[starts[some]]
+    rank = sizes + (n_words - sizes + 1) / 2
+    hit = rows == truth[place]
+    rank[place[hit]] = 1.0 + np.flatnonzero(hit) - starts[place[hit]]
+    return Scored(truth, patient, named, np.maximum(rank, 1.0), belief)
+
+
+def spans(notes: Sequence[Seen], readings: Sequence[Reading], n_words: int) -> Ints:
+    """(n_notes,) the longest run of words that follow each other in the source, read right and in their order."""
+    right, at = scored(notes, readings, n_words).right, 0
+    longest = []
+    for note, reading in zip(notes, readings, strict=True):
+        order = np.arange(len(note)) if reading.order is None else np.argsort(reading.order, kind="stable")
+        own, places = right[at : at + len(note)][order], note.places[order]
+        longest.append(max(_runs(own, places), default=0))
+        at += len(note)
+    return np.array(longest, dtype=np.int64)
+
+
+def _runs(right: Mask, places: Ints) -> Iterator[int]:
+    """The lengths of runs of right words at consecutive places."""
+    follows = right[1:] & right[:-1] & (np.diff(places) == 1)
+    length = 0
+    for is_right, goes_on in zip(right.tolist(), [False, *follows.tolist()], strict=False):
+        length = (length + 1 if goes_on else 1) if is_right else 0
+        yield length

@@ -1,0 +1,123 @@
+"""Counts of words, pairs and triples of words, as probabilities by absolute discounting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from clinveil.core.types import Doubles, Ints
+
+DISCOUNT = 0.75
+LEAST = 0.1  # occurrences of a word that never occurs
+
+
+class Pairs(NamedTuple):
+    """P(x | w) = pairs[w, x] + backoff[w] · unigram[x].
+
+    Attributes:
+        unigram, backoff: (n_words,). indptr, indices, pairs: the discounted pairs that were seen, by row.
+    Source: absolute discounting, interpolated: Ney, Essen & Kneser 1994, Comput. Speech Lang. 8:1.
+    """
+
+    unigram: Doubles
+    backoff: Doubles
+    indptr: Ints
+    indices: Ints
+    pairs: Doubles
+
+
+class Triples(NamedTuple):
+    """P(x | v, w) = triples[(v, w), x] + backoff[(v, w)] · P(x | w); the number of a pair is its place in `Pairs`.
+
+    Attributes:
+        backoff: (n_pairs,), 1 for a pair that nothing follows. indptr: (n_pairs + 1,). indices, triples: by pair.
+    """
+
+    backoff: Doubles
+    indptr: Ints
+    indices: Ints
+    triples: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Word and word-pair counts, which may be fractions.
+
+    Attributes:
+        single: (n_words,). pairs: (n_words, n_words), how often one word follows another.
+    """
+
+    single: Doubles
+    pairs: csr_matrix
+
+    @classmethod
+    def of(cls, notes: Iterable[Ints], n_words: int) -> Counts:
+        """Of notes as rows; rows from n_words on are unknown words, and break what stands around them."""
+        flat = joined(notes, n_words)
+        known = (flat[:-1] < n_words) & (flat[1:] < n_words)
+        ends = flat[:-1][known], flat[1:][known]
+        pairs = csr_matrix((np.ones(ends[0].size), ends), shape=(n_words, n_words))
+        pairs.sort_indices()
+        return cls(np.bincount(flat, minlength=n_words + 1)[:n_words].astype(np.float64), pairs)
+
+    def plus(self, other: Counts, weight: float = 1.0) -> Counts:
+        """Both together, the other's by a weight."""
+        pairs = csr_matrix(self.pairs + weight * other.pairs)
+        pairs.sort_indices()
+        return Counts(self.single + weight * other.single, pairs)
+
+    @cached_property
+    def tables(self) -> Pairs:
+        """As probabilities."""
+        unigram = (self.single + LEAST) / (self.single + LEAST).sum()
+        backoff, discounted = _discounted(self.pairs.data, self.pairs.indptr.astype(np.int64))
+        indptr, indices = self.pairs.indptr.astype(np.int64), self.pairs.indices.astype(np.int64)
+        return Pairs(unigram, backoff, indptr, indices, discounted)
+
+
+def _discounted(counts: Doubles, indptr: Ints) -> tuple[Doubles, Doubles]:
+    """The weight of the shorter context, (n_rows,), and the share that is left to each entry."""
+    taken = np.minimum(counts, DISCOUNT)
+    ends = [np.concatenate([[0.0], np.cumsum(one)])[indptr] for one in (counts, taken)]
+    totals, given = np.diff(ends[0]), np.diff(ends[1])
+    seen = np.where(totals > 0, totals, 1.0)
+    backoff = np.where(totals > 0, np.clip(given / seen, 0.0, 1.0), 1.0)
+    return backoff, (counts - taken) / np.repeat(seen, np.diff(indptr))
+
+
+def joined(notes: Iterable[Ints], n_words: int) -> Ints:
+    """Notes end to end, unknown words and ends of notes as n_words."""
+    end = np.array([n_words], dtype=np.int64)
+    parts = [part for note in notes for part in (note, end)]
+    return np.minimum(np.concatenate([end, *parts]), n_words)
+
+
+def triples(notes: Sequence[Ints], weights: Doubles | None, counts: Counts) -> Triples:
+    """Triples of notes over the pairs of `counts`, which must hold all pairs of the notes.
+
+    Args:
+        weights: (n_notes,) how much each counts; None: 1.
+    """
+    n_words = counts.single.size
+    flat = joined(notes, n_words)
+    each = np.ones(len(notes)) if weights is None else weights
+    often = np.repeat(np.append(each, 1.0), [len(note) + 1 for note in notes] + [1])
+    known = (flat[:-2] < n_words) & (flat[1:-1] < n_words) & (flat[2:] < n_words)
+    pair = pair_numbers(counts.pairs, flat[:-2][known], flat[1:-1][known])
+    shape = (counts.pairs.nnz, n_words)
+    table = csr_matrix((often[: known.size][known], (pair, flat[2:][known])), shape=shape)
+    table.sort_indices()
+    backoff, discounted = _discounted(table.data, table.indptr.astype(np.int64))
+    return Triples(backoff, table.indptr.astype(np.int64), table.indices.astype(np.int64), discounted)
+
+
+def pair_numbers(pairs: csr_matrix, before: Ints, after: Ints) -> Ints:
+    """The place of each pair among the stored pairs."""
+    n_words = pairs.shape[1]
+    rows = np.repeat(np.arange(pairs.shape[0], dtype=np.int64), np.diff(pairs.indptr))
+    return np.searchsorted(rows * n_words + pairs.indices, before * n_words + after)

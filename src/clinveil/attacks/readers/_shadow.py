@@ -1,0 +1,95 @@
+"""Our own tool in an attacker's hands: vectors and a channel of notes that they hold, in the words of the release."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+from scipy.sparse import csc_matrix, csr_matrix, diags_array
+
+from clinveil.attacks.reader import Scene
+from clinveil.attacks.readers._tables import Table, frequency, table_of
+from clinveil.channel.build import build_channel
+from clinveil.channel.channel import Channel
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.core.types import Doubles, Ints
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.vectors.count import count_words
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.train import train
+
+
+def shadow_matrix(scene: Scene, notes: Sequence[Ints], rng: Generator) -> csr_matrix:
+    """P(output | input) of a channel made of some notes, each of a patient of its own, (n_words, n_words).
+
+    By the words of `scene.channel`; what only one of the two vocabularies knows is nothing. Without `scene.shadow` the
+    vectors are trained at the defaults. Nothing at all where the notes are too few for vectors.
+    """
+    try:
+        made = _by_tool(scene, notes) if scene.shadow is not None else _by_hand(scene, notes, rng)
+    except InputError:  # fewer words than the mechanism draws from
+        return csr_matrix((len(scene.channel.words),) * 2)
+    return _in_words_of(scene.channel, made)
+
+
+def _by_tool(scene: Scene, notes: Sequence[Ints]) -> Channel:
+    assert scene.shadow is not None
+    return scene.shadow(notes, range(len(notes)))[0]
+
+
+def _by_hand(scene: Scene, notes: Sequence[Ints], rng: Generator) -> Channel:
+    known, seed = np.array([*scene.channel.words, ""], dtype=object), int(rng.integers(2**31))
+    texts = [" ".join(known[note]) for note in notes]
+    corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
+    with _folder(scene) as folder:
+        counts = count_words(corpus, folder)
+        vectors = train(corpus, VectorSettings(), seed=seed, workers=1, scratch=folder, counts=counts)
+    return build_channel(vectors, _settings(scene.channel), key=Key.generate(), threads=scene.threads, counts=counts)[0]
+
+
+@contextmanager
+def _folder(scene: Scene) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=scene.scratch) as folder:
+        yield Path(folder)
+
+
+def _settings(channel: Channel) -> ChannelSettings:
+    """The settings that made a channel, as far as its parameters tell them."""
+    given = dict(channel.parameters)
+    if {"low", "high"} <= given.keys():
+        given["n"] = (given["low"], given["high"])
+    known = ChannelSettings.flags().keys()
+    own = {name: value for name, value in given.items() if name in known}
+    return ChannelSettings(**{**own, "mechanism": channel.mechanism, "allow_small": True})
+
+
+def _in_words_of(channel: Channel, other: Channel) -> csr_matrix:
+    rows = np.array([channel.ids.get(word, -1) for word in other.words], dtype=np.int64)
+    parts, n_words = other.matrix()[: len(other.words)].tocoo(), len(channel.words)
+    inputs, outputs = rows[parts.row], rows[parts.col]
+    shared = (inputs >= 0) & (outputs >= 0)
+    return csr_matrix((parts.data[shared], (inputs[shared], outputs[shared])), shape=(n_words, n_words))
+
+
+def shadow_table(scene: Scene, matrix: csr_matrix, prior: Doubles, background: float) -> Table:
+    """What somebody believes who takes a shadow channel for the true one, with so much doubt.
+
+    P(x | y) is in proportion to prior(x) [(1 - b) C'(y | x) + b q(y)], with C' the shadow channel, b the doubt and q
+    how often each output stands in the release. Where no input of C' gives y, its own outputs there, and the words that
+    have outputs in common with it, stand for its inputs: near words are mostly near both ways.
+
+    Args:
+        matrix: (n_words, n_words) C'. prior: (n_words,).
+    """
+    outputs = frequency(scene.released, prior.size)
+    unread = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
+    near = csr_matrix(diags_array(unread.astype(np.float64)) @ matrix)
+    turned = (near + near @ matrix.T).T
+    joint = csc_matrix(diags_array((1 - background) * prior) @ (matrix + turned))
+    return table_of(joint, background * outputs, prior)

@@ -1,0 +1,32 @@
+"""Hidden Markov model: the channel gives the outputs, the word pairs of other notes what follows what."""
+
+from __future__ import annotations
+
+from numpy.random import Generator
+
+from clinveil.attacks.reader import Reader, Reading, Scene, Seen, readers
+from clinveil.attacks.readers._candidates import MOST, candidates
+from clinveil.attacks.readers._forward_backward import lattice, links, marginals
+from clinveil.attacks.readers._ngrams import Counts
+from clinveil.core.settings import flag
+from clinveil.scale import threads
+
+
+@readers.register("bigram")
+class Bigram(Reader):
+    """Weighs all readings of a note at once, by the channel and the word pairs of other notes; takes order as it is."""
+
+    knows = frozenset({"channel", "others"})
+    on_release = True
+    order = 400
+    most: int = flag(MOST, "Inputs of an output that are weighed, the likeliest.", ge=2)
+
+    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+        """Nothing is drawn. Source: forward-backward, Baum et al. 1970."""
+        held, pairs = candidates(scene, self.most), Counts.of(scene.others, len(scene.channel.words)).tables
+
+        def one(note: Seen) -> Reading:
+            begin, rows, weights = lattice(note.outputs, held)
+            return Reading(begin, rows, marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
+
+        return list(threads(scene.threads)(one, scene.notes))

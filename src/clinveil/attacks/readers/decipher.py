@@ -1,0 +1,96 @@
+"""An outsider who takes the release for a cipher, and learns its code from the language of other notes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from scipy.sparse import coo_matrix, csc_matrix, diags_array
+
+from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
+from clinveil.attacks.readers._candidates import Candidates
+from clinveil.attacks.readers._context import beliefs, in_context, pairs_of, sure
+from clinveil.attacks.readers._ngrams import Pairs
+from clinveil.attacks.readers._shadow import shadow_matrix
+from clinveil.attacks.readers._tables import Table, frequency, table_of
+from clinveil.core.settings import flag
+from clinveil.core.types import Doubles, Ints
+from clinveil.scale import threads
+
+DOUBT = 0.2  # what ranks of frequency, and the background, weigh beside own vectors
+
+
+@readers.register("decipher")
+class Decipher(Reader):
+    """No channel: learns by expectation and maximisation which words stand behind an output, from word pairs of others.
+
+    Candidates and first beliefs come from own vectors and from equal ranks of frequency. Where the release shuffles
+    words, he shuffles his own likewise before he counts pairs. Source: Ravi and Knight 2011, section 3 (decipherment of
+    a language by EM with a fixed model of the other); threat model A9 (iii).
+    """
+
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    order: ClassVar[int] = 530
+    rounds: int = flag(5, "Rounds of expectation and maximisation.", ge=1)
+    candidates: int = flag(30, "Words that an output may come from.", ge=2)
+    vectors: bool = flag(True, "Begin with the channel of own vectors too.")
+    memory: float = flag(2.0, "Occurrences that the first beliefs of an input weigh.", gt=0)
+
+    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+        """The last beliefs at each place, with its context."""
+        n_words, outputs = scene.prior.size, frequency(scene.released, scene.prior.size)
+        pairs, table = pairs_of(scene.others, scene.channel.policy, n_words, rng), self._first(scene, rng)
+        often = np.repeat(outputs, np.diff(table.starts))
+        first = held = _of_inputs(table, table.inverse(scene.prior) * often)
+        for _ in range(self.rounds):
+            held = _of_inputs(table, _counted(scene, pairs, held) + self.memory * first.weights)
+        return sure(in_context(scene, pairs, held))
+
+    def _first(self, scene: Scene, rng: Generator) -> Table:
+        ranks = _by_rank(scene, self.candidates)
+        joint = ranks / ranks.sum()
+        if self.vectors:
+            own = csc_matrix(diags_array(scene.prior) @ shadow_matrix(scene, scene.others, rng))
+            joint = joint * DOUBT + own / max(own.sum(), 1e-300)
+        background = DOUBT * frequency(scene.released, scene.prior.size)
+        return table_of(csc_matrix(joint), background, scene.prior, self.candidates)
+
+
+def _counted(scene: Scene, pairs: Pairs, held: Candidates) -> Doubles:
+    """How often each entry stands behind its output in all released notes, by what is believed now."""
+
+    def one(note: Ints) -> tuple[Ints, Doubles]:
+        return entries(held, note), beliefs(pairs, held, note)[1]
+
+    counts = np.zeros(held.rows.size)
+    for places, chances in threads(scene.threads)(one, scene.released):
+        np.add.at(counts, places, chances)
+    return counts
+
+
+def _of_inputs(table: Table, weights: Doubles) -> Candidates:
+    """Weights of all entries, scaled so that those of each input sum to 1: P(y | x)."""
+    totals = np.bincount(table.rows, weights)
+    return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))
+
+
+def entries(held: Candidates, outputs: Ints) -> Ints:
+    """The entries of the candidates behind each place of a note, end to end."""
+    sizes = held.starts[outputs + 1] - held.starts[outputs]
+    ends = np.cumsum(sizes)
+    return np.asarray(np.repeat(held.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64)
+
+
+def _by_rank(scene: Scene, width: int) -> csc_matrix:
+    """Inputs of about the rank of frequency of each output: weights (x, y) that fall with the distance of ranks."""
+    n_words = scene.prior.size
+    inputs = np.argsort(-scene.prior, kind="stable")
+    outputs = np.argsort(-frequency(scene.released, n_words), kind="stable")
+    steps = np.arange(-(width // 2), width // 2 + 1)
+    rank = np.repeat(np.arange(n_words), steps.size)
+    other = rank + np.tile(steps, n_words)
+    there = (other >= 0) & (other < n_words)
+    weight = 1 / (1 + np.abs(np.tile(steps, n_words)))
+    x, y = inputs[other[there]], outputs[rank[there]]
+    return csc_matrix(coo_matrix((weight[there] * scene.prior[x], (x, y)), shape=(n_words, n_words)))

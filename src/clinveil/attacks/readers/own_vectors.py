@@ -1,0 +1,51 @@
+"""An outsider who runs our tool on notes of his own, and takes what comes out for the release's channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
+from clinveil.attacks.readers._shadow import shadow_matrix, shadow_table
+from clinveil.attacks.readers._tables import frequency
+from clinveil.core.settings import NotesSettings, flag
+from clinveil.core.tokens import words
+from clinveil.core.types import Ints
+from clinveil.corpus.corpus import rows
+from clinveil.corpus.open import open_corpus
+
+DOUBT = "How much of a word's chances the shadow channel is not asked for."
+
+
+@readers.register("own-vectors")
+class OwnVectors(Reader):
+    """No channel: makes vectors and a channel of other notes by the known mechanism, and reads word by word.
+
+    Source: threat model A9 (i); unigram Bayes with the shadow channel in place of the true one.
+    """
+
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    order: ClassVar[int] = 500
+    public: Path | None = flag(None, "Public texts to learn from, in place of other notes of the same kind.")
+    doubt: float = flag(0.5, DOUBT, ge=0, le=1)
+
+    def can(self, scene: Scene) -> bool:
+        """Public texts stand in for notes of others."""
+        return self.public is not None or super().can(scene)
+
+    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+        """Words that only one of the vocabularies knows are read by the background alone."""
+        notes = scene.others if self.public is None else _texts(self.public, scene)
+        prior = frequency(notes, len(scene.channel.words))
+        return shadow_table(scene, shadow_matrix(scene, notes, rng), prior, self.doubt).readings(scene)
+
+
+def _texts(path: Path, scene: Scene) -> Sequence[Ints]:
+    """The notes of a file or folder as rows of the release's words. Raises InputError where it cannot be read."""
+    ids, unknown = scene.channel.ids, scene.channel.unknown
+    notes = (words(note.text) for note in rows(open_corpus(path, NotesSettings())))
+    return [np.array([ids.get(word, unknown) for word in note], dtype=np.int64) for note in notes]

@@ -1,0 +1,29 @@
+"""An outsider who has the release, and learns from it which of its words are near one another."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from numpy.random import Generator
+
+from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
+from clinveil.attacks.readers._shadow import shadow_matrix, shadow_table
+from clinveil.attacks.readers.own_vectors import DOUBT
+from clinveil.core.settings import flag
+
+
+@readers.register("release-vectors")
+class ReleaseVectors(Reader):
+    """No channel: makes vectors and a channel of the released notes themselves, and reads word by word.
+
+    Source: threat model A9 (ii). Words that never come out have no vector, and are read by the background alone.
+    """
+
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    order: ClassVar[int] = 510
+    doubt: float = flag(0.5, DOUBT, ge=0, le=1)
+
+    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+        """The prior is that of other notes: the release's frequencies are those of outputs."""
+        matrix = shadow_matrix(scene, scene.released, rng)
+        return shadow_table(scene, matrix, scene.prior, self.doubt).readings(scene)

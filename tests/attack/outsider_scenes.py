@@ -1,0 +1,71 @@
+"""Scenes for readers without the channel: a language of word classes, whose neighbours any of its texts tell."""
+
+import numpy as np
+from scenes import channel_of, seen, written
+
+from clinveil.attacks.reader import Scene
+
+
+def classes(n_classes, size, rng):
+    """Transitions (n_words, n_words) of classes of words that are exchanged freely; each class has two that follow."""
+    n_words = n_classes * size
+    after = np.full((n_words, n_words), 0.05 / n_words)
+    within = 1 / np.arange(1, size + 1)
+    for c in range(n_classes):
+        for d in rng.choice(n_classes, 2, replace=False):
+            after[c * size : (c + 1) * size, d * size : (d + 1) * size] += within / within.sum() / 2
+    return after / after.sum(axis=1, keepdims=True)
+
+
+def near_words(notes, n_words, k):
+    """Of each word the k that stand in the most similar company: cosine of counts of the words before and after."""
+    company = np.full((n_words, 2 * n_words), 1e-9)
+    for note in notes:
+        np.add.at(company, (note[1:], note[:-1]), 1)
+        np.add.at(company, (note[:-1], n_words + note[1:]), 1)
+    company = np.sqrt(company)
+    company /= np.linalg.norm(company, axis=1, keepdims=True)
+    cosines = company @ company.T
+    np.fill_diagonal(cosines, -1)
+    return np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+
+
+def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60, pairs=0, policy=None, window=0):
+    """Notes of classes, obfuscated by the k nearest of the source; `shadow` makes a channel of any notes likewise."""
+    rng = np.random.default_rng(seed)
+    after, k, n_words = classes(n_classes, size, rng), size - 1, n_classes * size
+
+    def made(texts):
+        return channel_of(near_words(texts, n_words, k), **({"policy": policy} if policy else {}))
+
+    def shadow(texts, patients):
+        own = made(texts)
+        return own, [seen(own, note, p, rng) for note, p in zip(texts, patients, strict=True)]
+
+    def order():
+        starts = range(0, length, window) if window else ()
+        return np.concatenate([s + rng.permutation(min(window, length - s)) for s in starts]) if window else None
+
+    plain = [written(after, length, rng) for _ in range(notes)]
+    channel = made(plain * 3)
+    there = [seen(channel, note, i // 2, rng, order=order()) for i, note in enumerate(plain)]
+    held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
+    theirs = [written(after, length, rng) for _ in range(others)]
+    released = [note.outputs for note in (*there, *held)]
+    return Scene(channel, there, released, theirs, held, shadow=shadow)
+
+
+def scattered(scene, rng):
+    """The same scene, its outputs shuffled among all places of all notes: nothing is left to be read."""
+    from dataclasses import replace
+
+    every = rng.permutation(np.concatenate([note.outputs for note in scene.notes]))
+    parts = np.split(every, np.cumsum([len(note) for note in scene.notes])[:-1])
+    notes = [replace(note, outputs=part) for note, part in zip(scene.notes, parts, strict=True)]
+    return replace(scene, notes=notes, released=[note.outputs for note in notes], again=())
+
+
+def blind(scene):
+    """The share of words that are the most frequent one."""
+    every = np.concatenate([note.truth for note in scene.notes])
+    return np.bincount(every).max() / every.size

@@ -1,0 +1,92 @@
+"""Notes held in both forms: a code is read, a shuffle takes bags to learn from, a scattered release tells nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from outsider_scenes import blind, scattered
+from scenes import channel_of, language, right, scene, seen, written
+
+from clinveil.attacks.reader import Scene, Seen, readers
+from clinveil.attacks.readers._together import learnt
+from clinveil.channel.policy import Policy
+
+known_pairs = readers.get("known-pairs")
+rng = np.random.default_rng
+
+
+def test_draws_are_counted_and_what_a_memo_repeats_counts_once():
+    notes = [
+        Seen(np.array([7, 7, 8]), np.array([1, 1, 2]), np.arange(3), 0),
+        Seen(np.array([7, 9]), np.array([1, 10]), np.arange(2), 0),
+        Seen(np.array([7]), np.array([1]), np.arange(1), 1),
+    ]
+    for memo, counts in {"occurrence": [4, 1], "note": [3, 1], "patient": [2, 1], "corpus": [2, 1]}.items():
+        found = learnt(notes, Policy(memo=memo), 10)
+        assert (found.inputs.tolist(), found.outputs.tolist()) == ([1, 2], [7, 8])  # 10 is no word of the channel
+        assert found.counts.tolist() == counts
+
+
+def test_bags_alone_tell_who_goes_with_whom():
+    """Words in bags of ten, one output each: the right output of each input gets nearly all."""
+    draw = rng(0)
+    code = draw.permutation(30)
+    notes = []
+    for i in range(60):
+        note, order = draw.integers(0, 30, 40), np.concatenate([s + draw.permutation(10) for s in range(0, 40, 10)])
+        notes.append(Seen(code[note][order], note[order], order, i))
+    found = learnt(notes, Policy(shuffle="window", window=10), 30)
+    mass = found.counts[code[found.inputs] == found.outputs].sum() / found.counts.sum()
+    assert mass > 0.9
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_more_pairs_read_more(context):
+    there = scene(0, pairs=200, notes=20)
+    few, many = (right(known_pairs(notes=n, context=context).read(there, rng(0)), there) for n in (2, 200))
+    assert few < many - 0.05 and many > 2 * blind(there)
+
+
+def code_scene():
+    """A corpus memo: each word has one output in all notes, drawn from several."""
+    draw = rng(5)
+    after, n_words = language(60, draw), 60
+    channel = channel_of([[y] for y in draw.integers(0, 30, n_words)], policy=Policy(memo="corpus"))
+    notes = [seen(channel, written(after, 40, draw), i, draw) for i in range(10)]
+    held = [seen(channel, written(after, 40, draw), 100 + i, draw) for i in range(15)]
+    others = [written(after, 40, draw) for _ in range(60)]
+    return Scene(channel, notes, [n.outputs for n in (*notes, *held)], others, held)
+
+
+def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
+    there = code_scene()
+    reading = known_pairs(context=False).read(there, rng(0))
+    known = {x: y for note in there.pairs for x, y in zip(note.truth.tolist(), note.outputs.tolist(), strict=True)}
+    for one, note in zip(reading, there.notes, strict=True):
+        for t, y in enumerate(note.outputs.tolist()):
+            place = slice(one.starts[t], one.starts[t + 1])
+            rows, chances = one.rows[place], one.chances[place]
+            elsewhere = np.array([known.get(x, y) != y for x in rows.tolist()])
+            assert chances[elsewhere].sum() < 0.05
+    assert right(known_pairs().read(there, rng(0)), there) > 0.7
+
+
+def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
+    policy = Policy(shuffle="window", window=5)
+    there = scene(3, pairs=200, notes=20, window=5, policy=policy)
+    found = right(known_pairs().read(there, rng(0)), there)
+    # Within a bag, the order of what he holds tells nothing: the same reading with its words in another order.
+    pairs = [
+        replace(n, truth=n.truth[o], places=n.places[o])
+        for n in there.pairs
+        for o in [np.concatenate([s + rng(9).permutation(5) for s in range(0, 40, 5)])]
+    ]
+    assert right(known_pairs().read(replace(there, pairs=pairs), rng(0)), there) == found
+    assert found > blind(there) + 0.1
+
+
+def test_nothing_is_read_of_a_scattered_release():
+    there = scattered(scene(0, pairs=100), rng(1))
+    assert right(known_pairs().read(there, rng(0)), there) < blind(there) + 0.06

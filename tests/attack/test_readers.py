@@ -1,0 +1,153 @@
+"""Readers who hold the channel: each reads what it can, and nothing where there is nothing to read."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from scenes import channel_of, right, scene
+
+from clinveil.attacks.reader import Scene, Seen, readers
+from clinveil.attacks.readers._candidates import candidates
+from clinveil.attacks.readers._forward_backward import lattice
+from clinveil.attacks.readers._ngrams import Counts
+from clinveil.attacks.readers.bigram import Bigram
+from clinveil.channel.identity import identity_channel
+
+WITH_CHANNEL = ("nearest", "uniform", "unigram", "bigram")
+CONTEXT = ("bigram",)
+
+
+def read(name, case, seed=0, **settings):
+    return readers.get(name)(**settings).read(case, np.random.default_rng(seed))
+
+
+def plain(case):
+    """The same notes, unprotected."""
+    notes = [replace(note, outputs=note.truth) for note in case.notes]
+    return replace(case, channel=identity_channel(case.channel.words), notes=notes)
+
+
+def mixed(case, seed=0):
+    """The same notes with their outputs dealt out anew."""
+    flat = np.random.default_rng(seed).permutation(np.concatenate([note.outputs for note in case.notes]))
+    ends = np.cumsum([len(note) for note in case.notes])[:-1]
+    return replace(case, notes=[replace(n, outputs=o) for n, o in zip(case.notes, np.split(flat, ends), strict=True)])
+
+
+@pytest.mark.parametrize("name", WITH_CHANNEL)
+def test_an_unprotected_release_is_read_whole(name):
+    case = plain(scene())
+    assert right(read(name, case), case) == 1.0
+
+
+@pytest.mark.parametrize("name", WITH_CHANNEL)
+def test_outputs_of_other_places_tell_nothing(name):
+    case = mixed(scene(notes=40))
+    usual = np.bincount(np.concatenate([note.truth for note in case.notes])).max() / (40 * 40)
+    assert right(read(name, case), case) < usual + 0.05
+
+
+@pytest.mark.parametrize("name", WITH_CHANNEL)
+def test_a_reading_has_positive_chances_of_at_most_one(name):
+    case = scene(notes=4)
+    for reading, note in zip(read(name, case), case.notes, strict=True):
+        assert reading.starts.shape == (len(note) + 1,) and (reading.chances > 0).all()
+        place = np.repeat(np.arange(len(note)), np.diff(reading.starts))
+        assert np.bincount(place, reading.chances).max() <= 1 + 1e-9
+
+
+def test_who_reads_context_reads_more_than_who_does_not():
+    case = scene(notes=30, others=200)
+    blind, even, single, pairs = (right(read(name, case), case) for name in ("blind", "uniform", "unigram", "bigram"))
+    assert blind < even < single < pairs - 0.1
+
+
+def test_blind_names_the_most_frequent_word():
+    case = scene()
+    top = int(np.argmax(case.prior))
+    assert all(reading.rows[reading.starts[:-1]].tolist() == [top] * 40 for reading in read("blind", case))
+
+
+def test_uniform_and_unigram_are_bayes_rule():
+    channel = channel_of([[2, 3], [2], [3], [2]], [[0.25, 0.75], [1.0], [1.0], [1.0]])
+    note = Seen(np.array([2, 3]), np.array([0, 0]), np.arange(2), 0)
+    case = Scene(channel, [note], others=[np.array([0, 0, 0, 1, 1, 2])])
+    (even,), (single,) = read("uniform", case), read("unigram", case)
+    assert even.rows.tolist() == [0, 1, 3, 0, 2]
+    assert np.allclose(even.chances, [0.25 / 2.25, 1 / 2.25, 1 / 2.25, 0.75 / 1.75, 1 / 1.75])
+    weights = np.array([3.1 * 0.25, 2.1, 0.1])
+    assert np.allclose(single.chances[:3], weights / weights.sum())
+
+
+def test_nearest_names_what_the_channel_makes_of_the_output():
+    channel = channel_of([[1, 2], [2, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
+    case = Scene(channel, [Seen(np.array([0, 1, 2]), np.zeros(3, dtype=int), np.arange(3), 0)])
+    (reading,) = read("nearest", case)
+    named = [reading.rows[a + np.argmax(reading.chances[a:b])] for a, b in pairwise(reading.starts)]
+    assert named == [1, 2, 0]
+
+
+def enumerated(case, note, pairs):
+    """P(word at each place | outputs), by all readings of a note; a list of dictionaries."""
+    held, dense = candidates(case), dense_pairs(pairs)
+    begin, rows, weights = lattice(note.outputs, held)
+    choices = [range(a, b) for a, b in pairwise(begin)]
+    found = [dict.fromkeys(rows[list(choice)].tolist(), 0.0) for choice in choices]
+    for path in product(*choices):
+        p, before = 1.0, None
+        for i in path:
+            p *= weights[i] * (pairs.unigram[rows[i]] if before is None else dense[before, rows[i]])
+            before = rows[i]
+        for t, i in enumerate(path):
+            found[t][int(rows[i])] += p
+    return [{row: p / sum(place.values()) for row, p in place.items()} for place in found]
+
+
+def dense_pairs(pairs):
+    dense = pairs.backoff[:, None] * pairs.unigram
+    for w in range(pairs.unigram.size):
+        place = slice(pairs.indptr[w], pairs.indptr[w + 1])
+        dense[w, pairs.indices[place]] += pairs.pairs[place]
+    return dense
+
+
+def test_pair_probabilities_sum_to_one():
+    case = scene()
+    pairs = Counts.of([*case.others, np.array([0, 40, 1])], 40).tables
+    assert np.allclose(dense_pairs(pairs).sum(axis=1), 1) and np.isclose(pairs.unigram.sum(), 1)
+
+
+def test_forward_backward_equals_enumeration():
+    case = scene(3, n_words=30, k=6, notes=4, others=40, length=5)
+    pairs = Counts.of(case.others, 30).tables
+    for reading, note in zip(read("bigram", case), case.notes, strict=True):
+        for t, place in enumerate(enumerated(case, note, pairs)):
+            got = slice(reading.starts[t], reading.starts[t + 1])
+            assert np.allclose(reading.chances[got], [place[row] for row in reading.rows[got].tolist()], atol=1e-12)
+
+
+def test_places_without_an_input_break_the_chain():
+    channel = channel_of([[2], [2], [3], [3]])
+    note = Seen(np.array([2, 0, 3]), np.array([0, 4, 2]), np.arange(3), 0)
+    (reading,) = read("bigram", Scene(channel, [note], others=[np.array([0, 1, 2])]))
+    assert np.diff(reading.starts).tolist() == [2, 0, 2]
+    assert np.isclose(reading.chances[:2].sum(), 1)
+
+
+def test_pruning_keeps_the_likeliest_inputs():
+    case = scene(n_words=60, k=20)
+    pruned, whole = candidates(case, 5), candidates(case)
+    for y in range(60):
+        mine = slice(pruned.starts[y], pruned.starts[y + 1])
+        every = slice(whole.starts[y], whole.starts[y + 1])
+        joint = whole.weights[every] * case.prior[whole.rows[every]]
+        best = whole.rows[every][np.argsort(-joint, kind="stable")[:5]]
+        assert sorted(best) == pruned.rows[mine].tolist()
+    assert right(read("bigram", case, most=10), case) > right(read("bigram", case), case) - 0.03
+
+
+def test_threads_change_nothing():
+    case = scene()
+    one, two = (Bigram().read(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2))
+    assert all((a.chances == b.chances).all() for a, b in zip(one, two, strict=True))
