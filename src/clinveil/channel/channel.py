@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from clinveil.channel.policy import PLAIN, Policy
+from clinveil.channel.policy import PLAIN, SCOPES, Policy
 from clinveil.channel.posterior import Posterior, entropy
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
@@ -32,9 +32,11 @@ class Channel:
         mechanism, parameters: what made it, for the manifest.
         kept: words that the user asked to leave as they are (`--keep-words`).
         policy: how notes are written with it. It is no part of the saved channel, nor of its digest.
+        scopes: (n_words + 1,) uint8, within what the draw of each row is repeated (number in `policy.SCOPES`); None:
+            all rows as `policy.memo` says.
 
     Raises:
-        ValueError: a row that does not sum to 1, an output that is not eligible and not a kept word.
+        ValueError: a row that does not sum to 1, an output that is not eligible and not a kept word, a scope of none.
     """
 
     words: Sequence[str] = field(repr=False)
@@ -46,6 +48,7 @@ class Channel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
     policy: Policy = PLAIN
+    scopes: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -59,7 +62,9 @@ class Channel:
         # Summed row by row: differences of one long running sum lose the digits that the tolerance asks for.
         sums = np.add.reduceat(self.probabilities, self.indptr[:-1][filled]) if filled.any() else np.ones(0)
         if not np.allclose(sums, 1.0, atol=SUM_TOLERANCE, rtol=0):
-            raise ValueError("a channel row does not sum to 1")
+            worst = np.argmax(np.abs(sums - 1.0))
+            row = np.flatnonzero(filled)[worst]
+            raise ValueError(f"a channel row does not sum to 1: row {row} sums to {sums[worst]:.6g}")
         if self.indices.size and not 0 <= self.indices.min() <= self.indices.max() < n_words:
             raise ValueError("an output of the channel is no word of it")
         outputs = np.zeros(n_words, dtype=np.bool_)
@@ -67,6 +72,10 @@ class Channel:
         if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible).tolist()):
             raise ValueError("a word below the rare-word floor is an output of the channel")
         hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
+        if self.scopes is not None:
+            if self.scopes.shape != (n_words + 1,) or self.scopes.dtype != np.uint8 or self.scopes.max() >= len(SCOPES):
+                raise ValueError(f"a channel of {n_words} words needs {n_words + 1} scopes of draws")
+            hold_read_only(self, "scopes")
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
@@ -99,7 +108,7 @@ class Channel:
 
     @cached_property
     def unchanged(self) -> Doubles:
-        """(n_words,) the probability of each word that it comes out as it went in."""
+        """N_w, (n_words,): the probability of each word that it comes out as it went in (Feyisetan et al. 2020)."""
         same = self.rows == self.indices
         summed = np.bincount(self.rows[same], self.probabilities[same], len(self.words) + 1)
         return read_only_view(np.asarray(summed[: len(self.words)], dtype=np.float64))
@@ -108,6 +117,15 @@ class Channel:
     def in_degree(self) -> Ints:
         """(n_words,) how many rows each output can come from; |R(y)| of the whole channel."""
         return read_only_view(np.bincount(self.indices, minlength=len(self.words)).astype(np.int64))
+
+    @property
+    def row_scopes(self) -> NDArray[np.uint8]:
+        """(n_words + 1,) the scope of each row. Raises ValueError for memo "rare" where `scopes` is not there."""
+        if self.scopes is not None:
+            return self.scopes
+        if self.policy.memo not in SCOPES:
+            raise ValueError(f"memo {self.policy.memo!r} needs the scope of each row: see `scopes.scoped`")
+        return np.full(len(self.words) + 1, SCOPES.index(self.policy.memo), dtype=np.uint8)
 
     @property
     def maps_to_itself(self) -> bool:
@@ -145,6 +163,48 @@ class Channel:
         before = entropy(prior if types is None else types)
         return max(0.0, before + self.noise_bits(prior) - entropy(self.outputs(prior)))
 
+    def mutual_information(self, prior: NDArray[Any]) -> float:
+        """I(input; output) in bits over the words that come out, by a prior (n_words,) or (n_words + 1,).
+
+        Source: Shannon 1948.
+        """
+        spoken = self._over_rows(prior) * self.speaks
+        return max(0.0, entropy(self.outputs(spoken)) - self.noise_bits(spoken)) if spoken.any() else 0.0
+
+    def capacity(self, rows: Mask | None = None) -> float:
+        """The most that min-entropy leakage can be for any prior over these rows, log2 sum_y max_x C(y|x), in bits.
+
+        Args:
+            rows: (n_words + 1,) the inputs that occur; None: all.
+
+        Source: Braun, Chatzikokolakis, Palamidessi 2009.
+        """
+        matrix = self.matrix() if rows is None else self.matrix()[rows]
+        return float(np.log2(matrix.max(axis=0).sum())) if matrix.nnz else 0.0
+
+    def deltas(self, one: Ints, other: Ints, epsilons: Doubles) -> Doubles:
+        """delta(epsilon) of pairs of rows, (n_pairs, n_epsilons): see `figures.deltas`."""
+        from clinveil.channel import figures  # compiles
+
+        return figures.deltas(self.matrix(), one, other, epsilons)
+
+    def total_variation(self, one: Ints, other: Ints) -> Doubles:
+        """How differently two words come out, (n_pairs,): half the sum of |C(y|x) - C(y|x')|; 1 where no output is of
+        both."""
+        return self.deltas(one, other, np.zeros(1))[:, 0]
+
+    def epsilons(self, one: Ints, other: Ints) -> Doubles:
+        """The epsilon of pairs of rows with delta 0, (n_pairs,); infinity where an output is of one alone."""
+        from clinveil.channel import figures
+
+        return figures.epsilons(self.matrix(), one, other)
+
+    def spread(self, eta: float = 0.0) -> Ints:
+        """S_w, (n_words + 1,): the least number of outputs that carry 1 - eta of each row; Feyisetan et al. 2020."""
+        from clinveil.channel import figures
+
+        return figures.spread(self.matrix(), eta)
+
     def row(self, word: int) -> tuple[SmallInts, Doubles]:
         """Outputs and probabilities of one row."""
         place = slice(self.indptr[word], self.indptr[word + 1])
@@ -168,27 +228,38 @@ class Channel:
         return parts
 
     def under(self, **policy: Any) -> Channel:
-        """The same channel with another policy; what is not given (fields of `Policy`) stays as it is."""
-        return replace(self, policy=replace(self.policy, **policy))
+        """The same channel with another policy; what is not given (fields of `Policy`) stays as it is.
+
+        With a memo the scopes of single rows go: `scopes.scoped` gives them anew.
+        """
+        scopes = None if "memo" in policy else self.scopes
+        return replace(self, policy=replace(self.policy, **policy), scopes=scopes)
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """The same channel, but for these words (lookup forms), which it leaves as they are."""
         kept = frozenset(words) & self.ids.keys()
         if not kept:
             return self
-        is_kept = np.zeros(len(self.words) + 1, dtype=np.bool_)
-        is_kept[[self.ids[word] for word in kept]] = True
-        lengths = np.diff(self.indptr)
-        # Every entry of the other rows, and one new entry for each kept word, in the order of the rows.
-        rows = np.concatenate([np.repeat(np.arange(lengths.size), lengths), np.flatnonzero(is_kept)])
-        stays = np.concatenate([~np.repeat(is_kept, lengths), np.ones(len(kept), dtype=np.bool_)])
-        order = np.flatnonzero(stays)[np.argsort(rows[stays], kind="stable")]
-        indptr = np.zeros_like(self.indptr)
-        np.cumsum(np.where(is_kept, 1, lengths), out=indptr[1:])
+        # An empty row gets one new entry.
+        bare = self.dropping(kept)
+        rows = np.sort([self.ids[word] for word in kept])
+        places = bare.indptr[rows]
+        indptr = bare.indptr.copy()
+        indptr[1:] += np.cumsum(np.isin(np.arange(len(self.words) + 1), rows))
         return replace(
-            self,
+            bare,
             indptr=indptr,
-            indices=np.concatenate([self.indices, np.flatnonzero(is_kept).astype(np.int32)])[order],
-            probabilities=np.concatenate([self.probabilities, np.ones(len(kept))])[order],
+            indices=np.insert(bare.indices, places, rows.astype(np.int32)),
+            probabilities=np.insert(bare.probabilities, places, 1.0),
             kept=self.kept | kept,
         )
+
+    def dropping(self, words: Iterable[str]) -> Channel:
+        """The same channel, but for these words (lookup forms), which it drops: their rows are empty."""
+        dropped = frozenset(words) & self.ids.keys()
+        empty = np.zeros(len(self.words) + 1, dtype=np.bool_)
+        empty[[self.ids[word] for word in dropped]] = True
+        stays, lengths = ~empty[self.rows], np.where(empty, 0, np.diff(self.indptr))
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        indices, probabilities = self.indices[stays], self.probabilities[stays]
+        return replace(self, indptr=indptr, indices=indices, probabilities=probabilities, kept=self.kept - dropped)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles, Ints, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,35 @@ class Posterior:
     def vulnerability(self) -> float:
         """What the best guesser wins in all, sum over y of max over x of prior(x) C(y|x) (Smith 2009, FoSSaCS)."""
         return float(self.best[1].sum())
+
+    @property
+    def prior_vulnerability(self) -> float:
+        """What is won by always naming the likeliest row, without looking; in the units of the prior."""
+        return float(self.prior.max())
+
+    @property
+    def leakage(self) -> float:
+        """Min-entropy leakage in bits, log2 of vulnerability over prior vulnerability (Smith 2009, FoSSaCS)."""
+        return max(0.0, float(np.log2(self.vulnerability / self.prior_vulnerability)))
+
+    @cached_property
+    def read(self) -> Doubles:
+        """(n_words + 1,) P(a token of this row is read right): what its outputs at which it is named carry.
+
+        By it a guesser with a prior of his own is scored: the true tokens of each row, times this, summed.
+        """
+        rows, won = self.best
+        named = rows[rows >= 0]
+        chance = won[rows >= 0] / self.prior[named]
+        return np.asarray(np.bincount(named, chance, self.prior.size), dtype=np.float64)
+
+    def single(self, types: int = 1) -> Mask:
+        """(n_words,) outputs that one word alone can have; the last row stands for `types` different words."""
+        candidates = self.candidates
+        if types > 1:
+            candidates = candidates.copy()
+            candidates[self.matrix[-1].indices] += types - 1
+        return np.asarray(candidates == 1, dtype=np.bool_)
 
 
 def entropy(weights: NDArray[Any]) -> float:

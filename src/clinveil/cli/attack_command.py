@@ -82,6 +82,12 @@ def _channel(path: Path, _: NotesSettings) -> Any:
     return load_channel(path)
 
 
+def _near(path: Path, _: NotesSettings) -> Any:
+    from clinveil.vectors.neighbours import load_neighbours
+
+    return load_neighbours(path)
+
+
 def _sources(path: Path, _: NotesSettings) -> Any:
     from clinveil.releases.crosswalk import source_notes
 
@@ -104,24 +110,31 @@ INPUTS: Mapping[str, Input] = {
     "held_out": Input("held_out", _path("--held-out", _HELD_OUT), _corpus, True),
     "reference": Input("reference", _path("--reference", "Notes of third patients."), _corpus, True),
     "counts": Input("notes", _path("--notes", "The source notes, whose words are counted."), _counts, True),
+    "prior": Input("prior", _path("--prior", "Other notes: an attacker's word counts."), _counts, True),
     "names": Input("names", _path("--names", "True names: a patients file, or one full name a line."), _names),
     "known": Input("patients", _path("--patients", "Whose names are in what is attacked: missed.parquet."), _known),
     "codes": Input("codes", _path("--codes", "codes.csv: code, description."), _codes),
     "model": Input("source", _path("--from", "The model: OUT.vault/model of synthesize."), _model),
+    "earlier": Input("earlier", _path("--earlier", "vault/channel of an earlier release of the same notes."), _channel),
     "channel": Input("channel", _path("--channel", "The channel: vault/channel of a release."), _channel),
+    "near": Input("neighbours", _path("--neighbours", "The neighbour table: vault/neighbours."), _near),
     "notes": Input("vault", _path("--vault", "Vault of the release, which knows the source of each note."), _sources),
 }
 """How each field of a context is given on the command line."""
 
 
-def attack_command(name: str, attack: type[Attack], title: str, optional: Iterable[str] = ()) -> Command[Settings]:
+def attack_command(
+    name: str, attack: type[Attack], title: str, optional: Iterable[str] = (), first: str = ""
+) -> Command[Settings]:
     """The command of an attack.
 
     Args:
         title: the line above its findings, with {seed} and the parameters' names.
         optional: fields of the context that may be given beside its needs.
+        first: the need that is given by an argument, without a flag.
     """
     given = {need: INPUTS[need] for need in INPUTS if need in {*attack.needs, *optional}}
+    given |= {first: _as_argument(given[first])} if first else {}
     fields: dict[str, Any] = {"attack": (attack, group(attack))}
     if any(one.notes for one in given.values()):
         fields["notes"] = (NotesSettings, group(NotesSettings))
@@ -142,6 +155,11 @@ def attack_command(name: str, attack: type[Attack], title: str, optional: Iterab
     return Command(f"attack {name}", run_it, settings, findings=True)
 
 
+def _as_argument(given: Input) -> Input:
+    kind, option = get_args(given.kind)
+    return given._replace(kind=Annotated[kind, typer.Argument(help=option.help)])
+
+
 def _signature(given: Mapping[str, Input], optional: Iterable[str]) -> Signature:
     keyword = Parameter.KEYWORD_ONLY
     needed = [Parameter(one.name, keyword, annotation=one.kind) for need, one in given.items() if need not in optional]
@@ -160,9 +178,9 @@ def _say_uncounted(held: Mapping[str, Any], optional: Iterable[str]) -> None:
         say("clinveil: vectors without word counts: name frequency is not kept (give --notes)")
 
 
-# Ours that a release measures, or another attack ends with: they have no command of their own.
+# Ours that a release measures, or that another command tries: they have no command of their own name.
 OF_RELEASES = frozenset({"inversion", "repetition", "name-outputs", "unchanged", "identifiers", "overlap"})
-OF_RELEASES |= {"uniqueness", "chain"}
+OF_RELEASES |= {"uniqueness", "chain", "channel-figures", "ladder"}
 
 
 class AttackCommands(Registry[Parsed]):

@@ -72,12 +72,21 @@ class Band:
 
     Attributes:
         mass: (n_words + 1,) tokens by row; the last row is all unknown words of the band together.
-        won: (n_words + 1,) the same, but for the unknown row only the most frequent of these words.
+        won: (n_words + 1,) the same, but for the unknown row only the one of these words that the attacker would name.
+        unknown: (n_types,) tokens of each of its words that the channel does not know.
+        guess: (n_words + 1,) the frequencies that the attacker goes by; None: `won`, those of the owner's notes.
     """
 
     channel: Channel
     mass: Doubles
     won: Doubles
+    unknown: Ints
+    guess: Doubles | None = None
+
+    @property
+    def types(self) -> Doubles:
+        """Tokens of each word, (n_words + n_types,)."""
+        return np.append(self.mass[:-1], self.unknown.astype(np.float64) * self.channel.speaks[-1])
 
     @property
     def tokens(self) -> int:
@@ -86,8 +95,8 @@ class Band:
 
     @cached_property
     def posterior(self) -> Posterior:
-        """What who knows that the word is of this band infers from one output, in tokens."""
-        return self.channel.posterior(self.won)
+        """What who knows that the word is of this band infers from one output."""
+        return self.channel.posterior(self.won if self.guess is None else self.guess)
 
     @cached_property
     def outputs(self) -> Doubles:
@@ -96,13 +105,18 @@ class Band:
 
     @property
     def recovered(self) -> float:
-        """The share of these tokens that the best guesser of this band names: sum_y max_x pi(x) C(y|x), over pi."""
-        return self.posterior.vulnerability / float(self.mass.sum())
+        """The share of these tokens that the best guesser of this band names: sum_y max_x pi(x) C(y|x), over pi.
+
+        Of an attacker with frequencies of his own: what his guesses win.
+        """
+        won = self.posterior.vulnerability if self.guess is None else float(self.won @ self.posterior.read)
+        return won / float(self.mass.sum())
 
     @property
     def prior_vulnerability(self) -> float:
         """The share of these tokens that is right when always their most frequent word is named."""
-        return float(self.won.max() / self.mass.sum())
+        always = self.won.argmax() if self.guess is None else self.guess.argmax()
+        return float(self.won[always] / self.mass.sum())
 
     @property
     def shuffled(self) -> float:
@@ -128,6 +142,7 @@ class Inputs:
     Attributes:
         counts: (n_words,) occurrences of each word in the owner's notes.
         unknown: (n_types,) occurrences of each word type that the channel does not know.
+        guess: (n_words + n_types,) the frequencies of the same words, above 0, that the attacker goes by; None: these.
 
     Raises:
         ValueError: counts of another shape, or negative. InputError: nothing comes out.
@@ -136,6 +151,7 @@ class Inputs:
     channel: Channel
     counts: Ints
     unknown: Ints = field(default_factory=lambda: NO_COUNTS)
+    guess: Doubles | None = None
 
     def __post_init__(self) -> None:
         n_words = len(self.channel.words)
@@ -151,7 +167,13 @@ class Inputs:
         outside, speaks = self.unknown[unknown], self.channel.speaks
         mass = np.append(np.where(known, self.counts, 0), outside.sum()) * speaks
         won = np.append(np.where(known, self.counts, 0), outside.max(initial=0)) * speaks
-        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64))
+        if self.guess is None or not outside.size + known.any():
+            return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), outside)
+        theirs, of_unknown = self.guess[: known.size], self.guess[known.size :][unknown]
+        guess = np.append(np.where(known, theirs, 0.0), of_unknown.max(initial=0.0)) * speaks
+        if outside.size:
+            won[-1] = outside[of_unknown.argmax()] * speaks[-1]
+        return Band(self.channel, mass.astype(np.float64), won.astype(np.float64), outside, guess)
 
     def below(self, limit: float) -> Band:
         """The words of fewer than `limit` occurrences that have an output."""

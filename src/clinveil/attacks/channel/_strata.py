@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,18 +30,24 @@ def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = (
         counts: (n_words,) occurrences of the channel's words in the notes that are measured.
         names: full names or parts of them, for example of known patients.
     """
-    every, function = np.ones(counts.size + 1, dtype=np.bool_), np.zeros(counts.size + 1, dtype=np.bool_)
+    function = np.zeros(counts.size, dtype=np.bool_)
     function[np.argsort(-counts, kind="stable")[:FUNCTION]] = True
-    function[:-1] &= counts > 0
+    found = _strata(channel.words, counts, function & (counts > 0), names)
+    of_unknown = {"all": True, "rare": True, "content": True}
+    return {name: np.append(mask, of_unknown.get(name, False)) for name, mask in found.items()}
+
+
+def unknown_strata(unknown: Mapping[str, int], names: Iterable[str] = ()) -> dict[str, Mask]:
+    """The same strata of words that the channel does not know, by their occurrences, (n_types,): no function words."""
+    counts = np.fromiter(unknown.values(), dtype=np.int64, count=len(unknown))
+    return _strata(unknown, counts, np.zeros(counts.size, dtype=np.bool_), names)
+
+
+def _strata(forms: Iterable[str], counts: NDArray[Any], function: Mask, names: Iterable[str]) -> dict[str, Mask]:
     given = name_forms(names)[0]
-    is_name = [word in given or _is_name(word) for word in channel.words]
-    return {
-        "all": every,
-        "rare": np.append(counts < RARE, True),
-        "content": ~function,
-        "function": function,
-        "names": np.append(np.array(is_name, dtype=np.bool_), False),
-    }
+    is_name = np.array([form in given or _is_name(form) for form in forms], dtype=np.bool_)
+    every = np.ones(counts.size, dtype=np.bool_)
+    return {"all": every, "rare": counts < RARE, "content": ~function, "function": function, "names": is_name}
 
 
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:

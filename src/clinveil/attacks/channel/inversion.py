@@ -2,7 +2,8 @@
 
 Exact, context-free figures, no simulation: an attacker who reads context does better, so all are lower bounds of the
 risk. Names are an own band: a list of surnames and a "Mr." before the word is all that it takes to know that a word is
-one. Under memo `patient` an attacker can also count an output's places (`_patient_counts.py`).
+one. Under memo `patient` an attacker can also count an output's places (`_patient_counts.py`). That is not measured
+under `corpus`, where the places of the whole release count (a substitution cipher), nor under `rare`.
 """
 
 from __future__ import annotations
@@ -96,12 +97,10 @@ def _exact(measure: str, value: float, inputs: Inputs, detail: Detail, **told: A
 
 def _single(inputs: Inputs, detail: Detail) -> Finding:
     """The share of tokens whose output has one possible input: read with certainty."""
-    candidates = inputs.all.posterior.candidates.copy()
-    if types := np.count_nonzero(inputs.unknown):  # one row stands for all of them
-        candidates[inputs.channel.row(inputs.channel.unknown)[0]] += types - 1
-    outputs = inputs.all.outputs
-    share = float(outputs[candidates == 1].sum() / outputs.sum())
-    reached = {"outputs": int((candidates == 1).sum()), "outputs_reached": int((candidates > 0).sum())}
+    posterior, outputs = inputs.all.posterior, inputs.all.outputs
+    single = posterior.single(int(np.count_nonzero(inputs.unknown)))
+    share = float(outputs[single].sum() / outputs.sum())
+    reached = {"outputs": int(single.sum()), "outputs_reached": int((posterior.candidates > 0).sum())}
     source = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
     chance = "a mechanism whose outputs all have several inputs"
     return _exact("single", share, inputs, {**detail, **reached}, source=source, chance_is=chance)
@@ -109,8 +108,7 @@ def _single(inputs: Inputs, detail: Detail) -> Finding:
 
 def _candidates(inputs: Inputs, detail: Detail) -> Finding:
     """2^H(X|Y), by H(X|Y) = H(X) + H(Y|X) - H(Y)."""
-    unknown = inputs.unknown.astype(np.float64) * inputs.channel.speaks[-1]
-    types = np.append(inputs.all.mass[:-1], unknown)
+    types = inputs.all.types
     before, left = entropy(types), inputs.channel.bits_left(inputs.all.mass, types)
     source = "effective candidates 2^H(X|Y): Shannon 1948; chance is 2^H(X), without looking"
     told = {"source": source, "chance": 2.0**before, "chance_is": "not looking at the release", "better": "higher"}
@@ -118,9 +116,7 @@ def _candidates(inputs: Inputs, detail: Detail) -> Finding:
 
 
 def _leakage(inputs: Inputs, detail: Detail) -> Finding:
-    ratio = inputs.all.recovered / inputs.all.prior_vulnerability
-    live = inputs.channel.matrix()[inputs.all.mass > 0]
-    capacity = float(np.log2(live.max(axis=0).sum()))
+    capacity = inputs.channel.capacity(inputs.all.mass > 0)
     source = "min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009"
     told = {"source": source, "chance_is": "a release that is independent of the source"}
-    return _exact("leakage", max(0.0, float(np.log2(ratio))), inputs, {**detail, "capacity_bits": capacity}, **told)
+    return _exact("leakage", inputs.all.posterior.leakage, inputs, {**detail, "capacity_bits": capacity}, **told)
