@@ -33,11 +33,12 @@ def test_first_guess_ranks_and_beliefs():
 
 def test_who_knows_the_kind_names_none_but_such_words():
     among = np.isin(np.arange(11), [5, 6])
-    got = scored(*CASE, 10, among)
+    got = scored(*CASE, 10, among).where(among)
     assert got.truth.tolist() == [5, 6] and got.named.tolist() == [5, -1]
     assert got.belief.tolist() == [1.0, 0.0] and got.rank.tolist() == [1, 1.5]
-    told = np.full(10, 6)
-    assert scored(*CASE, 10, among, told).right.tolist() == [True, True]
+    told = scored(*CASE, 10, among, 6)
+    assert told.where(among).right.tolist() == [True, True] and told.rank[1:3].tolist() == [1, 1]
+    assert told.at(np.array([True, False, False, False])).truth.tolist() == [4]
 
 
 def test_hits_are_counted_by_patient():

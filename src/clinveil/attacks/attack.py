@@ -45,7 +45,7 @@ Other distributions name their class in the entry point group `clinveil.attacks`
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from inspect import getdoc
@@ -60,6 +60,7 @@ from clinveil.core.types import Say
 from clinveil.core.words import MeasureText
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.random import Generator
 
     from clinveil.channel.channel import Channel
@@ -76,8 +77,11 @@ class Context:
 
     Attributes:
         channel: the mechanism of the release. counts: word frequencies of the source; prior: of other notes.
-        near: the neighbour table over the channel's words.
+        near: the neighbour table over the channel's words. earlier: the mechanism of an earlier release of the same
+            notes.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
+        others: notes of other people in plain text, which an attacker has. alignment: gives, of each source note, the
+            places of the words behind its released ones (`channel.apply.ALIGNMENT`).
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: models of word vectors that are to be released. names: full names, first name first.
         codes: code -> words of its description.
@@ -87,10 +91,13 @@ class Context:
     """
 
     channel: Channel | None = None
+    earlier: Channel | None = None
     counts: WordCounts | None = None
     original: Corpus | None = None
     released: Corpus | None = None
     entered: Corpus | None = None
+    others: Corpus | None = None
+    alignment: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
     notes: Mapping[str, str] | None = field(default=None, repr=False)
     patients: Mapping[str, str] | None = field(default=None, repr=False)
     known: Mapping[str, Patient] | None = field(default=None, repr=False)

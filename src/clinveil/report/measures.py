@@ -82,6 +82,7 @@ def _measured(needs: list[str], record: ReleaseRecord) -> bool:
 # Numbers beside the value: head of the column, and how they are written (None: like the value).
 COMPANIONS: dict[str, tuple[str, Kind | None]] = {
     "one_draw": ("Without counting", None),
+    "alone": ("This release alone", None),
     "count": ("Count", "count"),
     "expected": ("Expected by chance", "number"),
     "p": ("P", "p"),
@@ -92,7 +93,7 @@ COMPANIONS: dict[str, tuple[str, Kind | None]] = {
 # What tells rows of one measure apart, in the order in which it is said.
 VARIANTS = (
     *("list", "setting", "mode", "side", "against", "stratum", "repeats", "label", "model", "from", "first_weights"),
-    *("attacker", "family", "metric", "step", "memo", "series", "scale", "range"),
+    *("attacker", "reader", "family", "metric", "step", "memo", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
 PARTS = ("vocabulary", "size")  # said together with unknown_share
@@ -111,7 +112,7 @@ def _variant(key: str, finding: Finding) -> str:
         things = str(finding.detail.get("draws_stand_in", things))
         return f"{value} {things.removesuffix('s') if value == 1 else things}"
     if key == "stratum":
-        return "all words" if value == "all" else f"words seen {value} times"
+        return f"words seen {value} times" if str(value).startswith("below") else _STRATA.get(str(value), str(value))
     if key == "unknown_share":
         return _vocabulary(finding.detail)
     if key == "false_alarms":
@@ -119,6 +120,8 @@ def _variant(key: str, finding: Finding) -> str:
     return _PHRASES.get(key, "{}").format(value, n=finding.n)
 
 
+_STRATA = {"all": "all words", "rare": "rare words", "content": "content words", "function": "function words"}
+_STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
     "memo": "memo {}",

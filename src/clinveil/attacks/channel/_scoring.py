@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +38,15 @@ class Scored:
         """The share of words that stand among the k first candidates."""
         return float((self.rank <= k).mean())
 
+    def where(self, among: Mask) -> Scored:
+        """Only the words of a kind, (n_words + 1,)."""
+        return self.at(among[self.truth])
+
+    def at(self, kept: Mask) -> Scored:
+        """Only some of the words, (n,)."""
+        truth, patient, named = self.truth[kept], self.patient[kept], self.named[kept]
+        return Scored(truth, patient, named, self.rank[kept], self.belief[kept])
+
     @property
     def by_patient(self) -> Ints:
         """(n_patients, 2) words read right and words, of each patient."""
@@ -57,20 +66,17 @@ class Scored:
 
 
 def scored(
-    notes: Sequence[Seen],
-    readings: Sequence[Reading],
-    n_words: int,
-    among: Mask | None = None,
-    told: Ints | None = None,
+    notes: Sequence[Seen], readings: Sequence[Reading], n_words: int, among: Mask | None = None, usual: int = -1
 ) -> Scored:
     """Lay readings beside the truth.
 
     Args:
-        among: (n_words + 1,) only places of these words are scored, and the reader knows that they hold one: what they
-            believe of other words is left out, and the rest brought to 1.
-        told: (n,) with `among`: what they name where nothing is left, of each place.
+        among: (n_words + 1,) the reader knows that the words are some of these: what they believe of other words is
+            left out, and the rest brought to 1.
+        usual: what they name where nothing is left.
     """
-    outputs, truth, patient = _flat(notes)
+    truth = np.concatenate([note.truth for note in notes])
+    patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
     sizes = np.concatenate([np.diff(reading.starts) for reading in readings])
     if sizes.size != truth.size:
         raise ValueError("a reading has another number of places than its note")
@@ -79,23 +85,13 @@ def scored(
     chances = np.concatenate([reading.chances for reading in readings])
     if among is None:
         return _ranked(truth, patient, place, rows, chances, n_words)
-    kept = among[truth]
-    place_kept = kept[place] & among[rows]
-    place, rows, chances = place[place_kept], rows[place_kept], chances[place_kept]
-    sums = np.bincount(place, chances, truth.size)
-    number = np.cumsum(kept) - 1
-    found = _ranked(truth[kept], patient[kept], number[place], rows, chances / sums[place], int(among.sum()))
-    if told is None:
-        return found
-    named = np.where(found.named < 0, told[outputs[kept]], found.named)
-    rank = np.where((found.named < 0) & (named == found.truth), 1.0, found.rank)
-    return Scored(found.truth, found.patient, named, rank, found.belief)
-
-
-def _flat(notes: Sequence[Seen]) -> tuple[Ints, Ints, Ints]:
-    outputs = np.concatenate([note.outputs for note in notes])
-    truth = np.concatenate([note.truth for note in notes])
-    return outputs, truth, np.repeat([note.patient for note in notes], [len(note) for note in notes])
+    kept = among[rows]
+    place, rows, chances = place[kept], rows[kept], chances[kept]
+    chances = chances / np.bincount(place, chances, truth.size)[place]
+    found = _ranked(truth, patient, place, rows, chances, int(among.sum()))
+    named = np.where(found.named < 0, usual, found.named)
+    rank = np.where((found.named < 0) & (named == truth), 1.0, found.rank)
+    return replace(found, named=named, rank=rank)
 
 
 def _ranked(truth: Ints, patient: Ints, place: Ints, rows: Ints, chances: Doubles, n_words: int) -> Scored:

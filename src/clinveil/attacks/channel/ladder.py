@@ -1,0 +1,221 @@
+"""The ladder: every reader on the same released words, from who looks at nothing to who reads all that is there.
+
+Each says what he knows. Beside each figure stand the best blind guess of its kind of words (chance) and the same reader
+where outputs were dealt out anew among all places (control); and for each reader once what he reads where every word
+came out as it went in, which must be nearly all of what he can know.
+
+Where words are rare, names or planted, the figure is of a reader who knows that the word is of that kind: a list of
+surnames and a "Mr." before the word is all that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.channel._canaries import EACH, planted
+from clinveil.attacks.channel._scene import halves, scenes
+from clinveil.attacks.channel._scoring import Scored, scored, spans
+from clinveil.attacks.channel._strata import word_strata
+from clinveil.attacks.reader import KNOWLEDGE, Reader, Reading, Scene, Seen, readers
+from clinveil.channel.identity import identity_channel
+from clinveil.core.finding import Finding
+from clinveil.core.settings import choice, flag
+from clinveil.core.types import Ints, Mask
+from clinveil.core.words import words_beside
+from clinveil.stats.findings import clustered_share, unmeasured
+
+IN_A_RELEASE = 40_000
+CONTROLLED, PROVED = 10_000, 3_000
+TOLD = frozenset({"rare", "names", "canaries"})
+MEASURE = "attack.reading"
+NONE_OF_THEM = "no such word among those attacked"
+SOURCE = "reconstruction by context: readers of clinveil.attacks.readers, each with its source"
+BESIDE: Mapping[str, Any] = {
+    "unit": "tokens",
+    "chance_is": "always naming the most frequent of these words",
+    "control_is": "the same reader, outputs dealt out anew among all places",
+    "control_kind": "negative",
+}
+
+
+@attacks.register("ladder")
+class Ladder(Attack):
+    """How many words readers of all kinds get back, each by what he knows."""
+
+    needs = frozenset({"channel", "counts", "released", "entered"})
+    words = words_beside(__file__)
+    on_release = True
+    order = 150
+    reader: tuple[str, ...] = choice(readers, (), "Readers to try; repeatable (default: those of every release).")
+    tokens: int | None = flag(None, "Released words that are attacked (default: 40,000 in a release).", ge=100)
+    others: int = flag(1_000_000, "Words of other patients' notes that an attacker has, at most.", ge=0)
+    canaries: int = flag(EACH, "Patients into copies of whose notes a name is planted, as a test.", ge=0)
+
+    def __call__(self, context: Context, rng: Generator) -> list[Finding]:
+        """Raises InputError for fewer than two patients, and where notes and channel do not belong together."""
+        found = halves(context, self.tokens or IN_A_RELEASE, self.others, rng)
+        cases = scenes(context, found, rng)
+        names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+        assert cases[0].counts is not None
+        strata = word_strata(cases[0].channel, cases[0].counts, names)
+        about = {"left_out": found.left_out.total()}
+        canaries = planted(found, cases, strata["names"], self.canaries, rng)
+        _say_sample(context, cases, about["left_out"])
+        findings: list[Finding] = []
+        for name in self._chosen():
+            reader = readers.get(name)()
+            if all(reader.can(scene) for scene in cases):
+                findings += _Rung(name, reader, cases, strata, about).findings(canaries, rng)
+            elif self.reader:
+                findings.append(unmeasured(f"{MEASURE}.all", _lacks(reader, cases), detail=_who(name, reader)))
+        return findings
+
+    def _chosen(self) -> list[str]:
+        named = self.reader or [name for name, reader in readers if reader.on_release]
+        return sorted(named, key=lambda name: (readers.get(name).order, name))
+
+
+def _say_sample(context: Context, cases: Sequence[Scene], left_out: int) -> None:
+    words = sum(len(note) for scene in cases for note in scene.notes)
+    held = [sum(map(len, scene.others)) for scene in cases]
+    patients = len({note.patient for scene in cases for note in scene.notes})
+    context.say(f"attacked: {words:,} released words of {patients:,} patients; {left_out:,} notes left out")
+    context.say(f"known to an attacker: up to {max(held):,} words of other notes")
+
+
+def knowledge(reader: Reader) -> str:
+    """What a reader knows, in words."""
+    return "; ".join(KNOWLEDGE[known] for known in KNOWLEDGE if known in reader.knows) or "nothing but the release"
+
+
+def _who(name: str, reader: Reader) -> dict[str, Any]:
+    return {"reader": name, "knowledge": knowledge(reader)}
+
+
+def _lacks(reader: Reader, cases: Sequence[Scene]) -> str:
+    shuffled = not all(scene.channel.policy.keeps_order for scene in cases)
+    return f"what he needs is not at hand ({'words are shuffled' if shuffled else knowledge(reader)})"
+
+
+@dataclass(frozen=True, eq=False)
+class _Rung:
+    """One reader before all scenes."""
+
+    name: str
+    reader: Reader
+    cases: Sequence[Scene]
+    strata: Mapping[str, Mask]
+    about: Mapping[str, Any]
+
+    def findings(self, canaries: Sequence[tuple[Scene, Mask]], rng: Generator) -> Iterator[Finding]:
+        """One for each kind of words, planted names and the positive control among them."""
+        readings = self._read(self.cases, rng)
+        mixed = [_dealt(_some(scene, CONTROLLED // len(self.cases)), rng) for scene in self.cases]
+        control = self._read(mixed, rng)
+        for stratum, among in self.strata.items():
+            beside = self._scored(mixed, control, stratum, among)
+            yield self._finding(stratum, among, readings, beside)
+        if canaries and all(self.reader.can(scene) for scene, _ in canaries):
+            yield self._canaries(canaries, rng)
+        yield self._positive(rng)
+
+    def _read(self, cases: Sequence[Scene], rng: Generator) -> list[Reading]:
+        return [reading for scene in cases for reading in self.reader.read(scene, rng)]
+
+    def _scored(self, cases: Sequence[Scene], readings: Sequence[Reading], stratum: str, among: Mask) -> Scored:
+        """What was read of the words of a kind; of some kinds by who knows that they are of it."""
+        notes, n_words = [note for scene in cases for note in scene.notes], among.size - 1
+        if stratum not in TOLD:
+            return scored(notes, readings, n_words).where(among)
+        return scored(notes, readings, n_words, among, self._usual(among)).where(among)
+
+    def _usual(self, among: Mask) -> int:
+        """The most frequent word of a kind, in the notes that the attackers have."""
+        prior = np.where(among[:-1], self.cases[0].prior, 0)
+        return int(np.argmax(prior)) if among[:-1].any() else -1
+
+    def _finding(self, stratum: str, among: Mask, readings: Sequence[Reading], control: Scored) -> Finding:
+        got = self._scored(self.cases, readings, stratum, among)
+        detail = {**_who(self.name, self.reader), "stratum": stratum, **self.about}
+        if not got.truth.size:
+            return unmeasured(f"{MEASURE}.{stratum}", NONE_OF_THEM, detail=detail, source=SOURCE, unit="tokens")
+        detail |= _figures(got, calibrated=self.reader.calibrated)
+        if stratum in TOLD:
+            notes = [note for scene in self.cases for note in scene.notes]
+            detail["not_told"] = float(scored(notes, readings, among.size - 1).where(among).right.mean())
+        if stratum == "all":
+            notes = [note for scene in self.cases for note in scene.notes]
+            longest = spans(notes, readings, among.size - 1)
+            detail |= {"span_median": float(np.median(longest)), "span_most": int(longest.max())}
+        held = control.right.mean() if control.truth.size else None
+        told: dict[str, Any] = {"chance": got.usual, "control": held, "source": SOURCE, **BESIDE}
+        return clustered_share(f"{MEASURE}.{stratum}", got.by_patient, over="patients", detail=detail, **told)
+
+    def _canaries(self, canaries: Sequence[tuple[Scene, Mask]], rng: Generator) -> Finding:
+        """Names planted in copies of notes, which were written with the same channel under a key that is gone."""
+        cases = [scene for scene, _ in canaries]
+        readings, names = self._read(cases, rng), self.strata["names"]
+        notes = [note for scene in cases for note in scene.notes]
+        every = scored(notes, readings, names.size - 1, names, self._usual(names))
+        got = every.at(np.concatenate([where for _, where in canaries]))
+        detail = {**_who(self.name, self.reader), "stratum": "canaries", "planted": len(np.unique(got.patient))}
+        told: dict[str, Any] = {"chance": got.usual, "source": SOURCE, "unit": "tokens"}
+        told["chance_is"] = "always naming the planted name that stands most often"
+        return clustered_share(f"{MEASURE}.canaries", got.by_patient, over="patients", detail=detail, **told)
+
+    def _positive(self, rng: Generator) -> Finding:
+        """The same reader where every word came out as it went in."""
+        some = [_unprotected(_some(scene, PROVED // len(self.cases))) for scene in self.cases]
+        every = np.ones(self.strata["all"].size, dtype=np.bool_)
+        got = self._scored(some, self._read(some, rng), "all", every)
+        detail = {**_who(self.name, self.reader), "stratum": "all", "unprotected": True}
+        told: dict[str, Any] = {"better": None, "chance": got.usual, "chance_is": BESIDE["chance_is"], "unit": "tokens"}
+        return clustered_share(f"{MEASURE}.unprotected", got.by_patient, over="patients", detail=detail, **told)
+
+
+def _figures(got: Scored, *, calibrated: bool) -> dict[str, Any]:
+    told: dict[str, Any] = {"first_five": got.first(5), "mean_rank": float(got.rank.mean())}
+    if calibrated:
+        asserted, precision = got.sure
+        told |= {"sure_of": asserted, "right_where_sure": precision}
+    return told
+
+
+def _some(scene: Scene, words: int) -> Scene:
+    """The first notes, of so many words."""
+    ends = np.cumsum([len(note) for note in scene.notes])
+    n = int(np.searchsorted(ends, words)) + 1
+    return replace(scene, notes=scene.notes[:n], again=scene.again[:n])
+
+
+def _dealt(scene: Scene, rng: Generator) -> Scene:
+    """The same notes with their outputs dealt out anew among all places."""
+    return replace(scene, notes=_with(scene.notes, rng.permutation(np.concatenate([n.outputs for n in scene.notes]))))
+
+
+def _with(notes: Sequence[Seen], outputs: Ints) -> list[Seen]:
+    parts = np.split(outputs, np.cumsum([len(note) for note in notes])[:-1])
+    return [replace(note, outputs=part) for note, part in zip(notes, parts, strict=True)]
+
+
+def _unprotected(scene: Scene) -> Scene:
+    """Every known word as it went in, and a channel that does just that."""
+    plain = replace(identity_channel(scene.channel.words), policy=scene.channel.policy)
+
+    def known(note: Seen) -> Seen:
+        kept = note.truth < plain.unknown
+        return Seen(note.truth[kept], note.truth[kept], note.places[kept], note.patient)
+
+    notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in _sides(scene))
+    released = [note.outputs for note in (*notes, *pairs)]
+    return replace(scene, channel=plain, notes=notes, pairs=pairs, released=released, again=(), shadow=None)
+
+
+def _sides(scene: Scene) -> tuple[Sequence[Seen], Sequence[Seen]]:
+    return scene.notes, scene.pairs
