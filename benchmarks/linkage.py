@@ -1,6 +1,7 @@
 """Whose note is this? Linkage of protected biographies with public articles about the same people, by protection.
 
-Usage: python benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--only TEXT] [--seed 1]
+Usage: python -P benchmarks/linkage.py linkage.jsonl.gz [--scrubbed scrubadub.jsonl] [--keep DIR] [--only TEXT]
+(-P: `names.py` of this folder must not be taken for the package of that name.)
 
 The file has a person a line: name, public_knowledge (the body of an encyclopedia article), note (its lead). The note is
 protected, the attacker knows all articles, and says whose note each one is. Attackers: without the vectors (words,
@@ -42,7 +43,8 @@ from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 CBOW5 = VectorSettings(algorithm="cbow", window=5, epochs=5)
-WIDE = VectorSettings(algorithm="skipgram", window=40, epochs=10)
+WIDE = VectorSettings()
+THEIRS = 10  # passes over the articles, alone or with the notes, of skip-gram
 SOFT = ChannelSettings(mechanism="neighbours", n=10, min_patients=1, allow_small=True)
 MIN_PATIENTS, TOP = 5, 10
 LABELS = {"words": "words alone (TF-IDF)", "mean vector": "mean vector alone", "channel": "likelihood alone"}
@@ -85,6 +87,7 @@ def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -
     """Vectors trained on texts, or those that an earlier call of the same kind kept."""
     name = f"{whose}-{how.algorithm}-{how.window}-{how.epochs}-{case.seed}"
     if not (case.keep / name).exists():
+        how = how if whose == "ours" or how.epochs else how.but(epochs=THEIRS)
         made = train(corpus(texts), how, seed=case.seed, workers=2, scratch=case.scratch)
         save_vectors(made, case.keep / name)
     return load_vectors(case.keep / name)
@@ -93,7 +96,10 @@ def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -
 def identified(case: Case, mode: str) -> list[str]:
     """The notes after PHI replacement, as a release does it."""
     made = Deidentifier(Key.from_seed(case.seed), mode=mode)
-    return [text for batch in corpus(case.notes).batches() for text in made(batch).batch.column(TEXT).to_pylist()]
+    texts = [text for batch in corpus(case.notes).batches() for text in made(batch).batch.column(TEXT).to_pylist()]
+    if len(texts) < len(case.notes):
+        raise SystemExit("detectors failed; run with python -P")
+    return texts
 
 
 def obfuscated(
@@ -102,7 +108,6 @@ def obfuscated(
     how: VectorSettings,
     *,
     more: bool = False,
-    policy: dict[str, object] | None = None,
     **channel: object,
 ) -> Protection:
     """A row of our own: PHI surrogates, then vectors trained on the notes (and the articles) and a channel."""
@@ -111,7 +116,6 @@ def obfuscated(
     settings = ChannelSettings(min_patients=MIN_PATIENTS, **{"mechanism": "neighbours", **channel})
     counts = count_words(corpus(entered), case.scratch)
     made, _ = build_channel(vectors, settings, key=Key.from_seed(case.seed), threads=2, counts=counts)
-    made = replace(made, policy=replace(made.policy, **(policy or {})))
     run = Obfuscator(made, Key.from_seed(case.seed + 1))
     texts = [text for batch in corpus(entered).batches() for text in run(batch).batch.column(TEXT).to_pylist()]
     own = settings.but(min_patients=1, allow_small=True)
@@ -155,9 +159,9 @@ OURS: dict[str, tuple[VectorSettings, dict[str, object]]] = {
     "clusters, one output, skip-gram, window 40": (WIDE, CLUSTERS),
     "clusters, three outputs, memo patient": (WIDE, {**CLUSTERS, "cluster_outputs": 3, "memo": "patient"}),
     "clusters, one output, articles as more text": (WIDE, {**CLUSTERS, "more": True}),
-    "clusters, one output, shuffled in tens, length varied by a fifth": (
+    "clusters, words in keyed order within tens, length varied by a fifth (default now)": (
         WIDE,
-        {**CLUSTERS, "policy": {"shuffle": "window", "length": 0.2}},
+        {**CLUSTERS, "memo": "rare", "shuffle": "window", "vary_length": 0.2},
     ),
 }
 """Our rows with a channel: vectors, and settings of the channel."""
