@@ -92,10 +92,7 @@ def in_windows(sides: Sides, channel: Channel, window: int) -> Doubles:
     """As `in_order`, for words that were shuffled: each word fits anywhere in two windows on end."""
     fitting, best = _Fitting.of(sides, channel), []
     for fits in fitting.fragments:
-        blocks = [
-            _best(np.tile(note, 2), np.append(at // window, at // window - 1), np.tile(gain, 2))
-            for note, at, gain in fits
-        ]
+        blocks = [_in_two(note, at // window, gain) for note, at, gain in fits]
         best.append(_by_note(*_summed(blocks), len(sides.released)))
     return np.stack(best, axis=1)
 
