@@ -12,6 +12,7 @@ from typing import Any
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
@@ -132,8 +133,9 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
 
 
 def _idle(settings: ReleaseSettings) -> set[str]:
-    """Settings of mechanisms that were not used."""
-    return {name for _, kind in mechanisms for name in kind.model_fields} - {*mechanism_of(settings.channel).flags()}
+    """Settings of mechanisms that were not used, and of nothing else."""
+    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
+    return {name for _, kind in mechanisms for name in kind.model_fields} - used
 
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
