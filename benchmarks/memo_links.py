@@ -10,10 +10,15 @@ released under every memo with one channel. Writes a Markdown table to stdout.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+
+HERE = str(Path(__file__).resolve().parent)
+sys.path.append(sys.path.pop(sys.path.index(HERE)))  # benchmarks/names.py hides the package `names`
 from context_attack import parts
 from outsiders import Tool
 
@@ -22,6 +27,7 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.text.memo_links import MemoLinks
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
+from clinveil.channel.scopes import scoped
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, memory_corpus
@@ -63,11 +69,13 @@ def main() -> None:
     source = memory_corpus(halves)
     with tempfile.TemporaryDirectory() as scratch:
         channel = Tool(options, Path(scratch)).channel(source)
+    times = Counter(word for _, _, text in halves for word in text.split())
+    counts = np.array([times[word] for word in channel.words], dtype=np.int64)
     print(f"{len(halves)} halves of notes. {' '.join([*options.set, *options.vectors])}, seed {options.seed}.\n")
     print("| memo | nearest is of the patient | fresh draws | chance | area | fresh draws | chance |")
     print("| --- | --- | ---: | ---: | --- | ---: | ---: |")
     for memo in MEMOS:
-        print(line(channel.under(memo=memo), source, options.seed), flush=True)
+        print(line(scoped(channel.under(memo=memo), counts), source, options.seed), flush=True)
 
 
 if __name__ == "__main__":
