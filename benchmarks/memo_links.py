@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = str(Path(__file__).resolve().parent)
-sys.path.append(sys.path.pop(sys.path.index(HERE)))  # benchmarks/names.py hides the package `names`
+sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
 from context_attack import parts
 from outsiders import Tool
 

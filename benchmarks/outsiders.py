@@ -22,8 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = str(Path(__file__).resolve().parent)
-sys.path.append(sys.path.pop(sys.path.index(HERE)))  # benchmarks/names.py hides the package `names`
+sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
 from context_attack import FREQUENT, RARE, Ids, parts, row
 
 from clinveil import Key, open_corpus
