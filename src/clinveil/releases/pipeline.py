@@ -18,7 +18,7 @@ from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
@@ -158,7 +158,7 @@ def _ready(
     notes: Path, settings: ReleaseSettings, place: Path | None
 ) -> tuple[NotesCorpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
-    _refuse_both(settings, place)
+    settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     for file in (settings.channel.keep_words, settings.channel.drop_words):
         if file:
@@ -174,13 +174,6 @@ def _ready(
     if imported is not None:
         refuse_foreign(imported, (note.text for note in note_rows(corpus)))
     return corpus, found, known, imported
-
-
-def _refuse_both(settings: ReleaseSettings, place: Path | None) -> None:
-    """Raise UsageError where vectors are given and more of their training is asked for too."""
-    for flag, given in settings.vectors.places().items() if place else ():
-        if given:
-            raise UsageError(f"{flag} is of training, and --vectors are not trained", remedy="give one of the two")
 
 
 def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
