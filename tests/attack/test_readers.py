@@ -9,7 +9,6 @@ from scenes import channel_of, right, scene
 
 from clinveil.attacks.reader import Scene, Seen, readers
 from clinveil.attacks.readers._candidates import candidates
-from clinveil.attacks.readers._forward_backward import lattice
 from clinveil.attacks.readers._ngrams import Counts
 from clinveil.attacks.readers.bigram import Bigram
 from clinveil.channel.identity import identity_channel
@@ -91,7 +90,8 @@ def test_nearest_names_what_the_channel_makes_of_the_output():
 def enumerated(case, note, pairs):
     """P(word at each place | outputs), by all readings of a note; a list of dictionaries."""
     held, dense = candidates(case), dense_pairs(pairs)
-    begin, rows, weights = lattice(note.outputs, held)
+    there = held.lattice(note.outputs)
+    begin, rows, weights = there.begin, there.rows, there.weights
     choices = [range(a, b) for a, b in pairwise(begin)]
     found = [dict.fromkeys(rows[list(choice)].tolist(), 0.0) for choice in choices]
     for path in product(*choices):
@@ -139,11 +139,10 @@ def test_pruning_keeps_the_likeliest_inputs():
     case = scene(n_words=60, k=20)
     pruned, whole = candidates(case, 5), candidates(case)
     for y in range(60):
-        mine = slice(pruned.starts[y], pruned.starts[y + 1])
         every = slice(whole.starts[y], whole.starts[y + 1])
         joint = whole.weights[every] * case.prior[whole.rows[every]]
         best = whole.rows[every][np.argsort(-joint, kind="stable")[:5]]
-        assert sorted(best) == pruned.rows[mine].tolist()
+        assert sorted(best) == pruned.rows[every][pruned.weighed[every]].tolist()
     assert right(read("bigram", case, most=10), case) > right(read("bigram", case), case) - 0.03
 
 
