@@ -13,6 +13,8 @@ from clinveil.attacks.readers._ngrams import Pairs
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints
 
+_FREEZING, _COLD = 8, 0.2  # sweeps for an order that is likely as a whole, and their heat
+
 
 @helper
 def _after(before: int, word: int, pairs: Pairs) -> float:
@@ -89,7 +91,7 @@ def _exchange(first: int, last: int, order: Ints, word: Ints, held: Ints, pairs:
 def restored(
     begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, size: int, cooling: int, sweeps: int, seed: int
 ) -> tuple[Doubles, Doubles]:
-    """P(candidate) of each, and of each word the mean place at which it stood, after so many sweeps at each heat.
+    """P(candidate) of each, over the sweeps at heat 1; and of each word its place in the order that is frozen at last.
 
     Args:
         weights: of each candidate, what its output and its window tell. size: of windows; each place needs a candidate.
@@ -105,14 +107,13 @@ def restored(
             if weights[j] * pairs.unigram[rows[j]] > weights[best] * pairs.unigram[rows[best]]:
                 best = j
         word[t] = rows[best]
-    for sweep in range(cooling + sweeps):
-        heat = 1.0 if sweep >= cooling else 3.0 - 2.0 * sweep / cooling
+    for sweep in range(cooling + sweeps + _FREEZING):
+        heat = 3.0 - 2.0 * sweep / cooling if sweep < cooling else 1.0 if sweep < cooling + sweeps else _COLD
         for place in range(n):
             first = place // size * size
             _draw_word(place, order, word, (begin, rows, weights, chance), pairs, heat, sums)
             for _ in range(4):
                 _exchange(first, min(first + size, n), order, word, held, pairs, heat)
-        if sweep >= cooling:
-            for place in range(n):
-                places[order[place]] += place / sweeps
+    for place in range(n):
+        places[order[place]] = place
     return sums / max(sweeps, 1), places
