@@ -18,13 +18,13 @@ def frame():
 @pytest.fixture(scope="module")
 def made(frame, tmp_path_factory):
     out, said = tmp_path_factory.mktemp("runs") / "out", []
-    return clinveil.release(frame, out, label="diagnosis_group", epochs=1, dim=16, say=said.append), out, said
+    return clinveil.release(frame, out, label="diagnosis_group", epochs=1, window=5, dim=16, say=said.append), out, said
 
 
 def test_a_frame_is_released_behind_gates(made, frame):
     outcome, out, said = made
     assert not outcome.refused, [gate.name for gate in outcome.gates if not gate.passed]
-    assert [path.name for path in out.parent.iterdir()] == ["out"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["clinveil-ledger", "out"]
     released = pl.read_parquet(outcome.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
     assert len(released) == len(frame) and not set(released["note_id"]) & set(frame["note_id"])

@@ -21,7 +21,7 @@ NEW_FOLDER = {
     "deidentify": "NOTES -o OUT --workers 1",
     "synthesize": "NOTES -o OUT --model unigram --vocabulary words --min-patients 1 --count 5 --held-out 0.2",
     "synthesize --vault": "NOTES -o BESIDE --vault OUT --model unigram --vocabulary words --held-out 0.2 --count 5",
-    "release": "NOTES -o OUT --dim 8 --epochs 1 --workers 1",
+    "release": "NOTES -o OUT --dim 8 --epochs 1 --workers 1 --again",
     "prepare medtext": "NOTES -o OUT --train 20 --valid 5 --test 5 --seed 1",
     "prepare icd9": "ADMITTED DIAGNOSES -o OUT",
 }

@@ -14,7 +14,7 @@ from clinveil.core.runfolder import fingerprint
 from clinveil.releases import side_by_side
 from clinveil.report.record import from_json
 
-FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
+FAST = ["--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet"]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     patients = ["--patients", str(desk / "demo" / "patients.parquet")]
     monkeypatch.setattr(side_by_side, "LONGEST", 97)
     source = str(desk / "demo" / "notes.parquet")
-    assert main(["release", source, "-o", str(desk / "cut"), *patients, *FAST]) == 0
+    assert main(["release", source, "-o", str(desk / "cut"), "--again", *patients, *FAST]) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()
     record = from_json(json.loads((desk / "cut/vault/record.json").read_text())["internal"])
     for note in record.notes:

@@ -93,7 +93,7 @@ def _broken(folder: Path) -> None:
 
 
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
-NOTES, FAST = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"]
+NOTES, FAST = "notes.parquet", ["--epochs", "1", "--window", "5", "--dim", "12", "--workers", "1"]
 
 
 def _good() -> list[list[str]]:
@@ -116,7 +116,7 @@ def _good() -> list[list[str]]:
         ["obfuscate", notes, "-o", "obf.csv", "--layout", "keep", "--numbers", "mask", *fast],
         ["obfuscate", notes, "-o", "noise.csv", "--mechanism", "laplace", "--unchanged", "0.5", *fast],
         ["release", notes, "-o", "out", "--label", "diagnosis_group", *fast],
-        ["release", notes, "-o", "raw", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
+        ["release", notes, "-o", "raw", "--again", "--no-phi", "--layout", "keep", "--numbers", "mask", *fast],
         ["verify", "out/release"],
         ["report", "out", "-o", "external.html", "--edition", "external"],
         ["evaluate", "similarity", "vectors", "--pairs", "pairs.csv", "--json", "findings-similarity.json"],

@@ -77,7 +77,8 @@ class Context:
 
     Attributes:
         channel: the mechanism of the release. counts: word frequencies of the source; prior: of other notes.
-        near: the neighbour table over the channel's words.
+        near: the neighbour table over the channel's words. earlier: the mechanism of an earlier release of the same
+            notes.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
         others: notes of other people in plain text, which an attacker has. alignment: gives, of each source note, the
             places of the words behind its released ones (`channel.apply.ALIGNMENT`).
@@ -90,6 +91,7 @@ class Context:
     """
 
     channel: Channel | None = None
+    earlier: Channel | None = None
     counts: WordCounts | None = None
     original: Corpus | None = None
     released: Corpus | None = None
@@ -152,7 +154,7 @@ class Attack(Settings):
         words: what the report says of each of its measures, by dotted name.
         on_release: whether every release is measured by it, with its settings at their defaults.
         order: its place among those of a release: they run one after the other, with one generator (inversion 100,
-            repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
+            repetition 400, memo-links 470, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

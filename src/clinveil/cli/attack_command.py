@@ -115,6 +115,7 @@ INPUTS: Mapping[str, Input] = {
     "known": Input("patients", _path("--patients", "Whose names are in what is attacked: missed.parquet."), _known),
     "codes": Input("codes", _path("--codes", "codes.csv: code, description."), _codes),
     "model": Input("source", _path("--from", "The model: OUT.vault/model of synthesize."), _model),
+    "earlier": Input("earlier", _path("--earlier", "vault/channel of an earlier release of the same notes."), _channel),
     "channel": Input("channel", _path("--channel", "The channel: vault/channel of a release."), _channel),
     "near": Input("neighbours", _path("--neighbours", "The neighbour table: vault/neighbours."), _near),
     "notes": Input("vault", _path("--vault", "Vault of the release, which knows the source of each note."), _sources),

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from clinveil.attacks.attack import Context
 from clinveil.channel.files import load_channel
-from clinveil.channel.policy import Policy
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import read_json
 from clinveil.core.keys import Key
@@ -65,7 +64,7 @@ def attacked_release(
         counts = count_words(entered, Path(scratch))
     walk, ids = id_maps(_ledger(vault, "crosswalk"))
     return Context(
-        channel=load_channel(vault / "channel", policy_of(settings)),
+        channel=load_channel(vault / "channel", settings.channel.policy),
         counts=counts,
         original=corpus,
         released=open_corpus(notes, roles),
@@ -88,12 +87,6 @@ def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
     except (KeyError, TypeError, ValidationError):
         remedy = "use the version that made it"
         raise InputError("is the vault of another version", where=vault.name, remedy=remedy) from None
-
-
-def policy_of(settings: ReleaseSettings) -> Policy:
-    """How the notes of a release were written."""
-    how = settings.channel
-    return Policy(how.memo, how.layout, how.numbers)
 
 
 def _roles(manifest: dict[str, Any]) -> NotesSettings:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,20 +17,26 @@ from clinveil.attacks.attack import Attack, Context, of_release
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
+from clinveil.channel.files import load_channel
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
-from clinveil.core.keys import TEST_SEED
+from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import need_torch
-from clinveil.core.runfolder import fingerprint, run_folder, run_hash
+from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
+from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
+from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
+from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.releases.ledger import Earlier, Ledger, entry
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
 from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
@@ -53,6 +60,8 @@ from clinveil.report.record import Gate, StageRow
 from clinveil.utility.classification import classification
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.files import load_vectors
+from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
 
 UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
@@ -62,12 +71,16 @@ NOT_TRIED = (
     "notes (benchmarks/context.md). One measurement outside this repository, with trigram counts of 1,277 other notes, "
     "read .77 where .48 is printed, and .35 of the words seen fewer than 20 times where .02 is.",
     "An attacker without the vectors, who trains their own on other notes or on the release.",
-    "Linkage by somebody who holds a piece of the source: they test which released note could have come from it.",
-    "Attribute inference: a classifier reads diagnoses off released notes, which is also their use.",
-    "Intersection with another release of the same notes.",
+    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
+    "Inference of attributes that are no kept column (clinveil attack inference).",
     "Linkage by the order of the rows, where --order source keeps it.",
 )
-_AT_HAND = {"known": "no known-patient feed was given"}
+_AT_HAND = {
+    "known": "no known-patient feed was given",
+    "keep": "no column is kept",
+    "earlier": "the ledger holds no other release, or its vault is gone",
+}
+_NO_MATTER = FREE | {"again", "ledger"}
 
 
 def attacked(context: Context, rng: Generator) -> list[Finding]:
@@ -141,8 +154,11 @@ class _Clock:
         self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
 
 
-def _ready(notes: Path, settings: ReleaseSettings) -> tuple[NotesCorpus, Preflight, dict[str, Patient]]:
+def _ready(
+    notes: Path, settings: ReleaseSettings, place: Path | None
+) -> tuple[NotesCorpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
+    _refuse_both(settings, place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if settings.channel.keep_words:
         read_words(settings.channel.keep_words)
@@ -151,56 +167,108 @@ def _ready(notes: Path, settings: ReleaseSettings) -> tuple[NotesCorpus, Preflig
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     found = preflight(corpus)
     require_patients(found, settings)
-    return corpus, found, known
+    if settings.vectors.more_text:
+        open_text(settings.vectors.more_text)
+    imported = load_vectors(place) if place else None
+    if imported is not None:
+        refuse_foreign(imported, (note.text for note in note_rows(corpus)))
+    return corpus, found, known, imported
 
 
-def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
+def _refuse_both(settings: ReleaseSettings, place: Path | None) -> None:
+    """Raise UsageError where vectors are given and more of their training is asked for too."""
+    for flag, given in settings.vectors.places().items() if place else ():
+        if given:
+            raise UsageError(f"{flag} is of training, and --vectors are not trained", remedy="give one of the two")
+
+
+def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
     """The plan of a release: what it would do and how long that should take. Makes nothing.
 
     Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
     """
-    corpus, found, _ = _ready(notes, settings)
-    yield from _plan_lines(corpus, found, settings)
+    corpus, found, _, imported = _ready(notes, settings, vectors)
+    yield from _plan_lines(corpus, found, settings, train=imported is None)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
 
 
-def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> Iterator[str]:
+def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, train: bool) -> Iterator[str]:
     columns = corpus.columns
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
         yield f"{NO_PATIENTS} (name one with --patient)"
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    steps = plan(found, settings)
+    steps = plan(found, settings, train=train)
     yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in steps)
     yield f"  in all about {sum(seconds for *_, seconds in steps):,.0f} s with {settings.workers} workers"
 
 
-def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = nothing) -> Outcome:
+def release(
+    notes: Path, out: Path, settings: ReleaseSettings, *, vectors: Path | None = None, say: Say = nothing
+) -> Outcome:
     """The main job: notes in; a release, a vault and a report out.
 
+    Args:
+        vectors: word vectors of elsewhere, to take instead of training some on the notes.
+
     Raises:
-        InputError: the notes do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
+        InputError: notes or vectors do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
-    refuse_nested(OUT=out, NOTES=notes)
-    corpus, found, known = _ready(notes, settings)
-    for line in _plan_lines(corpus, found, settings):
+    ledger, more = Ledger.at(settings.ledger, out), settings.vectors.places()
+    refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder)
+    corpus, found, known, imported = _ready(notes, settings, vectors)
+    for line in _plan_lines(corpus, found, settings, train=imported is None):
         say(line)
-    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    read = (settings.identifiers.patients, settings.channel.keep_words, vectors, *more.values())
+    asked = run_hash(settings, notes, *read, free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say(TEST_SEED)
+        earlier = _earlier(ledger, found, key, settings, say)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
-        return _run(Job(corpus, folder, key, settings, known), found, fingerprint(notes), _Clock(say))
+        job = Job(corpus, folder, key, settings, known, imported)
+        return _run(job, found, _Before(ledger, earlier, fingerprint(notes)), _Clock(say))
 
 
-def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outcome:
+@dataclass(frozen=True)
+class _Before:
+    """What is known of the source: the ledger, earlier releases of the same notes in it, and the hash of the notes."""
+
+    ledger: Ledger
+    earlier: Sequence[Earlier]
+    source_sha256: str
+
+    def channel(self) -> Channel | None:
+        """The channel of the earlier release that shares most and whose vault is still there."""
+        for one in self.earlier:
+            with suppress(InputError):
+                return load_channel(one.entry.vault / "channel")
+        return None
+
+
+def _earlier(ledger: Ledger, found: Preflight, key: Key, settings: ReleaseSettings, say: Say) -> list[Earlier]:
+    """Earlier releases of the same notes under another key; raises UsageError for them without `--again`.
+
+    What comes of a test seed never leaves, so it is neither refused nor written down.
+    """
+    if key.test_seed is not None:
+        return []
+    earlier = ledger.earlier(found.hashes, key.commitment)
+    if not settings.again:
+        ledger.refuse(earlier)
+    for one in earlier:
+        say(f"again: {one.said} of these notes left before, in release {one.entry.run}")
+    return earlier
+
+
+def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     settings = job.settings
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
@@ -209,9 +277,11 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         protected, identifiers, left_out = protect(job)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work)
-    with clock.stage("vectors", f"train {settings.vectors.algorithm}") as row:
+    learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
+    with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
-        row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
+        if job.imported is None:
+            row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
         channel = channel_of(job, vectors, counts)
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
@@ -222,18 +292,37 @@ def _run(job: Job, found: Preflight, source_sha256: str, clock: _Clock) -> Outco
         check = _read_back(job, protected, released, channel, path)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         context = _context(job, channel, counts, protected, released)
+        context = replace(context, earlier=before.channel())
         findings = [*attacked(context, rng), *useful(context, settings.label, settings.model)]
         findings += _cost_of_keeping(job, context, vectors, rng)
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
+    gates += [*reading_gates(findings, settings.max_names), *single_gates(findings, settings.max_names)]
+    gates += [*linkage_gates(findings), contents_gate(job.folder.staging, path.name, job.corpus.columns)]
     gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
     notes = fingerprint(path)
-    made = Obfuscation(job, rows, counts, channel, tally, identifiers, clock.rows, digests, seeds, source_sha256, notes)
+    made = Obfuscation(
+        job,
+        rows,
+        counts,
+        vectors,
+        channel,
+        tally,
+        identifiers,
+        clock.rows,
+        digests,
+        seeds,
+        before.source_sha256,
+        notes,
+        before.earlier,
+    )
     account = made.account(gates, findings)
     sample = sources(job.corpus, rng, job.deidentifier())
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
-    return publish(job.folder, account, record, demo_side_by_side(settings))
+    left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
+    enter = partial(before.ledger.enter, left, job.folder.vault)
+    return publish(job.folder, account, record, demo_side_by_side(settings), enter)
 
 
 def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:

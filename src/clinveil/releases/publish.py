@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_text, refuse_existing
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import Kind, RunFolder
+from clinveil.releases.ledger import IN_VAULT
 from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
 from clinveil.report.edition import external_edition
 from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, score, to_json
@@ -22,7 +23,7 @@ from clinveil.report.render import release_card, render, write_report
 
 RECORD = "record.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += ("record.json", "findings.json", "report.html", "report-external.html")
+_MADE += (IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
 KIND = Kind(
     what="release run",
     vault="vault",
@@ -70,13 +71,20 @@ class Outcome:
         yield f"vault    {self.folder.vault} (never leaves; start with report.html)"
 
 
-def publish(folder: Places, account: Account, record: ReleaseRecord, shown: Sequence[AlignedNote]) -> Outcome:
+def publish(
+    folder: Places,
+    account: Account,
+    record: ReleaseRecord,
+    shown: Sequence[AlignedNote],
+    enter: Callable[[], None],
+) -> Outcome:
     """Write everything that a run leaves behind, and let the release appear if all gates passed.
 
     A release with a test seed is kept in `vault/refused/`; of one that failed another gate only the evidence is kept.
 
     Args:
         record: the internal edition. shown: what the external one shows instead of notes of the source.
+        enter: writes the release down in the ledger; called where it is about to leave.
     """
     outcome = Outcome(folder, tuple(account.gates), tuple(account.findings))
     notes = released_files(folder.staging)
@@ -88,6 +96,7 @@ def publish(folder: Places, account: Account, record: ReleaseRecord, shown: Sequ
     write_report(record, folder.vault / "report.html")
     write_findings(folder.vault / "findings.json", "release", account.findings, seed=account.told["seed"])
     if not outcome.refused:
+        enter()
         _open_up(folder.staging)
         folder.staging.replace(folder.release)
     elif account.public_seeds:

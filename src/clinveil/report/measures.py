@@ -82,6 +82,7 @@ def _measured(needs: list[str], record: ReleaseRecord) -> bool:
 # Numbers beside the value: head of the column, and how they are written (None: like the value).
 COMPANIONS: dict[str, tuple[str, Kind | None]] = {
     "one_draw": ("Without counting", None),
+    "alone": ("This release alone", None),
     "count": ("Count", "count"),
     "expected": ("Expected by chance", "number"),
     "p": ("P", "p"),

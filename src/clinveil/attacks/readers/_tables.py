@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
 from clinveil.attacks.reader import Reading, Scene, from_table
+from clinveil.attacks.readers._candidates import Candidates
 from clinveil.core.types import Doubles, Ints
 
 COMMON = 20  # words that are candidates of every output, as far as the background goes
@@ -28,6 +29,10 @@ class Table:
         """The same candidates wherever an output stands."""
         return [from_table(note.outputs, self.starts, self.rows, self.chances) for note in scene.notes]
 
+    def held(self, prior: Doubles) -> Candidates:
+        """The same as candidates with P(y | x), up to a factor of each y, by a prior (n_words,)."""
+        return Candidates(self.starts, self.rows, self.inverse(prior))
+
     def inverse(self, prior: Doubles) -> Doubles:
         """P(y | x) up to a factor of each y, of each entry: the chances over the prior (n_words,)."""
         return np.asarray(self.chances / prior[self.rows], dtype=np.float64)
@@ -39,15 +44,16 @@ def frequency(notes: Sequence[Ints], n_words: int, pseudo: float = 0.1) -> Doubl
     return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
-def table_of(joint: csc_matrix, background: Doubles, common: Doubles, most: int = MOST) -> Table:
+def table_of(joint: csc_matrix, background: Doubles, common: Doubles, most: int = MOST, wide: int = COMMON) -> Table:
     """Candidates by evidence of their own, joint(x, y), and by a background(y) common(x) that all words share.
 
     Args:
         joint: (n_words, n_words) scores by input and output, at least 0. background: (n_words,) by output.
         common: (n_words,) by input. most: candidates that are kept.
+        wide: words that are candidates of every output.
     """
     n_words, parts = joint.shape[0], joint.tocoo()
-    top = np.argsort(-common, kind="stable")[:COMMON]
+    top = np.argsort(-common, kind="stable")[:wide]
     keys = np.concatenate([parts.col * np.int64(n_words) + parts.row, _everywhere(top, n_words)])
     keys, place = np.unique(keys, return_inverse=True)
     own = np.bincount(place[: parts.nnz], parts.data, keys.size)

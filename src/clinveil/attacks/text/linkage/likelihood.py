@@ -1,0 +1,155 @@
+"""Matchers with a channel: how likely the released words are, were the known text (or a piece of it) their source.
+
+The channel is the release's own (a thief of the vectors or of the channel), or one that the attacker made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+
+from clinveil.attacks.text.linkage.matchers import counts
+from clinveil.attacks.text.linkage.sides import Sides
+from clinveil.channel.channel import Channel
+from clinveil.core.tokens import WordIds
+from clinveil.core.types import Doubles, Ints
+
+SHARES = (0.1, 0.5, 0.95)
+FRAGMENT_SHARES = (0.01, 0.05, 0.2)
+SLIP = 1e-3
+"""The chance that a word of a fragment came out otherwise than the channel says: PHI replaced before, words dropped."""
+
+
+@dataclass(frozen=True, eq=False)
+class Likely:
+    """What both sides are to somebody who holds a channel.
+
+    Attributes:
+        released: (n_released, n_words) counts of outputs. known: (n_known, n_words) counts of inputs.
+        ratio: (n_words, n_words) P(output | input) over how often the output comes at all, by input.
+    """
+
+    released: csr_matrix
+    known: csr_matrix
+    ratio: csr_matrix
+
+    @classmethod
+    def of(cls, sides: Sides, channel: Channel) -> Likely:
+        """How often outputs come is counted in the released notes, half an occurrence added to each."""
+        ids = WordIds(channel.ids, 0)
+        released, known = (counts(side, ids) for side in (sides.released_words, sides.known_words))
+        usual = np.asarray(released.sum(axis=0)).ravel() + 0.5
+        return cls(released, known, channel.matrix()[: len(channel.words)] @ diags(usual.sum() / usual))
+
+    def mixture(self, shares: Sequence[float], *, once: bool = False) -> Doubles:
+        """log P(note | text) - log P(note): each word comes from the text with a chance, else from anywhere.
+
+        Bags of words: sum_t log(1 - s + s sum_x p(x | text) C(y_t | x) / q(y_t)), s the best of `shares` for the pair.
+
+        Args:
+            once: count each output once in a note, for a memo repeats what it drew.
+        """
+        sizes = np.maximum(np.asarray(self.known.sum(axis=1)).ravel(), 1)
+        text = (diags(1 / sizes) @ self.known @ self.ratio).tocsr()
+        note = self.released
+        if once:
+            note = csr_matrix((np.ones(note.nnz), note.indices, note.indptr), shape=note.shape)
+        n = np.asarray(note.sum(axis=1))
+        best = np.zeros((note.shape[0], text.shape[0]))
+        for share in shares:
+            gain = csr_matrix((np.log1p(share / (1 - share) * text.data), text.indices, text.indptr), shape=text.shape)
+            np.maximum(best, (note @ gain.T).toarray() + n * np.log(1 - share), out=best)
+        return best
+
+    def covered(self) -> Doubles:
+        """Of each known word how well the note's places explain it: sum_w log(slip + sum_t C(y_t | w) / (n q(y_t))).
+
+        For fragments: all of their words stand in the note, whatever else does.
+        """
+        used = np.unique(self.known.indices)
+        sizes = np.maximum(np.asarray(self.released.sum(axis=1)).ravel(), 1)
+        found = diags(1 / sizes) @ self.released @ self.ratio[used].T
+        found = csr_matrix(found)
+        found.data = np.log1p(found.data / SLIP)
+        return np.asarray((found @ self.known[:, used].T).toarray())
+
+
+def in_order(sides: Sides, channel: Channel) -> Doubles:
+    """Of each known fragment the best place in each released note, word by word: max_s sum_k log C(y_s+k | w_k) / q.
+
+    A word that does not fit costs log of `SLIP`. Exact over all places where at least one word fits.
+    """
+    fitting = _Fitting.of(sides, channel)
+    best = [_summed([(note, at - k, gain) for k, (note, at, gain) in enumerate(fits)]) for fits in fitting.fragments]
+    return np.stack([_by_note(*one, len(sides.released)) for one in best], axis=1)
+
+
+def in_windows(sides: Sides, channel: Channel, window: int) -> Doubles:
+    """As `in_order`, for words that were shuffled: each word fits anywhere in two windows on end."""
+    fitting, best = _Fitting.of(sides, channel), []
+    for fits in fitting.fragments:
+        blocks = [_in_two(note, at // window, gain) for note, at, gain in fits]
+        best.append(_by_note(*_summed(blocks), len(sides.released)))
+    return np.stack(best, axis=1)
+
+
+Fits = tuple[Ints, Ints, Doubles]
+"""Notes, places in them, and the gain of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """Of each known fragment and each of its words the places of all released notes that could come from it."""
+
+    fragments: Sequence[Sequence[Fits]]
+
+    @classmethod
+    def of(cls, sides: Sides, channel: Channel) -> _Fitting:
+        ratio, ids = Likely.of(sides, channel).ratio, WordIds(channel.ids, 0)
+        rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
+        lengths = np.array([len(row) for row in rows])
+        tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+        note = np.repeat(np.arange(len(rows)), lengths)
+        place = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        order = np.argsort(tokens, kind="stable")
+        begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
+
+        @cache
+        def fits(word: int) -> Fits:
+            entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
+            outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
+            found = [order[begins[y] : begins[y + 1]] for y in outputs.tolist()]
+            at = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+            return note[at], place[at], np.repeat(gains, [len(one) for one in found])
+
+        return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words])
+
+
+_WIDE = 1 << 32
+
+
+def _in_two(note: Ints, window: Ints, gain: Doubles) -> Fits:
+    """The highest gain in each window and the one after it."""
+    note, place, gain = np.tile(note, 2), np.append(window, window - 1), np.tile(gain, 2)
+    order = np.lexsort((-gain, place, note))
+    note, place, gain = note[order], place[order], gain[order]
+    first = np.ones(note.size, dtype=np.bool_)
+    first[1:] = (np.diff(note) != 0) | (np.diff(place) != 0)
+    return note[first], place[first], gain[first]
+
+
+def _summed(fits: Sequence[Fits]) -> tuple[Ints, Doubles]:
+    """The note of each place where anything fits, and the sum of gains there."""
+    note, place, gain = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    keys, where = np.unique(note * _WIDE + place + _WIDE // 2, return_inverse=True)
+    return keys // _WIDE, np.asarray(np.bincount(where, gain, keys.size), dtype=np.float64)
+
+
+def _by_note(note: Ints, sums: Doubles, n_notes: int) -> Doubles:
+    best = np.zeros(n_notes)
+    np.maximum.at(best, note, sums)
+    return best

@@ -1,0 +1,165 @@
+"""The two sides of a linkage: released notes, and what somebody knows of the people whom they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.attacks.attack import source_id
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
+from clinveil.core.types import Ints
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows, rows_with
+from clinveil.corpus.sample import KeySample
+
+CHARACTERS = 200_000
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Released notes and known texts, and which belong together.
+
+    Attributes:
+        released, known: the texts; none without a word. truth: (n_released,) the known text of each note.
+        people: (n_released,) whose note it is, numbered; intervals are by these.
+        left_out: notes that could not be used: without a word, or of nobody who is known.
+        wholes: (n_known,) the whole texts, where `known` are fragments of them.
+    """
+
+    released: Sequence[str] = field(repr=False)
+    known: Sequence[str] = field(repr=False)
+    truth: Ints = field(repr=False)
+    people: Ints = field(repr=False)
+    left_out: int = 0
+    wholes: Sequence[str] | None = field(default=None, repr=False)
+
+    @property
+    def whole(self) -> Sequence[str]:
+        """The whole known texts."""
+        return self.known if self.wholes is None else self.wholes
+
+    @cached_property
+    def released_words(self) -> list[list[str]]:
+        """The words of each released note."""
+        return [words(text) for text in self.released]
+
+    @cached_property
+    def known_words(self) -> list[list[str]]:
+        """The words of each known text."""
+        return [words(text) for text in self.known]
+
+    def fragments(self, length: int, rng: Generator) -> Sides:
+        """One released note of each known text, and of the text a run of so many words from a random place."""
+        first = np.unique(self.truth, return_index=True)[1]
+        known = [self.known_words[j] for j in self.truth[first]]
+        begins = [int(rng.integers(max(1, len(text) - length + 1))) for text in known]
+        runs = [" ".join(text[at : at + length]) for text, at in zip(known, begins, strict=True)]
+        released = [self.released[i] for i in first]
+        whole = [self.known[j] for j in self.truth[first]]
+        return Sides(released, runs, np.arange(len(first)), self.people[first], self.left_out, whole)
+
+
+def paired(
+    released: Corpus,
+    known: Corpus,
+    rng: Generator,
+    *,
+    match: str | None = None,
+    crosswalk: Mapping[str, str] | None = None,
+    limit: int,
+) -> Sides:
+    """Released notes beside known texts of the same id; texts of one id are one. Streams both.
+
+    Args:
+        match: the column of both that pairs them; `patient` for the patient ids; None: the note ids.
+        crosswalk: released note (or patient) id -> the id of the known text; None where they are equal.
+        limit: released notes at most, a random sample; where there are fewer, texts of other people fill up.
+
+    Raises InputError for a column that is not there, no id in common, or fewer than two people.
+    """
+    column = {None: NOTE_ID, "patient": PATIENT_ID}.get(match, match or NOTE_ID)
+    keys = {key for key, note in _keyed(known, column) if _has_words(note.text)}
+    sample: KeySample[tuple[str, str, str]] = KeySample(limit, rng)
+    left_out = 0
+    for released_key, note in _keyed(released, column):
+        key = source_id(released_key, None if column not in (NOTE_ID, PATIENT_ID) else crosswalk)
+        fits = key in keys and _has_words(note.text)
+        left_out += not fits
+        if fits:
+            sample.offer(note.note_id, lambda k=key, n=note: (k, n.patient_id, n.text))  # type: ignore[misc]
+    if not sample.values:
+        remedy = "name the column that pairs them with --match, or the vault of the release with --vault"
+        raise InputError("no released note has the id of a known text", remedy=remedy)
+    of = _texts(known, column, {key for key, _, _ in sample.values.values()}, limit, rng)
+    return _sides(list(sample.values.values()), of, left_out)
+
+
+def _texts(known: Corpus, column: str, wanted: AbstractSet[str], limit: int, rng: Generator) -> dict[str, list[str]]:
+    """The texts of the wanted keys first, then of others, a random sample, up to `limit` keys in all."""
+    of, others = dict[str, list[str]](), KeySample[list[str]](max(1, limit - len(wanted)), rng)
+    for key, note in _keyed(known, column):
+        if _has_words(note.text):
+            held = of.setdefault(key, []) if key in wanted else others.offer(key, list)
+            if held is not None:
+                held.append(note.text)
+    return of | (others.values if len(wanted) < limit else {})
+
+
+def _sides(notes: list[tuple[str, str, str]], of: Mapping[str, list[str]], left_out: int) -> Sides:
+    """Of notes (key, patient, text) and the texts of each key."""
+    place = {key: j for j, key in enumerate(of)}
+    truth = np.array([place[key] for key, _, _ in notes], dtype=np.int64)
+    if (people := len(np.unique(truth))) < 2:
+        raise InputError(f"linkage needs two people, here is {people}", remedy="give notes and texts of more people")
+    whose = np.unique(np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True)[1]
+    known = ["\n".join(texts)[:CHARACTERS] for texts in of.values()]
+    return Sides([text[:CHARACTERS] for *_, text in notes], known, truth, whose.astype(np.int64), left_out)
+
+
+def other_notes(
+    released: Corpus, original: Corpus, rng: Generator, *, crosswalk: Mapping[str, str] | None, limit: int
+) -> Sides | None:
+    """One released note of each patient beside the patient's other source notes; None for fewer than two patients.
+
+    Args:
+        crosswalk: released note id -> source id. limit: patients at most, a random sample of all.
+    """
+    sample: KeySample[list[tuple[str, str]]] = KeySample(limit, rng)
+    for note_id, patient, text in rows(released):
+        held = sample.offer(patient, list)
+        if held is not None and _has_words(text):
+            held.append((source_id(note_id, crosswalk), text))
+    several = {patient: held for patient, held in sample.values.items() if len(held) > 1}
+    chosen = {patient: held[int(rng.integers(len(held)))] for patient, held in several.items()}
+    owner = {source: patient for patient, held in several.items() for source, _ in held}
+    theirs = {source for source, _ in chosen.values()}
+    of: dict[str, list[str]] = {}
+    for note_id, _, text in rows(original):
+        if note_id in owner and note_id not in theirs and _has_words(text):
+            of.setdefault(owner[note_id], []).append(text)
+    notes = [(patient, patient, text) for patient, (_, text) in chosen.items() if patient in of]
+    return _sides(notes, of, len(sample.values) - len(notes)) if len(notes) > 1 else None
+
+
+def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
+    """Each note of a corpus and what pairs it."""
+    if column == NOTE_ID:
+        yield from ((note.note_id, note) for note in rows(corpus))
+    elif column == PATIENT_ID:
+        yield from ((note.patient_id, note) for note in rows(corpus))
+    else:
+        try:
+            yield from ((str(value), note) for note, (value,) in rows_with(corpus, column) if value is not None)
+        except KeyError:
+            raise InputError("has no such column to match by", remedy="--match takes a column of both") from None
+
+
+def _has_words(text: str) -> bool:
+    return _LETTER.search(text) is not None

@@ -1,0 +1,148 @@
+"""Gates on what the attacks found: names and canaries read back, notes linked without the vectors; and on what leaves.
+
+A gate on an estimate refuses where the estimate lies above its threshold and there are cases enough that a release of
+half the threshold is hardly ever refused; with fewer cases only where the whole interval lies above it, and else it is
+blind. So a small hospital is not refused for want of data, and a breach that anybody can see always is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log, sqrt
+from pathlib import Path
+
+from clinveil.core.finding import Finding
+from clinveil.corpus.corpus import Columns
+from clinveil.releases.gates import FAULT, gate
+from clinveil.report.numerals import SPACE, share
+from clinveil.report.record import Gate
+
+READING, SINGLE, LINKAGE = "attack.reading", "attack.inversion_single", "attack.linkage"
+SECRET = {"names": "names", "canaries": "planted canaries"}  # strata, as the gates call them
+OUTSIDERS = ("without the vectors", "own vectors")  # `attacker` of linkage: what every recipient can do
+POINTS = 0.05  # above chance
+ONE_SIDED, TWO_SIDED = 1.645, 1.96  # normal quantiles of 95 %
+# What begins files of arrays, tables and models; none of these is ever a note.
+MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
+
+
+def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
+    """The strongest reader's share of names, and of planted canaries; no gate for what was not read.
+
+    Args:
+        most: `--max-names`; with 1 nothing is held against it.
+    """
+    found = [f for f in findings if f.measure == READING and f.value is not None]
+    strata = ((name, [f for f in found if f.detail.get("stratum") == name]) for name in SECRET)
+    return [_strongest(name, readers, most) for name, readers in strata if readers and most < 1]
+
+
+def _strongest(stratum: str, readers: Sequence[Finding], most: float) -> Gate:
+    top = max(readers, key=lambda finding: (finding.value or 0.0, finding.high or 0.0))
+    who = str(top.detail.get("reader") or "a reader").replace("_", " ")
+    return _estimated("read", top, most, stratum=SECRET[stratum], reader=who, readers=len(readers))
+
+
+def linkage_gates(findings: Sequence[Finding]) -> list[Gate]:
+    """Whether who has no vectors finds people's notes: the view that is furthest above chance; empty without one."""
+    found = [f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None]
+    found = [f for f in found if f.detail.get("attacker") in OUTSIDERS]
+    if not found:
+        return []
+    top = max(found, key=lambda finding: (finding.value or 0.0) - (finding.chance or 0.0))
+    told = {"attacker": str(top.detail["attacker"]), "known": str(top.detail.get("against") or "a text of each person")}
+    return [_estimated("linked", top, (top.chance or 0.0) + POINTS, **told)]
+
+
+def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
+    value, cases = finding.value or 0.0, effective(finding)
+    sees = cases >= enough(most)
+    certain = finding.low is not None and finding.low > most
+    passed = value <= most if sees else not certain
+    least = refused_from(most, cases)
+    power = f"Refuses with 95{SPACE}% a release of which {share(least)} would be found so."
+    if not sees:
+        power = "Too few cases for a share near the threshold: it refuses only where the whole interval lies above."
+    return gate(of, passed=passed, value=value, threshold=most, fill=fill, power=power, blind=not sees)
+
+
+def effective(finding: Finding) -> float:
+    """So many independent cases have an interval of this width; `n` where there is none, and never more than it."""
+    value, low, high = finding.value or 0.0, finding.low, finding.high
+    if low is None or high is None or high <= low:
+        return float(finding.n)
+    edge = min(value, 1 - value)
+    if edge <= 0:  # Clopper and Pearson's for none, or all, of n
+        width = high - low
+        return min(finding.n, log(0.025) / log(1 - width)) if width < 1 else 1.0
+    return float(min(finding.n, value * (1 - value) / ((high - low) / (2 * TWO_SIDED)) ** 2))
+
+
+def enough(most: float) -> float:
+    """So many cases that a release of half this share is refused in 5 % at most."""
+    half = most / 2
+    return (ONE_SIDED / half) ** 2 * half * (1 - half)
+
+
+def refused_from(most: float, cases: float) -> float:
+    """The smallest share that is refused with 95 %, of so many independent cases (normal approximation)."""
+    low, high = most, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        seen = middle - ONE_SIDED * sqrt(middle * (1 - middle) / max(cases, 1.0)) > most
+        low, high = (low, middle) if seen else (middle, high)
+    return high
+
+
+def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
+    """Whether some name or canary comes out as a word that nothing else becomes: exact, so always with power."""
+    found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
+    return [
+        gate(
+            "single",
+            passed=f.value == 0,
+            value=f.value,
+            threshold=0,
+            fill={"stratum": SECRET[str(f.detail["stratum"])]},
+            power="Exact: refuses from one word on.",
+        )
+        for f in found
+        if f.detail.get("stratum") in SECRET
+    ]
+
+
+def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
+    """Whether nothing but notes, in the columns that were asked for, is about to leave: no vectors, tables or models.
+
+    Args:
+        folder: what is about to leave, before its companions are written. notes: the name of the notes in it.
+    """
+    faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - _asked(columns))
+    return gate("contents", passed=faults == 0, value=faults, threshold=0, remedy=FAULT, by_construction=True)
+
+
+def _foreign(folder: Path, notes: str) -> Iterator[Path]:
+    """Files that are no notes: by their name, or by how they begin."""
+    for path in sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()):
+        inside = path.relative_to(folder)
+        named = str(inside) == notes or (inside.parts[0] == notes and len(inside.parts) == 2 and path.suffix == ".txt")
+        if path.is_symlink() or not named or _begins(path):
+            yield path
+
+
+def _begins(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(8).startswith(MAGIC)
+
+
+def _columns(notes: Path) -> Sequence[str]:
+    """The columns of a Parquet file; other formats were read back by the check."""
+    if notes.suffix != ".parquet" or not notes.is_file():
+        return ()
+    import pyarrow.parquet as pq
+
+    return list(pq.read_schema(notes).names)
+
+
+def _asked(columns: Columns) -> set[str]:
+    return {name for name in (columns.text, columns.note_id, columns.patient_id, *columns.keep) if name}

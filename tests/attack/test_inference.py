@@ -1,0 +1,106 @@
+"""Inference: an attribute that words tell is read, one that they do not is at chance; scores by brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clinveil.attacks.attack import Context
+from clinveil.attacks.text.inference import PLAIN, RELEASED, Inference, _area, _balanced, guesses, read
+from clinveil.core.errors import InputError
+from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
+
+N = 120
+
+
+def corpus(texts, labels, patients=None, prefix=""):
+    ids = [f"{prefix}{i}" for i in range(len(texts))]
+    (batch,) = memory_corpus(list(zip(ids, patients or ids, texts, strict=True))).batches()
+    return MemoryCorpus((batch.append_column("sick", pa.array(labels)),))
+
+
+def case(rng, told, *, prefix="", n=N):
+    """Notes of two classes; `told`: how often a note has a word of its class."""
+    labels = ["yes" if i % 3 == 0 else "no" for i in range(n)]
+    usual = ["ab", "cd", "ef", "gh"]
+    own = {"yes": ["cough", "fever"], "no": ["well", "fine"]}
+    mark = [rng.choice(own[label]) if rng.random() < told else rng.choice(usual) for label in labels]
+    texts = [" ".join([*rng.choice(usual, 12), word]) for word in mark]
+    return corpus(texts, labels, prefix=prefix)
+
+
+def of(found, measure="attack.inference", against=RELEASED):
+    return next(f for f in found if f.measure == measure and f.detail.get("against") == against)
+
+
+def test_what_words_tell_is_read():
+    rng = np.random.default_rng(0)
+    found = Inference()(Context(released=case(rng, 1.0), keep=("sick",)), np.random.default_rng(1))
+    one, area = of(found), of(found, "attack.inference_auc")
+    assert one.value > 0.95 and area.value > 0.95 and one.low > 0.85
+    assert one.chance == area.chance == 0.5 and abs(one.control - 0.5) < 0.15
+    assert one.detail["majority"] == pytest.approx(2 / 3) and one.detail["classes"] == 2
+    assert "cough" not in str([f.as_dict() for f in found])
+
+
+def test_what_words_do_not_tell_is_at_chance():
+    rng = np.random.default_rng(0)
+    found = Inference()(Context(released=case(rng, 0.0), keep=("sick",)), np.random.default_rng(1))
+    for measure in ("attack.inference", "attack.inference_auc"):
+        assert of(found, measure).low < 0.5 < of(found, measure).high
+
+
+def test_plain_notes_of_others_transfer_where_words_are_the_same():
+    rng = np.random.default_rng(0)
+    context = Context(released=case(rng, 1.0), reference=case(rng, 1.0, prefix="o"), keep=("sick",))
+    assert of(Inference()(context, np.random.default_rng(1)), against=PLAIN).value > 0.95
+    (batch,) = case(rng, 1.0).batches()
+    coded = pa.array([f"z{i % 2}" for i in range(N)], pa.large_string())
+    context = Context(
+        released=MemoryCorpus((batch.set_column(2, "text", coded),)), original=MemoryCorpus((batch,)), keep=("sick",)
+    )
+    one = of(Inference()(context, np.random.default_rng(1)), against=PLAIN)
+    assert one.low < 0.5 + 1e-9
+
+
+def test_a_patient_is_never_learnt_from_and_asked():
+    patients = [f"p{i // 4}" for i in range(N)]
+    words = [f"{'abcdefghij'[i // 4 % 10]}{'abcdefghij'[i // 40]}q" for i in range(N)]
+    labels = ["yes" if (i // 4) % 2 else "no" for i in range(N)]
+    held = read(corpus(words, labels, patients), "sick", np.random.default_rng(0), most=N)
+    made = guesses(held, held.learn, np.random.default_rng(0))
+    assert _balanced(held.labels, made.chances, np.ones(N)) < 0.65  # each word is of one patient
+
+
+def test_rare_values_and_lists_are_left_out():
+    texts, labels = ["ab cd"] * 40, ["x"] * 15 + ["y"] * 15 + ["z"] * 5 + [None] * 5
+    held = read(corpus(texts, labels), "sick", np.random.default_rng(0), most=100)
+    assert (held.names, len(held.labels), held.left_out) == (["x", "y"], 30, 5)
+    (finding,) = Inference()(Context(released=corpus(texts, ["x"] * 40), keep=("sick",)), np.random.default_rng(0))
+    assert finding.value is None and "two values" in finding.detail["why"]
+
+
+def test_known_notes_must_have_the_labels():
+    rng = np.random.default_rng(0)
+    few = corpus(["ab cd"] * 20, ["yes"] * 20)
+    with pytest.raises(InputError, match="lack a label"):
+        Inference()(Context(released=case(rng, 1.0), reference=few, keep=("sick",)), rng)
+    with pytest.raises(InputError, match="no source"):
+        Inference()(Context(released=case(rng, 1.0), original=few, keep=("sick",)), rng)
+
+
+def test_scores_equal_brute_force():
+    rng = np.random.default_rng(3)
+    labels, chances = rng.integers(0, 3, 30), rng.integers(0, 4, (30, 3)) / 4
+    weights = rng.integers(0, 3, 30).astype(float)
+    again = np.repeat(np.arange(30), weights.astype(int))
+    shares = [(chances[again][labels[again] == c].argmax(axis=1) == c).mean() for c in range(3)]
+    assert _balanced(labels, chances, weights) == pytest.approx(np.mean(shares))
+    areas = []
+    for c in range(3):
+        pairs = product(again[labels[again] == c], again[labels[again] != c])
+        areas.append(np.mean([np.sign(chances[i, c] - chances[j, c]) / 2 + 0.5 for i, j in pairs]))
+    assert _area(labels, chances, weights) == pytest.approx(np.mean(areas))

@@ -1,0 +1,292 @@
+"""Linkage: all on unprotected text, chance on a shuffled release, matchers by hand-made cases, bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scenes import channel_of, random_channel, seen
+
+from clinveil.attacks.attack import Context
+from clinveil.attacks.text.linkage import Held, Linkage, Sides, View, other_notes, paired
+from clinveil.attacks.text.linkage.combined import combined, halves, standardised
+from clinveil.attacks.text.linkage.figures import Linked
+from clinveil.attacks.text.linkage.likelihood import SLIP, Likely, in_order, in_windows
+from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
+from clinveil.attacks.text.linkage.own import Own
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.errors import InputError
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.table import Vectors
+
+PEOPLE = 60
+
+
+def notes(rng, n=PEOPLE, words=200, length=60):
+    usual = 1 / np.arange(1, words + 1)
+    drawn = rng.choice(words, (n, length), p=usual / usual.sum())
+    return [" ".join(f"w{i}" for i in row[: length - int(rng.integers(10))]) for row in drawn]
+
+
+def letters(text):
+    """The words of a text in letters alone: digits would split them."""
+    return " ".join("".join(chr(97 + int(c)) for c in word[1:]) + "x" for word in text.split())
+
+
+def corpus(texts, ids=None, patients=None):
+    ids = ids or [str(i) for i in range(len(texts))]
+    return memory_corpus(list(zip(ids, patients or ids, texts, strict=True)))
+
+
+def obfuscated(rng, texts, channel):
+    rows = [np.array([channel.ids[word] for word in text.split()]) for text in texts]
+    return [" ".join(channel.words[y] for y in seen(channel, row, 0, rng).outputs.tolist()) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Source notes, a channel over their words, and what comes out of it."""
+    rng = np.random.default_rng(5)
+    texts = [letters(text) for text in notes(rng)]
+    base = random_channel(200, 6, rng)
+    channel = replace(base, words=[letters(word) for word in base.words])
+    return texts, channel, obfuscated(rng, texts, channel)
+
+
+def by_attacker(found, measure="attack.linkage", against="whole texts"):
+    return {f.detail["attacker"]: f for f in found if f.measure == measure and f.detail["against"] == against}
+
+
+def test_unprotected_text_is_found_by_all(world):
+    texts, _, _ = world
+    found = Linkage()(Context(released=corpus(texts), original=corpus(texts)), np.random.default_rng(1))
+    one = by_attacker(found)["without the vectors"]
+    assert (one.value, one.count, one.n) == (1.0, PEOPLE, PEOPLE)
+    assert one.chance == 1 / PEOPLE and one.control < 0.1 and one.detail["median"] == 1
+    assert by_attacker(found, "attack.linkage_one_to_one")["without the vectors"].value == 1
+    assert by_attacker(found, "attack.linkage_singled")["without the vectors"].value > 0.9
+    assert next(f for f in found if f.measure == "attack.linkage_unprotected").value > 0.9
+
+
+def test_a_release_is_found_by_the_thief_of_the_channel_alone(world):
+    texts, channel, released = world
+    context = Context(released=corpus(released), original=corpus(texts), channel=channel)
+    found = Linkage(each=True)(context, np.random.default_rng(1))
+    whole, part = by_attacker(found), by_attacker(found, against="10 words in a row")
+    assert whole["channel"].value == 1 and whole["with the channel"].value > 0.95
+    assert whole["words"].value < 0.15 and whole["word pairs"].value < 0.15
+    assert part["channel, words in order"].value > 0.9 > part["channel, all of its words"].value
+    assert part["without the vectors"].value < 0.15 and part["with the channel"].value > 0.8
+
+
+def test_a_release_that_is_shuffled_among_people_gives_chance(world):
+    texts, channel, released = world
+    ids = [str(i) for i in np.random.default_rng(2).permutation(PEOPLE)]
+    context = Context(released=corpus(released, ids), original=corpus(texts), channel=channel)
+    for one in Linkage(each=True)(context, np.random.default_rng(1)):
+        if one.chance:
+            assert one.low <= one.chance + 0.03 and one.value < 0.12, one.detail["attacker"]
+
+
+def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
+    rng = np.random.default_rng(0)
+    topics = [[f"{'abcdefghij'[t]}{'klmnopqrst'[i]}" for i in range(10)] for t in range(10)]
+    texts = [" ".join(rng.choice(topics[t] + topics[(t + d) % 10], 80)) for t, d in product(range(10), (1, 2, 3))]
+    sides = Sides(texts, texts, np.arange(30), np.arange(30))
+    settings = ChannelSettings(mechanism="neighbours", n=3, min_patients=1, allow_small=True)
+    how = {"vectors": VectorSettings(dim=10, epochs=20), "channels": (settings,)}
+    (channel,) = Own.of(sides, np.random.default_rng(1), tmp_path, **how).channels
+    assert set(channel.words) == {word for topic in topics for word in topic}
+    released = replace(sides, released=obfuscated(rng, texts, channel))
+    own = Own.of(released, np.random.default_rng(2), tmp_path, **how)
+    assert (Likely.of(released, own.channels[0]).mixture((0.9,)).argmax(axis=1) == np.arange(30)).mean() > 0.15
+    found = View("whole texts", released).findings(Held(own=own), np.random.default_rng(0), each=True)
+    assert by_attacker(found)["own vectors"].value > 0.15 and "own channel 1" in by_attacker(found)
+
+
+def sides_of(released, known, **more):
+    truth = np.arange(len(released))
+    return Sides(released, known, truth, truth, **more)
+
+
+def test_tfidf_by_hand():
+    scores = tfidf(sides_of(["a a b", "c"], ["a b", "c d"]))
+    rare = np.log(5 / np.array([3, 3, 3, 2])) + 1
+    one, other = np.array([1 + np.log(2), 1, 0, 0]) * rare, np.array([1, 1, 0, 0]) * rare
+    assert scores[0, 0] == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+    assert scores[0, 1] == scores[1, 0] == 0
+    pairs = tfidf(sides_of(["a b c", "b a"], ["a b", "c c"]), pairs=True)
+    assert pairs[0, 0] > 0 == pairs[1, 0]
+
+
+def test_bm25_by_hand():
+    sides = sides_of(["b a", "c"], ["a a", "c d e"])
+    rare = np.log(3 / 2) + 1
+    weight = 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 2 / 2.5))
+    scores = bm25(sides)
+    assert scores[0, 0] == pytest.approx(rare * weight) and scores[0, 1] == 0
+    asked = bm25(sides, asked_by_known=True)
+    assert asked[0, 0] == pytest.approx(rare * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / 1.5))) and asked[1, 0] == 0
+
+
+def test_length_compares_what_the_release_shows():
+    scores = length(sides_of(["a b c", "a b"], ["d e f, 12\ng h", "i j. 3"]))
+    assert scores[0].tolist() == pytest.approx([-np.log(3), -np.log(2)])
+    assert scores[1, 1] == 0
+    marks = length(sides_of(["a, b", "a b"], ["c, d", "c d"]))
+    assert marks[0, 0] == marks[1, 1] == 0 > marks[0, 1]
+
+
+def test_mean_vector_by_hand():
+    vectors = Vectors(["a", "b", "c"], np.array([[1.0, 0], [0, 1], [0, 1]], dtype=np.float32))
+    scores = mean_vector(sides_of(["a z", "b"], ["a", "c"]), vectors)
+    assert np.allclose(scores, [[1, -1], [-1, 1]])
+
+
+CHANNEL = replace(
+    channel_of([[1, 2], [2, 3], [0], [0, 1]], [[0.5, 0.5], [0.25, 0.75], [1.0], [0.5, 0.5]]), words=[*"abcd"]
+)
+
+
+def brute_mixture(released, known, share, *, once):
+    matrix, ids = CHANNEL.matrix().toarray(), CHANNEL.ids
+    counts = np.array([sum(note.split().count(word) for note in released) for word in "abcd"]) + 0.5
+    usual = counts / counts.sum()
+    table = np.zeros((len(released), len(known)))
+    for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
+        inputs = [ids[word] for word in text.split() if word in ids]
+        for word in sorted(set(note.split())) if once else note.split():
+            y = ids[word]
+            own = np.mean([matrix[x, y] for x in inputs])
+            table[i, j] += np.log(1 - share + share * own / usual[y])
+    return np.maximum(table, 0)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_the_likelihood_of_a_channel_equals_brute_force(once):
+    released, known = ["b c c a", "a a b", "d b"], ["a a b", "c d zz", "b"]
+    made = Likely.of(sides_of(released, known), CHANNEL).mixture((0.3, 0.8), once=once)
+    both = [brute_mixture(released, known, share, once=once) for share in (0.3, 0.8)]
+    assert np.allclose(made, np.maximum(*both))
+
+
+def test_a_fragment_in_order_equals_brute_force():
+    released, known = ["b c a d b", "a a b", "d"], ["a b c", "c d", "zz a"]
+    sides = sides_of(released, known)
+    matrix, ids, ratio = CHANNEL.matrix().toarray(), CHANNEL.ids, Likely.of(sides, CHANNEL).ratio.toarray()
+    assert (ratio > 0).tolist() == (matrix[:4] > 0).tolist()
+    want = np.zeros((3, 3))
+    for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
+        ys, xs = [ids[word] for word in note.split()], [ids.get(word) for word in text.split()]
+        for start in range(-len(xs), len(ys)):
+            fits = [(x, ys[start + k]) for k, x in enumerate(xs) if x is not None and 0 <= start + k < len(ys)]
+            want[i, j] = max(want[i, j], sum(np.log1p(ratio[x, y] / SLIP) for x, y in fits))
+    assert np.allclose(in_order(sides, CHANNEL), want)
+    near = np.zeros((3, 3))
+    for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
+        ys, xs = [ids[word] for word in note.split()], [ids[word] for word in text.split() if word in ids]
+        for start in range(-2, len(ys), 2):
+            there = ys[max(0, start) : start + 4]
+            near[i, j] = max(near[i, j], sum(max(np.log1p(ratio[x, y] / SLIP) for y in there) for x in xs))
+    assert np.allclose(in_windows(sides, CHANNEL, 2), near)
+
+
+def test_fragments_are_runs_of_the_right_text():
+    sides = Sides(["x", "y", "z"], ["a b c d", "e f"], np.array([0, 0, 1]), np.array([0, 0, 1]))
+    made = sides.fragments(3, np.random.default_rng(0))
+    assert made.known[0] in ("a b c", "b c d") and made.known[1] == "e f"
+    assert made.released == ["x", "z"] and made.truth.tolist() == [0, 1] and made.whole == sides.known
+
+
+def test_weights_are_learnt_on_other_people():
+    rng = np.random.default_rng(3)
+    truth, people = np.arange(200), np.arange(200)
+    signal = rng.normal(size=(200, 200)) + 5 * np.eye(200)
+    noise = [rng.normal(size=(200, 200)) for _ in range(3)]
+    made = combined([*noise, signal], truth, people, rng)
+    plain = sum(standardised(one) for one in [*noise, signal])
+    hits = [(scores.argmax(axis=1) == truth).mean() for scores in (made, plain)]
+    assert hits[0] > hits[1] + 0.1
+    assert halves(np.repeat(np.arange(10), 3), rng).reshape(10, 3).std(axis=1).max() == 0
+    only_noise = combined(noise, truth, people, rng)
+    assert (only_noise.argmax(axis=1) == truth).mean() < 0.04
+
+
+def test_figures_by_hand():
+    scores = np.array([[3.0, 1, 2], [2, 1, 0], [0, 0, 0]])
+    linked = Linked(scores, np.array([0, 1, 2]), np.arange(3), {"attacker": "me", "against": "texts"})
+    assert linked.best.tolist() == [0, 0, 0] and linked.ranks(np.random.default_rng(0))[:2].tolist() == [1, 2]
+    assert linked.assigned().tolist() == [0, 1, 2] or scores[np.arange(3), linked.assigned()].sum() == 4
+    places = [int(linked.ranks(np.random.default_rng(i))[2]) for i in range(60)]
+    assert set(places) == {1, 2, 3}
+    assert not linked.sure(np.random.default_rng(0)).any()
+
+
+def test_singled_out_are_those_with_a_margin_that_is_right_elsewhere():
+    n = 100
+    scores = np.random.default_rng(0).normal(size=(n, n))
+    scores[np.arange(n // 2), np.arange(n // 2)] += 30
+    linked = Linked(scores, np.arange(n), np.arange(n), {})
+    named = linked.sure(np.random.default_rng(1))
+    assert named[: n // 2].all() and named[n // 2 :].mean() < 0.25
+
+
+def test_other_notes_of_the_patient_are_known(world):
+    texts, channel, released = world
+    patients = [str(i // 3) for i in range(PEOPLE)]
+    made = corpus(released, [f"r{i}" for i in range(PEOPLE)], patients)
+    walk = {f"r{i}": str(i) for i in range(PEOPLE)}
+    sides = other_notes(made, corpus(texts, None, patients), np.random.default_rng(0), crosswalk=walk, limit=50)
+    assert len(sides.released) == len(sides.known) == 20
+    for note, j in zip(sides.released, sides.truth, strict=True):
+        i = released.index(note)
+        assert texts[i] not in sides.known[j]
+        assert all(texts[k] in sides.known[j] for k in range(i // 3 * 3, i // 3 * 3 + 3) if k != i)
+    alone = other_notes(corpus(released), corpus(texts), np.random.default_rng(0), crosswalk=None, limit=50)
+    assert alone is None
+    context = Context(released=made, original=corpus(texts, None, patients), notes=walk, channel=channel)
+    found = Linkage(fragment=0)(context, np.random.default_rng(0))
+    assert {f.detail["against"] for f in found} == {"whole texts", "the patient's other notes"}
+
+
+def test_texts_are_paired_by_patient_and_cut_to_a_sample():
+    released = memory_corpus([("1", "p", "a b"), ("2", "q", "c d"), ("3", "r", "12"), ("4", "s", "e")])
+    known = memory_corpus([("8", "p", "a"), ("9", "p", "b"), ("7", "q", "c"), ("6", "r", "x"), ("5", "t", "y")])
+    sides = paired(released, known, np.random.default_rng(0), match="patient", limit=10)
+    assert [sides.known[j] for j in sides.truth] in (["a\nb", "c"], ["c", "a\nb"])
+    assert sides.left_out == 2 and len(sides.known) == 4
+    texts = [letters(text) for text in notes(np.random.default_rng(0), n=40)]
+    few = paired(corpus(texts), corpus(texts), np.random.default_rng(0), limit=7)
+    assert len(few.released) == len(few.known) == 7 and texts[0] not in repr(few)
+
+
+def test_bad_input_is_one_clear_line():
+    rng, one = np.random.default_rng(0), corpus(["a b", "c"])
+    with pytest.raises(InputError, match="no released note has the id of a known text"):
+        paired(one, corpus(["a", "b"], ["x", "y"]), rng, limit=10)
+    with pytest.raises(InputError, match="needs two people, here is 1"):
+        paired(corpus(["a"]), one, rng, limit=10)
+    with pytest.raises(InputError, match="no released note has the id of a known text"):
+        paired(one, corpus(["", "12"]), rng, limit=10)
+    with pytest.raises(InputError, match="no such column"):
+        paired(one, one, rng, match="weather", limit=10)
+    with pytest.raises(InputError, match="not in the crosswalk"):
+        paired(one, one, rng, crosswalk={"7": "7"}, limit=10)
+    (finding,) = Linkage()(Context(released=corpus(["a"]), original=one, entered=one), rng)
+    assert finding.value is None and "two people" in finding.detail["why"]
+
+
+def test_the_same_seed_gives_the_same_findings(world):
+    texts, channel, released = world
+    context = Context(released=corpus(released), original=corpus(texts), channel=channel)
+    once, again = (Linkage()(context, np.random.default_rng(9)) for _ in range(2))
+    assert once == again
+
+
+def test_a_view_of_few_people_needs_no_weights():
+    sides = sides_of(["a b", "c d", "e f"], ["a", "c", "e"])
+    (first, *_) = View("whole texts", sides).findings(Held(), np.random.default_rng(0))
+    assert first.value == 1

@@ -1,0 +1,180 @@
+"""The same notes do not leave twice under two keys unnoticed: the ledger, and `clinveil release` with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.finding import read_findings
+from clinveil.releases.ledger import IN_VAULT, NAME, Ledger, entry, read_entry, text_hashes
+
+KEYS = ("a" * 64, "b" * 64, "c" * 64)
+
+
+def notes(n, *, first=0):
+    return [f"note of a patient with disease {chr(97 + i % 26)}{'x' * (i // 26)}" for i in range(first, first + n)]
+
+
+def left(tmp_path, texts, key=KEYS[0]):
+    """A ledger that knows one release of these texts."""
+    ledger = Ledger(tmp_path / NAME)
+    (tmp_path / "vault").mkdir(exist_ok=True)
+    ledger.enter(entry(text_hashes(texts), f"2026-11-22-{key[:8]}", key, tmp_path / "vault"), tmp_path / "vault")
+    return ledger
+
+
+def test_a_note_is_its_letters():
+    one, *others = text_hashes(
+        ["Seen on 12/3.\nNo fever", "seen on 14/5: no  FEVER", "Seen. No fevers", None, " 12 ", ""]
+    )
+    assert one == others[0] != others[1] and len(others) == 2
+
+
+def test_an_entry_comes_back_and_tells_nothing_of_the_notes(tmp_path):
+    ledger = left(tmp_path, [*notes(20), *notes(5)])
+    (path,) = ledger.folder.iterdir()
+    made = read_entry(path)
+    assert (made.run, made.commitment, made.vault) == (f"2026-11-22-{KEYS[0][:8]}", KEYS[0], tmp_path / "vault")
+    assert made.notes.size == 20 and not set(made.notes.tolist()) & set(text_hashes(notes(20)).tolist())
+    assert stat.S_IMODE(ledger.folder.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_entry(tmp_path / "vault" / IN_VAULT).notes.tolist() == made.notes.tolist()
+    again = entry(text_hashes(notes(20)), made.run, made.commitment, made.vault)
+    assert not set(again.notes.tolist()) & set(made.notes.tolist()), "two entries share a salt"
+
+
+@pytest.mark.parametrize(("known", "new", "shared"), [
+    (notes(200), notes(200), 1.0),
+    (notes(200), notes(200, first=200), None),
+    (notes(200), notes(200, first=198), None),  # 1 % at most
+    (notes(200), notes(200, first=197), 0.015),
+    (notes(20), notes(4000), 1.0),  # a small release within a large one
+    (notes(4000), notes(20), 1.0),
+    ([*notes(300), *["did not attend"] * 300], [*notes(300, first=300), *["did not attend"] * 300], None),
+])  # fmt: skip
+def test_the_same_notes_under_another_key_are_seen(tmp_path, known, new, shared):
+    ledger = left(tmp_path, known)
+    found = ledger.earlier(text_hashes(new), KEYS[1])
+    assert [one.share for one in found] == ([] if shared is None else [pytest.approx(shared)])
+    assert ledger.earlier(text_hashes(known), KEYS[0]) == [], "a run that goes on has the same key"
+    ledger.refuse([])
+    if found:
+        with pytest.raises(
+            UsageError, match=f"left before, under another key: release 2026-11-22-{KEYS[0][:8]} .*--again"
+        ):
+            ledger.refuse(found)
+
+
+def test_the_one_that_shares_most_is_named_first(tmp_path):
+    left(tmp_path, notes(40), KEYS[0])
+    ledger = left(tmp_path, notes(80), KEYS[1])
+    found = ledger.earlier(text_hashes(notes(90)), KEYS[2])
+    assert [one.shared for one in found] == [80, 40] and found[0].said == "100 %"
+    with pytest.raises(UsageError, match=f"{KEYS[1][:8]} and 1 more"):
+        ledger.refuse(found)
+    assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].said == "fewer than 11"
+
+
+@pytest.mark.parametrize("damage", [
+    lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(path.read_bytes()[:-40]),
+    lambda path: path.write_text("note"),
+    lambda path: pq.write_table(pa.table({"note": [1]}), path),
+    lambda path: pq.write_table(pq.read_table(path).rename_columns(["notes"]), path),
+])  # fmt: skip
+def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
+    ledger = left(tmp_path, notes(5))
+    (path,) = ledger.folder.iterdir()
+    damage(path)
+    with pytest.raises(InputError, match=f"{NAME}: {path.name} is no entry of a ledger, or damaged") as caught:
+        ledger.earlier(text_hashes(notes(5)), KEYS[1])
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_ledger_that_cannot_be_kept_is_told_before_anything_is_made(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="file: no ledger of releases can be kept here"):
+        Ledger.at(tmp_path / "file", tmp_path / "out")
+    assert Ledger.at(None, tmp_path / "new" / "out").folder == tmp_path / "new" / NAME
+
+
+def test_a_folder_of_others_is_no_ledger(tmp_path):
+    open_to_all = tmp_path / NAME
+    open_to_all.mkdir(mode=0o755)
+    (open_to_all / "other").touch()
+    with pytest.raises(UsageError, match="no ledger of releases can be kept here"):
+        Ledger.at(None, tmp_path / "out")
+    (open_to_all / "other").rename(open_to_all / ".other")
+    with pytest.raises(UsageError, match="others can enter"):
+        left(tmp_path, notes(5))
+
+
+FAST = ["--epochs", "1", "--dim", "8", "--workers", "1", "--quiet", "--no-phi"]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with notes of 60 patients and one finished release of them."""
+    folder = tmp_path_factory.mktemp("desk")
+    rng = np.random.default_rng(1)
+    texts = [" ".join(f"w{chr(97 + i)}" for i in rng.integers(0, 26, 40)) for _ in range(120)]
+    ids = {"note_id": [f"n{i}" for i in range(120)], "patient_id": [f"p{i // 2}" for i in range(120)]}
+    pq.write_table(pa.table({**ids, "text": texts}), folder / "notes.parquet")
+    assert main(release(folder, "out")) == 0
+    return folder
+
+
+def release(folder, out, *flags):
+    return ["release", str(folder / "notes.parquet"), "-o", str(folder / out), *FAST, *flags]
+
+
+@pytest.fixture
+def fresh(desk, tmp_path):
+    """A copy of that folder."""
+    return shutil.copytree(desk, tmp_path / "desk")
+
+
+def test_a_release_is_written_down_and_a_second_one_refused(fresh, capsys):
+    before = sorted(path.name for path in fresh.iterdir())
+    assert before == [NAME, "notes.parquet", "out"]
+    (path,) = (fresh / NAME).iterdir()
+    manifest = json.loads((fresh / "out/release/manifest.json").read_text())
+    assert read_entry(path).commitment == manifest["key_commitment"]
+    for flags in (("other",), ("out", "--force")):
+        assert main(release(fresh, *flags)) == 2
+        said = capsys.readouterr().err
+        assert f"{NAME}: 100 % of these notes left before" in said and len(said.splitlines()) == 1
+        assert sorted(p.name for p in fresh.iterdir()) == before and (fresh / "out/release").is_dir()
+    assert main(release(fresh, "other", "--ledger", str(fresh / "out"))) == 2  # no place for it
+
+
+def test_a_killed_run_goes_on_and_nothing_of_a_test_seed_counts(fresh):
+    run = fresh / "out/vault/state.json"
+    assert json.loads(run.read_text())["status"] == "finished"
+    run.write_text(run.read_text().replace("finished", "running"))
+    assert main(release(fresh, "out")) == 0
+    assert len(list((fresh / NAME).iterdir())) == 1
+    assert main(release(fresh, "seeded", "--seed", "4")) == 4
+    assert len(list((fresh / NAME).iterdir())) == 1
+
+
+def test_again_releases_it_and_the_report_says_what_both_tell(fresh):
+    assert main(release(fresh, "other", "--again")) == 0
+    assert len(list((fresh / NAME).iterdir())) == 2
+    found = {
+        f.detail["stratum"]: f for f in read_findings(fresh / "other/vault/findings.json") if "two_rel" in f.measure
+    }
+    assert found["all"].value > found["all"].detail["alone"]
+    for page in (fresh / "other/release/report.html", fresh / "other/vault/report.html"):
+        said = page.read_text()
+        assert "100 % of the notes left before, in release" in said and "Who holds both reads" in said
+        assert str(fresh) not in said
+    shutil.rmtree(fresh / "out")  # it left all the same
+    assert main(release(fresh, "third")) == 2
