@@ -21,12 +21,21 @@ class Candidates:
 
     Attributes:
         starts: (n_words + 1,) places of each output in the others. rows: inputs. weights: P(output | input).
-        prior: (n_words,) of inputs. weighed: whether context is to weigh this input; of the rest it changes nothing.
     """
 
     starts: Ints
     rows: Ints
     weights: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed(Candidates):
+    """Candidates of which context weighs some; of the rest it changes nothing.
+
+    Attributes:
+        prior: (n_words,) of inputs. weighed: whether context weighs this input.
+    """
+
     prior: Doubles
     weighed: Mask
 
@@ -75,7 +84,7 @@ class Lattice:
         return Reading(self.alone.starts, self.alone.rows, found, order)
 
 
-def candidates(scene: Scene, most: int | None = None, prior: Doubles | None = None) -> Candidates:
+def candidates(scene: Scene, most: int | None = None, prior: Doubles | None = None) -> Weighed:
     """The inputs of each output; with `most` only so many are weighed by context, the likeliest without."""
     matrix = scene.by_output
     starts, rows = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
@@ -85,4 +94,4 @@ def candidates(scene: Scene, most: int | None = None, prior: Doubles | None = No
         output = np.repeat(np.arange(starts.size - 1), np.diff(starts))
         order = np.lexsort((rows, -weights * prior[rows], output))
         weighed[order] = np.arange(order.size) - starts[output[order]] < most
-    return Candidates(starts, rows, weights, prior, weighed)
+    return Weighed(starts, rows, weights, prior, weighed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from clinveil.attacks.readers._candidates import Candidates
 from clinveil.attacks.readers._ngrams import Pairs
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Doubles, Ints
@@ -131,3 +132,11 @@ def marginals(begin: Ints, rows: Ints, weights: Doubles, pairs: Pairs, linked: L
             forward[j] *= backward[j]
         _to_one(forward, begin[t], begin[t + 1])
     return forward
+
+
+def lattice(outputs: Ints, held: Candidates) -> tuple[Ints, Ints, Doubles]:
+    """Of a note's outputs: of each place its first candidate, (n + 1,), the candidates' rows, and their weights."""
+    sizes = held.starts[outputs + 1] - held.starts[outputs]
+    begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.repeat(held.starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
+    return begin, held.rows[places], held.weights[places]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.reader import Reader, Reading, Scene, readers
-from clinveil.attacks.readers._candidates import Candidates, Lattice, candidates
+from clinveil.attacks.readers._candidates import Lattice, Weighed, candidates
 from clinveil.attacks.readers._ngrams import Counts, Pairs
 from clinveil.attacks.readers._restore import restored
 from clinveil.attacks.readers._windows import Together, by_window, reordered, to_one, together, width
@@ -69,7 +69,7 @@ class _Desk:
     """What a reader of shuffled notes has before him."""
 
     how: Assembly
-    held: Candidates
+    held: Weighed
     pairs: Pairs
     counts: Together
     size: int
