@@ -31,7 +31,7 @@ from clinveil.core.words import words_beside
 from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
-CONTROLLED, PROVED = 10_000, 3_000
+CONTROLLED, PROVED = 10_000, 2_000
 TOLD = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"
 NONE_OF_THEM = "no such word among those attacked"
@@ -117,7 +117,7 @@ class _Rung:
     def findings(self, canaries: Sequence[tuple[Scene, Mask]], rng: Generator) -> Iterator[Finding]:
         """One for each kind of words, planted names and the positive control among them."""
         readings = self._read(self.cases, rng)
-        few = _fewer(self.cases, min(CONTROLLED, self.reader.at_most or CONTROLLED))
+        few = _fewer(self.cases, min(CONTROLLED, (self.reader.at_most or 2 * CONTROLLED) // 2))
         mixed = [_dealt(scene, rng) for scene in few]
         control = self._read(mixed, rng)
         for stratum, among in self.strata.items():

@@ -19,8 +19,8 @@ from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.scale import threads
 
-TRUSTS = (0.0, 0.2, 0.5, 0.8)
-TRIED = 2000  # words of his own notes, on which he settles how much to trust what
+TRUSTS = (0.2, 0.5, 0.8)
+TRIED = 800  # words of his own notes, on which he settles how much to trust what
 _STEPS = np.linspace(0, 1, 11)
 
 
@@ -34,7 +34,7 @@ class Assembly(Reader):
 
     knows = frozenset({"channel", "others"})
     on_release = True
-    at_most = 8_000
+    at_most = 6_000
     order = 500
     most: int = flag(24, "Inputs of an output that are weighed, the likeliest.", ge=2)
     cooling: int = flag(20, "Sweeps while the order settles.", ge=1)
