@@ -77,6 +77,7 @@ OURS = [
     _cell("matched-30-shuffled", _MATCHED | SHUFFLED),
     _cell(RELEASE, {}),
     *_clusters(),
+    _cell("clusters-8x1-own-words", {"mechanism": "clusters", "memo": "rare", "cluster_words": "own"} | SHUFFLED),
     _cell("exponential-10", _NOISY | {"epsilon": 10.0}),
     _cell("least-information-5", _LEAST | {"beta": 5.0}),
     _cell("least-information-20", _LEAST | {"beta": 20.0}),
