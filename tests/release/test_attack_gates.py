@@ -26,7 +26,9 @@ COLUMNS = Columns("text", "note_id", "patient_id", ("group",))
 def read(k, n, *, stratum="names", reader="bigram", **more):
     low, high = clopper_pearson(k, n)
     detail = {"stratum": stratum, "reader": reader}
-    return Finding("attack.reading", k / n, n, "lower", low, high, 0.05, unit="tokens", detail=detail, **more)
+    return Finding(
+        f"attack.reading.{stratum}", k / n, n, "lower", low, high, 0.05, unit="tokens", detail=detail, **more
+    )
 
 
 def linked(k, n, attacker="without the vectors", chance=1 / 300):
@@ -50,7 +52,7 @@ def test_names_that_are_read_back_are_refused_and_others_pass():
 def test_who_takes_the_risk_has_no_such_gate():
     assert reading_gates([read(90, 300)], 1.0) == [] == single_gates([single(0.5)], 1.0)
     assert reading_gates([read(90, 300)], 0.5)[0].passed
-    nothing = Finding("attack.reading", None, 0, detail={"why": "no name", "stratum": "names"})
+    nothing = Finding("attack.reading.names", None, 0, detail={"why": "no name", "stratum": "names"})
     assert reading_gates([nothing], 0.15) == []
 
 
@@ -58,7 +60,7 @@ def test_with_few_cases_only_what_is_certain_is_refused():
     few = reading_gates([read(3, 12)], 0.15)[0]  # a quarter, and as well 5 %
     assert few.passed and few.outcome == "no power" and "Too few cases" in few.power
     assert not reading_gates([read(11, 12)], 0.15)[0].passed
-    wide = Finding("attack.reading", 0.2, 400, low=0.01, high=0.6, detail={"stratum": "names"})  # of two patients
+    wide = Finding("attack.reading.names", 0.2, 400, low=0.01, high=0.6, detail={"stratum": "names"})  # of two patients
     assert reading_gates([wide], 0.15)[0].outcome == "no power"
 
 
@@ -76,7 +78,7 @@ def test_the_power_is_what_it_says():
 @pytest.mark.parametrize(("k", "n"), [(0, 50), (50, 50), (20, 50), (30, 400)])
 def test_the_width_of_an_interval_tells_the_cases(k, n):
     assert effective(read(k, n)) == pytest.approx(n, rel=0.15)
-    assert effective(Finding("attack.reading", 0.2, 400)) == 400
+    assert effective(Finding("attack.reading.names", 0.2, 400)) == 400
 
 
 def test_linkage_without_the_vectors_is_refused_beyond_five_points_above_chance():
@@ -93,15 +95,15 @@ def test_linkage_of_fifty_people_is_blind_unless_it_is_certain():
     assert not linkage_gates([linked(25, 50, chance=1 / 50)])[0].passed
 
 
-def single(value, stratum="names"):
-    return Finding("attack.inversion_single", value, 900, "lower", unit="tokens", detail={"stratum": stratum})
+def single(value, label="names"):
+    return Finding("attack.channel_single", value, 900, "lower", unit="tokens", detail={"label": label})
 
 
 def test_a_name_that_nothing_else_becomes_is_refused():
     assert not single_gates([single(0.001)], 0.15)[0].passed
-    assert not single_gates([single(1e-6, "canaries")], 0.15)[0].passed
+    assert not single_gates([single(1e-6)], 0.15)[0].passed
     assert single_gates([single(0.0)], 0.15)[0].outcome == "passed"
-    assert single_gates([single(0.4, "all")], 0.15) == []
+    assert single_gates([single(0.4, "all words")], 0.15) == []
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from clinveil.releases.gates import FAULT, gate
 from clinveil.report.numerals import SPACE, share
 from clinveil.report.record import Gate
 
-READING, SINGLE, LINKAGE = "attack.reading", "attack.inversion_single", "attack.linkage"
+READING, SINGLE, LINKAGE = "attack.reading", "attack.channel_single", "attack.linkage"
 SECRET = {"names": "names", "canaries": "planted canaries"}  # strata, as the gates call them
 OUTSIDERS = ("without the vectors", "own vectors")  # `attacker` of linkage: what every recipient can do
 POINTS = 0.05  # above chance
@@ -32,9 +32,9 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     Args:
         most: `--max-names`; with 1 nothing is held against it.
     """
-    found = [f for f in findings if f.measure == READING and f.value is not None]
-    strata = ((name, [f for f in found if f.detail.get("stratum") == name]) for name in SECRET)
-    return [_strongest(name, readers, most) for name, readers in strata if readers and most < 1]
+    found = [f for f in findings if f.value is not None and most < 1]
+    strata = ((name, [f for f in found if f.measure == f"{READING}.{name}"]) for name in SECRET)
+    return [_strongest(name, readers, most) for name, readers in strata if readers]
 
 
 def _strongest(stratum: str, readers: Sequence[Finding], most: float) -> Gate:
@@ -95,20 +95,11 @@ def refused_from(most: float, cases: float) -> float:
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Whether some name or canary comes out as a word that nothing else becomes: exact, so always with power."""
+    """Whether some name comes out as a word that nothing else becomes: exact, so always with power."""
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
-    return [
-        gate(
-            "single",
-            passed=f.value == 0,
-            value=f.value,
-            threshold=0,
-            fill={"stratum": SECRET[str(f.detail["stratum"])]},
-            power="Exact: refuses from one word on.",
-        )
-        for f in found
-        if f.detail.get("stratum") in SECRET
-    ]
+    values = [f.value for f in found if f.detail.get("label") == "names"]
+    power = "Exact: refuses from one word on. Planted canaries are such names too."
+    return [gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values]
 
 
 def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:

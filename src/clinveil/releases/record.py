@@ -186,6 +186,7 @@ def record_of(
         warnings=_warnings(made, account.findings),
         not_tried=not_tried,
         test_seed=job.key.test_seed is not None,
+        risk_threshold=job.settings.risk_threshold,
     )
 
 

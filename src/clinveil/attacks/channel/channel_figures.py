@@ -154,6 +154,15 @@ def singles(inputs: Inputs, strata: Strata) -> Iterator[Finding]:
             yield _figure("single", share, band, label, "|R(y)| = 1, words that do not occur left out", **more)
 
 
+def single_names(context: Context) -> list[Finding]:
+    """`singles` of the names alone, for a gate of every release; empty where no name has an output."""
+    channel, known, unknown = channel_and_counts(context)
+    names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+    strata = Strata(word_strata(channel, known, names), unknown_strata(unknown, names))
+    found = singles(Inputs(channel, known, frequencies(unknown)), strata)
+    return [finding for finding in found if finding.detail["label"] == LABELS["names"]]
+
+
 def in_degrees(inputs: Inputs) -> Iterator[Finding]:
     """From how many words of the notes an output can come: the median over outputs; over released words beside it."""
     degree, often = inputs.all.posterior.candidates, inputs.all.outputs
