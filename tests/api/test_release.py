@@ -18,7 +18,7 @@ def frame():
 @pytest.fixture(scope="module")
 def made(frame, tmp_path_factory):
     out, said = tmp_path_factory.mktemp("runs") / "out", []
-    return clinveil.release(frame, out, label="diagnosis_group", epochs=1, dim=16, say=said.append), out, said
+    return clinveil.release(frame, out, label="diagnosis_group", epochs=1, window=5, dim=16, say=said.append), out, said
 
 
 def test_a_frame_is_released_behind_gates(made, frame):

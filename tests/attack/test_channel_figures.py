@@ -34,6 +34,7 @@ def channel_of(rows, words=WORDS):
     return Channel(words, indptr, flat, chances, np.ones(len(words), dtype=bool))
 
 
+UNTOLD = ", not told the kind"
 CIRCLE = [[1, 2], [2, 3], [3, 4], [4, 0], [0, 1], []]
 
 
@@ -61,10 +62,11 @@ def test_by_hand():
     # Outputs 0 to 4 can be robinson 3 or pain 2, the 20 or pain 2, the 20 or fever 15, fever 15 or cough 10, cough 10.
     best = found["posterior", "all words", OWN]
     assert best.value == pytest.approx((3 + 20 + 20 + 15 + 10) / 100) and best.chance == 0.4
-    assert best.detail["not_told"] == pytest.approx(best.value) and best.n == 100
+    assert best.n == 100
     # Rare are robinson and pain: told so, all of robinson's but half of pain's at output 0, and pain's at output 1.
     rare = found["posterior", "rare words", OWN]
-    assert rare.value == pytest.approx((3 + 3 + 2) / 10) and rare.detail["not_told"] == pytest.approx(3 / 10)
+    assert rare.value == pytest.approx((3 + 3 + 2) / 10)
+    assert found["posterior", "rare words", f"{OWN}{UNTOLD}"].value == pytest.approx(3 / 10)
     assert found["posterior", "names", OWN].value == 1.0 and found["posterior", "names", OWN].n == 6
     assert found["posterior", "content words", OWN].value is None
     assert found["leakage", "all words"].value == pytest.approx(math.log2(0.68 / 0.4))
@@ -82,8 +84,7 @@ def test_an_attacker_with_other_counts_guesses_by_them_and_is_scored_by_the_trut
     # Output 0: pain 25 or qux 30, so qux 2 is named; 1: pain 2; 2: fever 15; 3: fever 15; 4: cough 10.
     theirs = found["posterior", "all words", OTHER]
     assert theirs.value == pytest.approx((2 + 2 + 15 + 15 + 10) / 107) and theirs.chance == pytest.approx(4 / 107)
-    assert theirs.detail["not_told"] == pytest.approx(theirs.value)
-    assert found["posterior", "rare words", OTHER].detail["not_told"] == pytest.approx((2 + 2) / 17)
+    assert found["posterior", "rare words", f"{OTHER}{UNTOLD}"].value == pytest.approx((2 + 2) / 17)
     assert found["posterior", "all words", OWN].value >= theirs.value
     assert theirs.detail["known"] == pytest.approx(101 / 132) and said == [
         "clinveil: 76.5% of the words of the other notes are words of the channel"
@@ -102,7 +103,7 @@ def test_controls():
     identity, _ = figures(identity_channel(WORDS), counts, counts)
     for attacker in (OWN, OTHER):
         assert identity["posterior", "all words", attacker].value == pytest.approx(1)
-    assert identity["single", "names"].value == 1 and identity["single", "names"].detail["words"] == 1
+    assert identity["single", "names"].value == identity["single_words", "names"].value == 1
     assert identity["candidates", "all words"].value == pytest.approx(1)
     assert identity["information", "all words"].detail["share_of_bits"] == pytest.approx(1)
     assert identity["unchanged", "all words"].value == identity["spread", "all words"].value == 1
@@ -115,7 +116,7 @@ def test_controls():
     assert alike["information", "all words"].value == pytest.approx(0)
     for label in ("a word and its nearest", "two words at random"):
         assert alike["epsilon", label].value == alike["distance", label].value == 0
-        assert alike["delta", label, "epsilon 1"].value == 0
+        assert alike["delta", label, "epsilon 1, mean"].value == 0
 
 
 def near_of(nearest):
@@ -127,8 +128,10 @@ def test_near_words_of_a_channel_of_neighbours_have_no_epsilon():
     counts = dict.fromkeys(WORDS, 5)
     found, _ = figures(channel_of(CIRCLE), counts, near=near_of([1, 2, 3, 4, 0]), pairs=500)
     distance = found["distance", "a word and its nearest"]
-    assert distance.value == 0.5 and distance.detail["no_output_in_common"] == 0
-    assert found["delta", "a word and its nearest", "epsilon 8"].value == 0.5
+    assert distance.value == 0.5 and found["disjoint", "a word and its nearest"].value == 0
+    assert found["disjoint", "two words at random"].value == pytest.approx(0.5, abs=0.1)
+    assert found["delta", "a word and its nearest", "epsilon 8, mean"].value == 0.5
+    assert found["delta", "two words at random", "epsilon 8, worst pair"].value == 1
     epsilon = found["epsilon", "a word and its nearest"]
     assert epsilon.value is None and "infinite" in epsilon.detail["why"] and epsilon.detail["infinite"] == 1
     random = found["distance", "two words at random"]
@@ -161,7 +164,8 @@ def test_best_guesses_by_enumeration(data):
             if not true[mine].sum():
                 assert finding.value is None
                 continue
-            for told, value in ((True, finding.value), (False, finding.detail["not_told"])):
+            untold = found["posterior", label, attacker if name == "all" else f"{attacker}{UNTOLD}"]
+            for told, value in ((True, finding.value), (False, untold.value)):
                 weight = ((guess * mine if told else guess) * table.T).T
                 named = weight.argmax(axis=0)
                 tied = [(np.isclose(w, w.max()).sum() > 1) for w in weight.T if w.any()]

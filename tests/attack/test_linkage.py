@@ -15,7 +15,7 @@ from clinveil.attacks.text.linkage.combined import combined, halves, standardise
 from clinveil.attacks.text.linkage.figures import Linked
 from clinveil.attacks.text.linkage.likelihood import SLIP, Likely, in_order
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
-from clinveil.attacks.text.linkage.own import own_channel
+from clinveil.attacks.text.linkage.own import Own
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import memory_corpus
@@ -96,16 +96,15 @@ def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
     topics = [[f"{'abcdefghij'[t]}{'klmnopqrst'[i]}" for i in range(10)] for t in range(10)]
     texts = [" ".join(rng.choice(topics[t] + topics[(t + d) % 10], 80)) for t, d in product(range(10), (1, 2, 3))]
     sides = Sides(texts, texts, np.arange(30), np.arange(30))
-    how = {
-        "vectors": VectorSettings(dim=10, epochs=20),
-        "channel": ChannelSettings(n=3, min_patients=1, allow_small=True),
-    }
-    channel = own_channel(sides, np.random.default_rng(1), tmp_path, **how)
+    settings = ChannelSettings(mechanism="neighbours", n=3, min_patients=1, allow_small=True)
+    how = {"vectors": VectorSettings(dim=10, epochs=20), "channels": (settings,)}
+    (channel,) = Own.of(sides, np.random.default_rng(1), tmp_path, **how).channels
     assert set(channel.words) == {word for topic in topics for word in topic}
-    released = obfuscated(rng, texts, channel)
-    other = own_channel(replace(sides, released=released), np.random.default_rng(2), tmp_path, **how)
-    scores = Likely.of(replace(sides, released=released), other).mixture((0.9,))
-    assert (scores.argmax(axis=1) == np.arange(30)).mean() > 0.15
+    released = replace(sides, released=obfuscated(rng, texts, channel))
+    own = Own.of(released, np.random.default_rng(2), tmp_path, **how)
+    assert (Likely.of(released, own.channels[0]).mixture((0.9,)).argmax(axis=1) == np.arange(30)).mean() > 0.15
+    found = View("whole texts", released).findings(Held(own=own), np.random.default_rng(0), each=True)
+    assert by_attacker(found)["own vectors"].value > 0.15 and "own channel 1" in by_attacker(found)
 
 
 def sides_of(released, known, **more):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import Layout
+from clinveil.channel.policy import SCOPES, Layout, Policy
 from clinveil.channel.tables import alias_tables
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize
@@ -14,39 +18,116 @@ _V0, _V1, _V2, _V3 = 0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261,
 _MASK = (1 << 64) - 1
 
 
-def obfuscate_text_reference(text: str, scope: str, channel: Channel, key: Key) -> str:
-    """One note as `Obfuscator` releases it.
+Place = tuple[int, int]
+
+
+class Piece(NamedTuple):
+    """What is written of a token: the gap before it, its kind, the place in the source, the number of its sentence."""
+
+    gap: str
+    written: str
+    kind: Kind
+    place: Place
+    sentence: int
+
+
+def obfuscate_text_reference(text: str, note: str, channel: Channel, key: Key, patient: str | None = None) -> str:
+    """One note as `Obfuscator` releases it: `release_reference`, its text."""
+    return release_reference(text, note, channel, key, patient)[0]
+
+
+def release_reference(
+    text: str, note: str, channel: Channel, key: Key, patient: str | None = None
+) -> tuple[str, list[Place]]:
+    """One note as `Obfuscator` releases it, and where the source of each released word stands.
 
     Args:
-        text: the note.
-        scope: its note id, or for memo "patient" its patient id.
+        text: the note. note, patient: its ids.
         channel, key: as for `Obfuscator`.
     """
-    memo, layout, numbers = channel.policy.memo, channel.policy.layout, channel.policy.numbers
-    halves = (key.subkey(f"channel {memo} {half}", 16) for half in ("left", "right"))
-    secret = b"".join(siphash_reference(half, scope.encode()).to_bytes(8, "little") for half in halves)
-    form_key = key.subkey("channel word", 16)
-    alias = alias_tables(channel)
-    released: list[tuple[str, str, Kind]] = []  # the gap before it, what is written, its kind
-    gap, position = "", 0
+    policy = channel.policy
+    pieces = list(_pieces(text, note, patient or note, channel, key))
+    slots = [i for i, piece in enumerate(pieces) if piece.kind == Kind.WORD]
+    words = [pieces[i] for i in slots]
+    if not policy.keeps_order:
+        words = _in_order(words, _secret(key, "order", note), policy)
+    for i, word in zip(slots, words, strict=True):
+        pieces[i] = pieces[i]._replace(written=word.written)
+    return _join(pieces, policy.layout), [word.place for word in words]
+
+
+def _secret(key: Key, purpose: str, scope: str) -> bytes:
+    halves = (key.subkey(f"channel {purpose} {half}", 16) for half in ("left", "right"))
+    return b"".join(siphash_reference(half, scope.encode()).to_bytes(8, "little") for half in halves)
+
+
+def _number(secret: bytes, number: int) -> int:
+    return siphash_reference(secret, number.to_bytes(8, "little"))
+
+
+def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> Iterator[Piece]:
+    ids = {"occurrence": note, "note": note, "patient": patient, "corpus": ""}
+    form_key, alias, policy = key.subkey("channel word", 16), alias_tables(channel), channel.policy
+    gap, position, sentence, before = "", 0, 0, ""
     for token in tokenize(text):
-        raw, written = text[token.start : token.end], ""
+        raw, written = text[token.start : token.end], []
         if token.kind == Kind.SPACE:
-            gap = "\n" if "\n" in gap + raw or len((raw + "x").splitlines()) > 1 else " "
-        elif token.kind == Kind.NUMBER and numbers == "mask":
-            written = "#" * len(raw)
-        elif token.kind == Kind.PUNCT and layout == "keep" and raw.isascii():
-            written = raw
+            breaks = len((raw + "x").splitlines()) > 1
+            gap = "\n" if "\n" in gap or breaks else " "
+            sentence += breaks or before in (".", "!", "?")
+        elif token.kind == Kind.NUMBER and policy.numbers == "mask":
+            written = ["#" * len(raw)]
+        elif token.kind == Kind.PUNCT and policy.layout == "keep" and raw.isascii():
+            written = [raw]
         elif token.kind == Kind.WORD:
             form = lookup_form(raw)
-            what = position if memo == "occurrence" else siphash_reference(form_key, form.encode())
+            row = channel.ids.get(form, channel.unknown)
+            memo = policy.memo if channel.scopes is None else SCOPES[channel.scopes[row]]
+            secret, hashed = _secret(key, memo, ids[memo]), siphash_reference(form_key, form.encode())
+            whats = [position, position + (1 << 32)] if memo == "occurrence" else [hashed, hashed]
+            copies = _copies(_secret(key, "length", note), policy.length, position) if policy.length else 1
+            draws = [draw_reference(channel, alias, row, _number(secret, what)) for what in whats[:copies]]
+            written = [word for word in draws if word]
             position += 1
-            bits = siphash_reference(secret, what.to_bytes(8, "little"))
-            written = draw_reference(channel, alias, channel.ids.get(form, channel.unknown), bits)
-        if written:
-            released.append((gap, written, token.kind))
+        before = raw
+        for one in written:
+            yield Piece(gap, one, token.kind, (token.start, token.end), sentence)
             gap = ""
-    return _join(released, layout)
+
+
+def _copies(secret: bytes, length: float, position: int) -> int:
+    rate = length * (2 * _unit(_number(secret, (1 << 64) - 1)) - 1)
+    if _unit(_number(secret, position)) >= abs(rate):
+        return 1
+    return 0 if rate < 0 else 2
+
+
+def _unit(bits: int) -> float:
+    return (bits >> 11) * 2.0**-53
+
+
+def _in_order(words: list[Piece], secret: bytes, policy: Policy) -> list[Piece]:
+    if policy.sentences:
+        runs = [list(run) for _, run in groupby(words, lambda word: word.sentence)]
+        words = [word for run in _shuffled(runs, secret, 1 << 32) for word in run]
+    if policy.shuffle == "sentence":
+        groups = [list(run) for _, run in groupby(words, lambda word: word.sentence)]
+    else:
+        size = {"none": 1, "window": policy.window, "note": len(words) or 1}[policy.shuffle]
+        groups = [words[i : i + size] for i in range(0, len(words), size)]
+    done: list[Piece] = []
+    for group in groups:
+        done += _shuffled(group, secret, len(done))
+    return done
+
+
+def _shuffled(things: list, secret: bytes, first: int) -> list:
+    """Fisher and Yates from the last thing down, with the keyed number of each."""
+    things = list(things)
+    for i in range(len(things) - 1, 0, -1):
+        other = _number(secret, first + i) * (i + 1) >> 64
+        things[i], things[other] = things[other], things[i]
+    return things
 
 
 def draw_reference(channel: Channel, alias: tuple[np.ndarray, np.ndarray], row: int, bits: int) -> str:
@@ -60,9 +141,9 @@ def draw_reference(channel: Channel, alias: tuple[np.ndarray, np.ndarray], row: 
     return channel.words[outputs[entry] if rest < int(limits[place]) else others[place]]
 
 
-def _join(released: list[tuple[str, str, Kind]], layout: Layout) -> str:
+def _join(released: list[Piece], layout: Layout) -> str:
     text, last = "", None
-    for gap, written, kind in released:
+    for gap, written, kind, *_ in released:
         glued = not gap and kind == last and kind != Kind.PUNCT
         between = " " if layout == "plain" or glued else gap
         text += written if last is None else between + written

@@ -85,7 +85,7 @@ def test_kept_words_and_dropped_unknown_words_go_on_as_they_are(notes, tmp_path)
         ({"mechanism": "laplace"}, "needs --epsilon or --unchanged"),
         ({"mechanism": "gaussian"}, "needs --sigma or --unchanged"),
         ({"mechanism": "laplace", "epsilon": 1.0, "unchanged": 0.5}, "one of them"),
-        ({"epsilon": 1.0}, "--epsilon is of --mechanism laplace"),
+        ({"epsilon": 1.0}, "--epsilon is of --mechanism laplace or exponential"),
         ({"sigma": 1.0}, "--sigma is of --mechanism gaussian"),
         ({"mechanism": "gaussian", "epsilon": 1.0, "sigma": 1.0}, "--epsilon is of"),
         ({"unchanged": 0.5}, "--unchanged is of the noise"),
@@ -93,7 +93,10 @@ def test_kept_words_and_dropped_unknown_words_go_on_as_they_are(notes, tmp_path)
         ({"mechanism": "laplace", "epsilon": float("inf")}, "--epsilon: "),
         ({"mechanism": "gaussian", "sigma": float("nan")}, "--sigma: "),
         ({"mechanism": "laplace", "unchanged": 1.0}, "--unchanged: "),
-        ({"mechanism": "exponential"}, "--mechanism: "),
+        ({"mechanism": "exponential"}, "needs --epsilon"),
+        ({"mechanism": "clusters", "unchanged": 0.5}, "--unchanged is of the noise"),
+        ({"mechanism": "clusters", "epsilon": 1.0}, "--epsilon is of --mechanism laplace or exponential"),
+        ({"mechanism": "nearly"}, "--mechanism: "),
     ],
 )
 def test_a_mechanism_and_its_size_go_together(flags, said):
@@ -102,9 +105,9 @@ def test_a_mechanism_and_its_size_go_together(flags, said):
     assert said in str(refusal.value)
 
 
-def test_a_release_is_not_made_with_noise():
-    with pytest.raises(UsageError, match="neighbours"):
-        load_settings(ReleaseSettings, {"mechanism": "laplace", "epsilon": 9.0})
+def test_a_release_may_be_made_with_noise():
+    how = load_settings(ReleaseSettings, {"mechanism": "laplace", "epsilon": 9.0}).channel
+    assert how.memo == "patient" and mechanism_of(how).name == "laplace"
 
 
 def test_the_noise_is_drawn_under_the_key():

@@ -47,7 +47,23 @@ def notes(tmp_path_factory) -> Path:
 
 
 def run(notes: Path, out: Path, *more: str) -> int:
-    return main(["obfuscate", str(notes), "-o", str(out), "--dim", "8", "--epochs", "1", "--workers", "1", *more])
+    return main(
+        [
+            "obfuscate",
+            str(notes),
+            "-o",
+            str(out),
+            "--dim",
+            "8",
+            "--epochs",
+            "1",
+            "--window",
+            "5",
+            "--workers",
+            "1",
+            *more,
+        ]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
+from clinveil.channel.policy import SCOPES
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
@@ -22,7 +23,7 @@ KEY = Key.from_seed(11)
 CHANNEL = circle()
 WAYS = [
     {"memo": memo, "layout": layout, "numbers": numbers}
-    for memo in ("occurrence", "note", "patient")
+    for memo in SCOPES
     for layout in ("plain", "keep")
     for numbers in ("drop", "mask")
 ]
@@ -40,8 +41,8 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=60))
 
 
-def reference(text: str, scope: str, way: dict[str, str]) -> str:
-    return obfuscate_text_reference(text, scope, CHANNEL.under(**way), KEY)
+def reference(note: tuple[str, str, str], way: dict[str, str]) -> str:
+    return obfuscate_text_reference(note[2], note[0], CHANNEL.under(**way), KEY, note[1])
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.sampled_from(range(len(WAYS))))
@@ -49,8 +50,7 @@ def reference(text: str, scope: str, way: dict[str, str]) -> str:
 def test_equals_the_slow_reference(texts, which):
     notes = [(f"note {i}", f"patient {i // 2}", text) for i, text in enumerate(texts)]
     result = OBFUSCATORS[which](batch_of(*notes))
-    scopes = [note[1 if WAYS[which]["memo"] == "patient" else 0] for note in notes]
-    assert texts_of(result.batch) == [reference(t, s, WAYS[which]) for t, s in zip(texts, scopes, strict=True)]
+    assert texts_of(result.batch) == [reference(note, WAYS[which]) for note in notes]
     assert result.tally.balanced
 
 
@@ -88,8 +88,7 @@ def test_same_key_same_output_for_any_batches_and_workers(way, rows, workers):
     obfuscator = Obfuscator(CHANNEL.under(**way), KEY)
     batches = [batch_of(*CORPUS[i : i + rows]) for i in range(0, 60, rows)]
     results = list(obfuscate_batches(batches, obfuscator, threads(workers)))
-    scope = 1 if way["memo"] == "patient" else 0
-    assert [t for r in results for t in texts_of(r.batch)] == [reference(n[2], n[scope], way) for n in CORPUS]
+    assert [t for r in results for t in texts_of(r.batch)] == [reference(note, way) for note in CORPUS]
 
 
 @pytest.mark.parametrize("way", WAYS[::3], ids=str)
@@ -99,7 +98,7 @@ def test_order_of_notes_changes_nothing(way):
     assert texts_of(forth) == texts_of(back)[::-1]
 
 
-@pytest.mark.parametrize("memo", ["occurrence", "note", "patient"])
+@pytest.mark.parametrize("memo", SCOPES)
 def test_another_key_gives_another_output(memo):
     one, other = (Obfuscator(CHANNEL.under(memo=memo), Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
     same = [a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5]
@@ -202,7 +201,7 @@ def test_a_note_of_many_blocks_and_a_huge_number():
     text = "pain, José 12 " * 2000 + "7" * 100_000 + " end"
     for way in WAYS:
         (released,) = texts_of(Obfuscator(CHANNEL.under(**way), KEY)(batch_of(("n", "p", text))).batch)
-        assert released == reference(text, "p" if way["memo"] == "patient" else "n", way)
+        assert released == reference(("n", "p", text), way)
 
 
 def test_a_large_vocabulary_is_found_word_by_word():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from clinveil.cli.main import main
 from clinveil.core.tokens import tokenize, words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.estimate import estimate
+from clinveil.corpus.estimate import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, estimate, passes
 from clinveil.corpus.inspect import RARE_BELOW, count_kinds, inspect
 from clinveil.corpus.open import open_corpus
+from clinveil.vectors.settings import VectorSettings
 
 ODD = "ab9 \n.,é\u0301\u200b\u00ad\ufe0f\u0000\ue000漢٣"
 
@@ -110,10 +112,29 @@ def test_an_estimate_grows_with_words_types_and_epochs() -> None:
     assert more.seconds > 500 * (small.seconds - 20)
     assert more.memory == small.memory, "memory does not grow with the notes"
     assert estimate(10**6, 2_000_000).memory > small.memory + 1e9
-    longer = estimate(10**6, 20_000, epochs=50)
-    assert longer.stages["train vectors"] == pytest.approx(10 * small.stages["train vectors"])
+    few, many = (estimate(10**6, 20_000, epochs=epochs).stages["train vectors"] for epochs in (5, 50))
+    assert many == pytest.approx(10 * few)
+    assert small.stages["train vectors"] == pytest.approx(few * passes(10**6) / 5)
+    assert estimate(10**6, 20_000, train=False).stages["train vectors"] == 0
+    assert estimate(10**6, 20_000, epochs=5, more_words=10**6).stages["train vectors"] > 2 * few
     assert estimate(10**6, 20_000, phi=False).stages["replace PHI"] == 0
     assert estimate(10**6, 20_000, workers=4).seconds < small.seconds
+
+
+def test_few_words_get_more_passes_within_bounds() -> None:
+    assert (passes(0), passes(1), passes(10**12)) == (MOST_PASSES, MOST_PASSES, FEWEST_PASSES)
+    sizes = [2**n for n in range(40)]
+    taken = [passes(size) for size in sizes]
+    assert taken == sorted(taken, reverse=True)
+    between = [(n, size) for n, size in zip(taken, sizes, strict=True) if FEWEST_PASSES < n < MOST_PASSES]
+    assert between and all(TRAINING_WORDS <= n * size < TRAINING_WORDS + size for n, size in between)
+
+
+def test_the_estimate_is_of_the_default_vectors() -> None:
+    told, said = VectorSettings(), signature(estimate).parameters
+    assert {name: said[name].default for name in ("algorithm", "window", "epochs", "dim")} == {
+        name: getattr(told, name) for name in ("algorithm", "window", "epochs", "dim")
+    }
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from clinveil.core.runfolder import fingerprint
 from clinveil.releases import side_by_side
 from clinveil.report.record import from_json
 
-FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
+FAST = ["--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet"]
 
 
 @pytest.fixture(scope="module")

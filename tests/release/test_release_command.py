@@ -21,7 +21,7 @@ from clinveil.corpus.demo.stream import demo_notes
 from clinveil.report.edition import outward_finding
 
 # Many releases of the same notes lie beside one another here: --again.
-FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet", "--again"]
+FAST = ["--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet", "--again"]
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def _broken(folder: Path) -> None:
 
 
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
-NOTES, FAST = "notes.parquet", ["--epochs", "1", "--dim", "12", "--workers", "1"]
+NOTES, FAST = "notes.parquet", ["--epochs", "1", "--window", "5", "--dim", "12", "--workers", "1"]
 
 
 def _good() -> list[list[str]]:

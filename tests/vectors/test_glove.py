@@ -363,8 +363,8 @@ def test_train_hands_glove_over_with_its_settings(tmp_path):
     direct = train_glove(notes_of_two_topics(40), wanted, **run)
     assert vectors.matrix.tobytes() == direct.matrix.tobytes()
     assert vectors.meta == direct.meta
-    assert VectorSettings().epochs == 5
-    assert VectorSettings(algorithm="glove", epochs=3).epochs == 3
+    assert VectorSettings(algorithm="glove").passes_over(10**9) == 15
+    assert VectorSettings(algorithm="glove", epochs=3).passes_over(10**9) == 3
 
 
 @pytest.mark.parametrize("flags", [[], ["--glove-variant", "single", "--epochs", "2"]])

@@ -282,7 +282,7 @@ def test_glove_of_lines_is_refused(tmp_path):
 def test_the_algorithms_are_found_by_name():
     assert algorithms.names() == ("cbow", "skipgram", "fasttext", "glove")
     assert algorithm_of(VectorSettings(algorithm="glove", glove_variant="single", dim=9)) == algorithms.get("glove")(
-        variant="single", dim=9, window=5
+        variant="single", dim=9, window=40
     )
     assert algorithm_of(VectorSettings(window=3)) == algorithms.get("cbow")(window=3)
 

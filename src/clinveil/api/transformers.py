@@ -10,6 +10,7 @@ from warnings import warn
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, arrow, given, in_python, known_patients, scratch
+from clinveil.channel.policy import Memo
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
@@ -89,7 +90,8 @@ class Obfuscator(TransformerMixin, BaseEstimator):
 
     Args:
         n: neighbours to draw from: 5, or a range "3-14".
-        memo: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note` or `patient`.
+        memo: scope in which a word keeps its replacement: `occurrence` (none, as in the paper), `note`, `patient`,
+            `corpus`, or `rare` (the patient's, of rare words only).
         vectors: trained vectors, or their path; without them they are trained on what `fit` gets.
         key: what draws come from; a new one is drawn without it. It is a secret, and so are `channel_`, `vectors_`.
         seed: of the training. workers: threads; with one, training is reproducible bit by bit.
@@ -106,7 +108,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self,
         n: str | int = "3-14",
         *,
-        memo: Literal["occurrence", "note", "patient"] = "patient",
+        memo: Memo = "patient",
         vectors: Vectors | str | Path | None = None,
         key: Key | None = None,
         seed: int = 1,
@@ -126,14 +128,16 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         """
         from clinveil.channel.build import build_channel
         from clinveil.vectors.count import count_words
+        from clinveil.vectors.imported import at_hand
 
         corpus, _ = _opened(notes, self.columns)
         how = self._channel_settings()
         self.key_ = _key(self.key)
         with scratch() as folder:
             self.vectors_: Vectors = self._vectors(corpus, folder)
-            counts = count_words(corpus, folder) if self.vectors_.patients is None else None
-        built = build_channel(self.vectors_, how, key=self.key_, threads=self.workers, counts=counts)
+            if self.vectors is not None:
+                self.vectors_ = at_hand(self.vectors_, count_words(corpus, folder))
+        built = build_channel(self.vectors_, how, key=self.key_, threads=self.workers)
         self.channel_: Channel = built[0]
         self.neighbours_: Neighbours = built[1]
         return self

@@ -98,12 +98,15 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
 
 
 @in_python
-def release(notes: Notes, out: str | Path, *, say: Say | None = None, **options: Any) -> Outcome:
+def release(
+    notes: Notes, out: str | Path, *, vectors: str | Path | None = None, say: Say | None = None, **options: Any
+) -> Outcome:
     """The main job: notes in; a release behind gates, a vault and a report out, in the folder `out`.
 
     Args:
         notes: a path, a frame, or a list of strings (each of a patient of its own).
         out: the folder; `out/release` may leave, `out/vault` never.
+        vectors: word vectors of elsewhere, to take instead of training some on the notes.
         say: takes the lines that the command prints on stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
             `epochs`, `memo`, …. `workers` is 1 here; with more, a script needs `if __name__ == "__main__":`.
@@ -121,7 +124,8 @@ def release(notes: Notes, out: str | Path, *, say: Say | None = None, **options:
     options = {"workers": 1, **options}
     _told(ReleaseSettings, options, {})  # a wrong one is told before anything is written
     with _on_disk(notes, _place(out), options) as (path, more):
-        outcome = run(path, Path(out), _told(ReleaseSettings, options, more), say=_warning(say))
+        settings, given_ = _told(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
+        outcome = run(path, Path(out), settings, vectors=given_, say=_warning(say))
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
         warn(f"nothing may leave: a gate failed ({failed}); see gates and folder.vault", InputWarning, stacklevel=3)

@@ -1,7 +1,7 @@
 """`Obfuscator`: a channel applied to batches of notes (paper A, Algorithm 1), with keyed draws.
 
-Every draw is SipHash-2-4 under a key of its note (or patient) of the word's position (or of the word), so the output
-depends on the key and the notes alone: not on batches, workers or order.
+Every draw is SipHash-2-4 under a key of its note (or patient, or of the corpus) of the word's position (or of the
+word), so the output depends on the key and the notes alone: not on batches, workers or order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import Notes, Options, Released, Words64, obfuscate
+from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, Notes, Options, Released, Words64, obfuscate
+from clinveil.channel.order import in_order
+from clinveil.channel.policy import SCOPES
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
 from clinveil.channel.tally import Tally, tally_of
 from clinveil.core.errors import InputError
@@ -28,6 +30,7 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.scale import Map, serial
 from clinveil.vectors.floor import usable
 
+PURPOSES = (*SCOPES, "order", "length")  # of subkeys, in the order of `Notes.keys`
 NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
 ALIGNMENT = pa.schema([(NOTE_ID, pa.string()), ("start", pa.list_(pa.int32())), ("end", pa.list_(pa.int32()))])
 
@@ -40,7 +43,7 @@ class Obfuscated:
         batch: the rows that were written, with the columns of the input.
         tally: what became of every token and every note.
         alignment: for the vault: a row a note, with the code points [start, end) of the source word behind each
-            released word, in the order of `tokens.words` of the released text; None unless asked for.
+            released word, in the order of `tokens.words` of the released text, shuffled or not; None unless asked for.
     """
 
     batch: pa.RecordBatch = field(repr=False)
@@ -63,31 +66,39 @@ class Obfuscator:
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
         _check_outputs(channel)
         self.channel, policy = channel, channel.policy
-        self._scope_keys = [key_words(key.subkey(f"channel {policy.memo} {half}", 16)) for half in ("left", "right")]
-        self._tables = tables_of(channel, key_words(key.subkey("channel word", 16)))
-        self._options = Options(policy.layout == "keep", policy.numbers == "mask", policy.memo != "occurrence", align)
+        beside = {ORDER: not policy.keeps_order, LENGTH: policy.length > 0}
+        needed = [*np.unique(channel.row_scopes).tolist(), *(at for at, is_needed in beside.items() if is_needed)]
+        self._secrets = {at: [_secret(key, f"{PURPOSES[at]} {half}") for half in ("left", "right")] for at in needed}
+        self._tables = tables_of(channel, _secret(key, "word"))
+        marks = policy.layout == "keep", policy.numbers == "mask"
+        self._options = Options(*marks, align, not policy.keeps_order, float(policy.length))
 
     def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
         batch, skipped = _readable(batch)
         texts = _strings(batch, TEXT)
         answers = non_ascii_words(texts, self.channel.ids, self._tables.form_key)
-        notes = Notes(*string_buffers(texts), self._scopes(batch), *answers)
-        out = obfuscate(notes, self._tables, self._options)
+        keys = self._keys(batch)
+        out = obfuscate(Notes(*string_buffers(texts), keys, *answers), self._tables, self._options)
+        if self._options.locate:
+            out = in_order(out, np.ascontiguousarray(keys[:, ORDER]), self.channel.policy)
         text = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data))
         field = batch.schema.field(TEXT).with_type(pa.large_string())
         released = batch.set_column(batch.schema.get_field_index(TEXT), field, text)
         alignment = _alignment(batch.column(NOTE_ID), out) if self._options.align else None
         return Obfuscated(released, tally_of(out.counts.tolist(), batch.num_rows, skipped), alignment)
 
-    def _scopes(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
-        """The SipHash key of each note's draws, (n_notes, 2): keyed hashes of its note or patient id."""
+    def _keys(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
+        """`Notes.keys`: keyed hashes of note and patient ids, and of nothing for the corpus."""
         ids = _strings(batch, NOTE_ID)
         if ids.null_count:
             raise InputError("a note has no id")
-        if self.channel.policy.memo == "patient":
-            ids = pc.coalesce(_strings(batch, PATIENT_ID), ids)
-        return np.column_stack([siphash_strings(key, *string_buffers(ids)) for key in self._scope_keys])
+        of = {PATIENT: pc.coalesce(_strings(batch, PATIENT_ID), ids), CORPUS: pa.array([""], pa.large_string())}
+        keys = np.zeros((batch.num_rows, KEYS, 2), dtype=np.uint64)
+        for at, halves in self._secrets.items():
+            for half, secret in enumerate(halves):
+                keys[:, at, half] = siphash_strings(secret, *string_buffers(of.get(at, ids)))
+        return keys
 
 
 def obfuscate_batches(
@@ -95,6 +106,10 @@ def obfuscate_batches(
 ) -> Iterator[Obfuscated]:
     """Obfuscate batches in order; `scale.threads` is the right map, the hot loop holds no lock."""
     return map(obfuscator, batches)
+
+
+def _secret(key: Key, purpose: str) -> SipKey:
+    return key_words(key.subkey(f"channel {purpose}", 16))
 
 
 def _check_outputs(channel: Channel) -> None:
@@ -140,7 +155,7 @@ def _decodes(raw: bytes) -> bool:
 
 def _alignment(ids: pa.Array, out: Released) -> pa.RecordBatch:
     places = pa.array(out.aligned.astype(np.int32))
-    lists = [pa.ListArray.from_arrays(places, pa.array(points[: out.aligned[-1]])) for points in (out.starts, out.ends)]
+    lists = [pa.ListArray.from_arrays(places, pa.array(points[: out.aligned[-1]])) for points in out.places[:2]]
     return pa.record_batch([ids.cast(pa.string()), *lists], schema=ALIGNMENT)
 
 

@@ -1,4 +1,4 @@
-"""From word vectors to a channel: floor, neighbours, mechanism, kept words."""
+"""From word vectors to a channel: floor, neighbours, mechanism, policy, kept and dropped words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import NO_POOL, Material, Mechanism, common_pool, mechanisms
-from clinveil.channel.policy import Policy
+from clinveil.channel.scopes import scoped
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints
+from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.floor import output_floor
 from clinveil.vectors.neighbours import neighbours
@@ -39,7 +40,7 @@ def build_channel(
         names: words of the names of known patients, lookup forms.
 
     Raises:
-        InputError: too few patients or eligible words for the setting, or a kept-words file that cannot be read.
+        InputError: too few patients or eligible words for the setting, or a file of words that cannot be read.
     """
     mechanism, small = mechanism_of(settings), settings.allow_small
     eligible = output_floor(vectors, settings.min_patients, need=mechanism.need, allow_small=small, counts=counts)
@@ -49,8 +50,15 @@ def build_channel(
     pool = common_pool(frequencies, eligible) if settings.unknown == "pool" else NO_POOL
     seed, counted = key.digest("noise draws") % 2**31, replace(vectors, counts=frequencies)
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
-    channel = replace(channel, policy=Policy(settings.memo, settings.layout, settings.numbers))
-    return channel.keeping(read_words(settings.keep_words) if settings.keep_words else ()), table
+    channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
+    channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
+    return scoped(channel, frequencies, names=names if settings.memo_names else None), table
+
+
+def _dropped(settings: ChannelSettings) -> frozenset[str]:
+    """The words that are not written; those that are kept too (`--keep-words`) are."""
+    stop_words = word_list("function") if settings.drop_stop_words else frozenset()
+    return stop_words | (read_words(settings.drop_words) if settings.drop_words else frozenset())
 
 
 def mechanism_of(settings: ChannelSettings) -> Mechanism:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from clinveil.channel.policy import PLAIN, Policy
+from clinveil.channel.policy import PLAIN, SCOPES, Policy
 from clinveil.channel.posterior import Posterior, entropy
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
@@ -32,9 +32,11 @@ class Channel:
         mechanism, parameters: what made it, for the manifest.
         kept: words that the user asked to leave as they are (`--keep-words`).
         policy: how notes are written with it. It is no part of the saved channel, nor of its digest.
+        scopes: (n_words + 1,) uint8, within what the draw of each row is repeated (number in `policy.SCOPES`); None:
+            all rows as `policy.memo` says.
 
     Raises:
-        ValueError: a row that does not sum to 1, an output that is not eligible and not a kept word.
+        ValueError: a row that does not sum to 1, an output that is not eligible and not a kept word, a scope of none.
     """
 
     words: Sequence[str] = field(repr=False)
@@ -46,6 +48,7 @@ class Channel:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kept: frozenset[str] = field(default=frozenset(), repr=False)
     policy: Policy = PLAIN
+    scopes: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         n_words = len(self.words)
@@ -69,6 +72,10 @@ class Channel:
         if any(self.words[i] not in self.kept for i in np.flatnonzero(outputs & ~self.eligible).tolist()):
             raise ValueError("a word below the rare-word floor is an output of the channel")
         hold_read_only(self, "indptr", "indices", "probabilities", "eligible")
+        if self.scopes is not None:
+            if self.scopes.shape != (n_words + 1,) or self.scopes.dtype != np.uint8 or self.scopes.max() >= len(SCOPES):
+                raise ValueError(f"a channel of {n_words} words needs {n_words + 1} scopes of draws")
+            hold_read_only(self, "scopes")
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
@@ -110,6 +117,15 @@ class Channel:
     def in_degree(self) -> Ints:
         """(n_words,) how many rows each output can come from; |R(y)| of the whole channel."""
         return read_only_view(np.bincount(self.indices, minlength=len(self.words)).astype(np.int64))
+
+    @property
+    def row_scopes(self) -> NDArray[np.uint8]:
+        """(n_words + 1,) the scope of each row. Raises ValueError for memo "rare" where `scopes` is not there."""
+        if self.scopes is not None:
+            return self.scopes
+        if self.policy.memo not in SCOPES:
+            raise ValueError(f"memo {self.policy.memo!r} needs the scope of each row: see `scopes.scoped`")
+        return np.full(len(self.words) + 1, SCOPES.index(self.policy.memo), dtype=np.uint8)
 
     @property
     def maps_to_itself(self) -> bool:
@@ -212,27 +228,38 @@ class Channel:
         return parts
 
     def under(self, **policy: Any) -> Channel:
-        """The same channel with another policy; what is not given (fields of `Policy`) stays as it is."""
-        return replace(self, policy=replace(self.policy, **policy))
+        """The same channel with another policy; what is not given (fields of `Policy`) stays as it is.
+
+        With a memo the scopes of single rows go: `scopes.scoped` gives them anew.
+        """
+        scopes = None if "memo" in policy else self.scopes
+        return replace(self, policy=replace(self.policy, **policy), scopes=scopes)
 
     def keeping(self, words: Iterable[str]) -> Channel:
         """The same channel, but for these words (lookup forms), which it leaves as they are."""
         kept = frozenset(words) & self.ids.keys()
         if not kept:
             return self
-        is_kept = np.zeros(len(self.words) + 1, dtype=np.bool_)
-        is_kept[[self.ids[word] for word in kept]] = True
-        lengths = np.diff(self.indptr)
-        # Every entry of the other rows, and one new entry for each kept word, in the order of the rows.
-        rows = np.concatenate([np.repeat(np.arange(lengths.size), lengths), np.flatnonzero(is_kept)])
-        stays = np.concatenate([~np.repeat(is_kept, lengths), np.ones(len(kept), dtype=np.bool_)])
-        order = np.flatnonzero(stays)[np.argsort(rows[stays], kind="stable")]
-        indptr = np.zeros_like(self.indptr)
-        np.cumsum(np.where(is_kept, 1, lengths), out=indptr[1:])
+        # An empty row gets one new entry.
+        bare = self.dropping(kept)
+        rows = np.sort([self.ids[word] for word in kept])
+        places = bare.indptr[rows]
+        indptr = bare.indptr.copy()
+        indptr[1:] += np.cumsum(np.isin(np.arange(len(self.words) + 1), rows))
         return replace(
-            self,
+            bare,
             indptr=indptr,
-            indices=np.concatenate([self.indices, np.flatnonzero(is_kept).astype(np.int32)])[order],
-            probabilities=np.concatenate([self.probabilities, np.ones(len(kept))])[order],
+            indices=np.insert(bare.indices, places, rows.astype(np.int32)),
+            probabilities=np.insert(bare.probabilities, places, 1.0),
             kept=self.kept | kept,
         )
+
+    def dropping(self, words: Iterable[str]) -> Channel:
+        """The same channel, but for these words (lookup forms), which it drops: their rows are empty."""
+        dropped = frozenset(words) & self.ids.keys()
+        empty = np.zeros(len(self.words) + 1, dtype=np.bool_)
+        empty[[self.ids[word] for word in dropped]] = True
+        stays, lengths = ~empty[self.rows], np.where(empty, 0, np.diff(self.indptr))
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        indices, probabilities = self.indices[stays], self.probabilities[stays]
+        return replace(self, indptr=indptr, indices=indices, probabilities=probabilities, kept=self.kept - dropped)

@@ -1,4 +1,4 @@
-"""A channel as a private folder: words.arrow, four arrays, meta.json. No pickle."""
+"""A channel as a private folder: words.arrow, four or five arrays, meta.json. No pickle."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from clinveil.core.files import private_folder, save_array, whole
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
+SCOPES = "scopes"  # an array that not every channel has
 
 
 def save_channel(channel: Channel, path: Path) -> None:
@@ -26,7 +27,7 @@ def save_channel(channel: Channel, path: Path) -> None:
         private_folder(folder)
         table = pa.table({"word": pa.array(channel.words, pa.string())})
         feather.write_feather(table, folder / "words.arrow", compression="zstd")
-        for name in ARRAYS:
+        for name in _arrays(channel):
             save_array(folder / f"{name}.npy", getattr(channel, name))
         (folder / "meta.json").write_text(json.dumps(_meta(channel), indent=1), encoding="utf-8")
 
@@ -40,6 +41,8 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
         meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
         words = feather.read_table(path / "words.arrow")["word"].to_pylist()
         arrays = {name: np.load(path / f"{name}.npy", allow_pickle=False) for name in ARRAYS}
+        if (path / f"{SCOPES}.npy").exists():
+            arrays[SCOPES] = np.load(path / f"{SCOPES}.npy", allow_pickle=False)
         kept = frozenset(meta["kept"])
         how = {"mechanism": meta["mechanism"], "parameters": meta["parameters"], "policy": policy or Policy()}
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
@@ -57,11 +60,15 @@ def _no_channel(path: Path, why: str = "") -> InputError:
 
 
 def channel_digest(channel: Channel) -> str:
-    """SHA-256 in hex of the words, the matrix, the floor and the mechanism: what names a channel in the manifest."""
+    """SHA-256 in hex of words, matrix, floor, mechanism and scopes of draws: what names a channel in the manifest."""
     digest = hashlib.sha256(json.dumps([_meta(channel), list(channel.words)], sort_keys=True).encode())
-    for name in ARRAYS:
+    for name in _arrays(channel):
         digest.update(np.ascontiguousarray(getattr(channel, name)).data)
     return digest.hexdigest()
+
+
+def _arrays(channel: Channel) -> tuple[str, ...]:
+    return ARRAYS if channel.scopes is None else (*ARRAYS, SCOPES)
 
 
 def _meta(channel: Channel) -> dict[str, Any]:

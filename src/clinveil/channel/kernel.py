@@ -1,9 +1,9 @@
 """The token loop, compiled: UTF-8 bytes of notes in, UTF-8 bytes of released notes out, in one pass.
 
-For each token it reads, finds the word's row, draws with a keyed pseudo-random function of (note or patient, position
-or word), and writes. The original is never consulted once the row is known. `tests/channel/channel_reference.py` says
-the same, slowly. The
-borders of tokens are those of `core/tokens.py`; all functions assume valid UTF-8.
+For each token it reads, finds the word's row, draws with a keyed pseudo-random function of (note, patient or corpus;
+position or word), and writes. The original is never consulted once the row is known. Words are put in another order
+afterwards (`order.py`). `tests/channel/channel_reference.py` says the same, slowly. The borders of tokens are those of
+`core/tokens.py`; all functions assume valid UTF-8.
 """
 
 from __future__ import annotations
@@ -23,15 +23,23 @@ Token = tuple[int, int, bool, np.uint64]  # of a word: its start, its end, wheth
 # Numbers of `core.tokens.Kind`, written out (a test compares them): numba looks for changes in this file alone.
 _WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
 # Where the loop counts what: the fields of `Tally` from `words` to `released`, in their order.
-WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED, RELEASED = range(13)
-COUNTERS = 13
+WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(12)
+THINNED, DOUBLED, RELEASED = range(12, 15)
+COUNTERS = 15
 # The loop's state: the counts of tokens, then bytes written, released words, and non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
+# The SipHash keys of a note: those of draws, by the scope of a row (`policy.SCOPES`), then of its order and its length.
+OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
+KEYS = 6
+_AGAIN = np.uint64(1 << 32)  # beside the position of a word: its second draw
+_RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # in the place of a position: a note's rate of length
 _MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
+_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN = np.uint8(0x2E), np.uint8(0x21), np.uint8(0x3F)
 _NOTHING = 0  # the kind of the token before the first
 _BLANK, _LINE = 1, 2  # the white space since the last token; the greater wins
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_8, _13, _16, _17, _21, _32, _56, _64 = (np.uint64(bits) for bits in (8, 13, 16, 17, 21, 32, 56, 64))
+_8, _11, _13, _16, _17, _21, _32, _56, _64 = (np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64))
+_UNIT = 2.0**-53
 _LOW = np.uint64(0xFFFFFFFF)
 _V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
 _V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
@@ -42,14 +50,14 @@ class Notes(NamedTuple):
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the texts.
-        scopes: (n, 2) uint64, the SipHash key of each note's draws.
+        keys: (n, KEYS, 2) uint64, the SipHash keys of each note; those that nothing needs may hold anything.
         rows, forms: (n_occurrences,) int64 and uint64: of the non-ASCII words in order, the row (-1 where unknown) and
             the keyed hash of the lookup form.
     """
 
     data: Bytes
     offsets: Ints
-    scopes: Words64
+    keys: Words64
     rows: Ints
     forms: Words64
 
@@ -64,6 +72,7 @@ class Tables(NamedTuple):
         slots: (2^b,) int32, the open-addressing table of the words: row + 1, 0 where free.
         forms: (n_words,) uint64, keyed hashes of the words, which memoised draws are made from.
         kept: (n_words,) bool, words that the user asked to keep.
+        scopes: (n_words + 1,) uint8, with which key each row is drawn from; the last is of unknown words.
         indptr, indices: the channel's rows and outputs.
         limits, others: (n_entries,) uint64 and int32, Walker's alias table: of the part of [0, 1) that falls to entry j
             of a row, the share limits[j] / 2^64 goes to indices[j] and the rest to others[j].
@@ -77,6 +86,7 @@ class Tables(NamedTuple):
     slots: SmallInts
     forms: Words64
     kept: Mask
+    scopes: Bytes
     indptr: Ints
     indices: SmallInts
     limits: Words64
@@ -85,12 +95,28 @@ class Tables(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Keep the layout; mask numbers; draw by word instead of by position; say where released words come from."""
+    """Keep the layout; mask numbers; say where released words come from, and where they stand; `Policy.length`."""
 
     keep_layout: bool
     mask_numbers: bool
-    by_word: bool
     align: bool
+    locate: bool
+    length: float
+
+
+class Places(NamedTuple):
+    """Of each released word, (n,) as far as `Released.aligned` goes; nothing unless asked for.
+
+    Attributes:
+        starts, ends: int32 code points of its source word.
+        sentences: int32, the number of its sentence in the source. firsts, lasts: int64, its bytes in the new text.
+    """
+
+    starts: SmallInts
+    ends: SmallInts
+    sentences: SmallInts
+    firsts: Ints
+    lasts: Ints
 
 
 class Released(NamedTuple):
@@ -98,16 +124,13 @@ class Released(NamedTuple):
 
     Attributes:
         data, offsets: uint8 and (n + 1,) int64, the released texts.
-        starts, ends: int32 code points of the source word of each released word, as far as `aligned` goes; nothing
-            unless asked for.
-        aligned: (n + 1,) int64, the notes' places in these two.
+        places: of the released words. aligned: (n + 1,) int64, the notes' places in these arrays.
         counts: (COUNTERS,) int64, what became of the tokens (`tally.py`).
     """
 
     data: Bytes
     offsets: Ints
-    starts: SmallInts
-    ends: SmallInts
+    places: Places
     aligned: Ints
     counts: Ints
 
@@ -178,6 +201,20 @@ def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, lette
     hashes = np.empty(offsets.size - 1, dtype=np.uint64)
     for i in range(hashes.size):
         hashes[i] = siphash(k0, k1, data, offsets[i], offsets[i + 1], letters)
+    return hashes
+
+
+@kernel
+def numbered(keys: Words64, places: Ints, start: np.uint64) -> Words64:
+    """SipHash of start, start + 1, … for the things of each note, (places[-1],); compiled.
+
+    Args:
+        keys: (n, 2) one key a note. places: (n + 1,) the first of each note's things.
+    """
+    hashes = np.empty(places[places.size - 1], dtype=np.uint64)
+    for note in range(places.size - 1):
+        for i in range(places[note], places[note + 1]):
+            hashes[i] = siphash_word(keys[note, 0], keys[note, 1], start + np.uint64(i - places[note]))
     return hashes
 
 
@@ -273,21 +310,23 @@ def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -
 
 
 @helper
-def _look_up(
-    notes: Notes, tables: Tables, how: Options, token: Token, position: int, state: Ints
-) -> tuple[int, np.uint64]:
-    """The row of a word, and what to draw with: its position in the note, or the keyed hash of its lookup form."""
+def _look_up(notes: Notes, tables: Tables, token: Token, position: int, state: Ints) -> tuple[int, int, np.uint64]:
+    """The row of a word (-1 if unknown), its scope, and what to draw with: its position, or the hash of its form."""
     start, end, is_ascii, value = token
-    if not is_ascii:
-        place = state[NON_ASCII]
+    place = state[NON_ASCII]
+    if is_ascii:
+        row = _find(tables, notes.data, start, end, value)
+    else:
+        row = notes.rows[place]
         state[NON_ASCII] += 1
-        return notes.rows[place], notes.forms[place] if how.by_word else np.uint64(position)
-    row = _find(tables, notes.data, start, end, value)
-    if not how.by_word:
-        return row, np.uint64(position)
+    scope = tables.scopes[row]  # -1 is the last
+    if scope == OCCURRENCE:
+        return row, scope, np.uint64(position)
+    if not is_ascii:
+        return row, scope, notes.forms[place]
     if row >= 0:
-        return row, tables.forms[row]
-    return row, siphash(tables.form_key[0], tables.form_key[1], notes.data, start, end, tables.lower)
+        return row, scope, tables.forms[row]
+    return row, scope, siphash(tables.form_key[0], tables.form_key[1], notes.data, start, end, tables.lower)
 
 
 @helper
@@ -305,17 +344,36 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 
 
 @helper
-def _draw_word(notes: Notes, note: int, tables: Tables, how: Options, token: Token, position: int, state: Ints) -> int:
-    """The output of the word at `token`, counted; -1 where it is dropped."""
-    row, form = _look_up(notes, tables, how, token, position, state)
+def _copies(k0: np.uint64, k1: np.uint64, length: float, position: int) -> int:
+    """How often the word at a position is written, 0 to 2, under the length key of its note."""
+    rate = length * (2.0 * (np.float64(siphash_word(k0, k1, _RATE) >> _11) * _UNIT) - 1.0)
+    if np.float64(siphash_word(k0, k1, np.uint64(position)) >> _11) * _UNIT >= abs(rate):
+        return 1
+    return 0 if rate < 0 else 2
+
+
+@helper
+def _draw_word(
+    notes: Notes, note: int, tables: Tables, how: Options, token: Token, position: int, state: Ints
+) -> tuple[int, int]:
+    """The output of the word at `token`, -1 where it is dropped, and that of its double, -1 without one; counted."""
+    row, scope, what = _look_up(notes, tables, token, position, state)
     state[WORDS] += 1
     state[UNKNOWN if row < 0 else KNOWN] += 1
     row = tables.offsets.size - 1 if row < 0 else row
-    drawn = _draw(tables, row, siphash_word(notes.scopes[note, 0], notes.scopes[note, 1], form))
+    k0, k1 = notes.keys[note, scope, 0], notes.keys[note, scope, 1]
+    drawn, again, copies = _draw(tables, row, siphash_word(k0, k1, what)), -1, 1
+    if how.length > 0 and drawn >= 0:
+        copies = _copies(notes.keys[note, LENGTH, 0], notes.keys[note, LENGTH, 1], how.length, position)
+        if copies == 2:
+            again = _draw(tables, row, siphash_word(k0, k1, what | _AGAIN)) if scope == OCCURRENCE else drawn
+        state[THINNED] += copies == 0
+        state[DOUBLED] += copies == 2
+        drawn = drawn if copies else -1
     is_kept = drawn == row and tables.kept[drawn]
     state[DROPPED if drawn < 0 else KEPT if is_kept else REPLACED] += 1
-    state[SELF] += drawn == row and not is_kept
-    return drawn
+    state[SELF] += (drawn == row or again == row) and not is_kept
+    return drawn, again
 
 
 @helper
@@ -336,47 +394,67 @@ def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int,
 
 
 @helper
+def _ends_sentence(sign: np.uint8) -> bool:
+    return sign in (_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN)
+
+
+@helper
+def _place(places: Places, how: Options, word: int, source: tuple[int, int, int], first: int, last: int) -> None:
+    """Say where a released word comes from, (start, end, sentence), and where it stands."""
+    if how.align:
+        places.starts[word], places.ends[word] = source[0], source[1]
+    if how.locate:
+        places.sentences[word], places.firsts[word], places.lasts[word] = source[2], first, last
+
+
+@helper
 def _obfuscate_note(
-    notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, starts: SmallInts, ends: SmallInts, state: Ints
+    notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, places: Places, state: Ints
 ) -> bool:
     """Write one note into `data` from `state[WRITTEN]` on; whether there was room for it."""
     i, end = notes.offsets[note], notes.offsets[note + 1]
     written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
+    sentence, at_stop = 0, False
     while i < end:
-        start, drawn = i, -1
+        start, drawn, again = i, -1, -1
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
         point += points
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
+            sentence += at_stop or flag
+            at_stop = False
             continue
+        at_stop = kind == _PUNCT and _ends_sentence(notes.data[start])
         if kind == _WORD:
-            drawn = _draw_word(notes, note, tables, how, (start, i, flag, value), position, state)
+            drawn, again = _draw_word(notes, note, tables, how, (start, i, flag, value), position, state)
             position += 1
         else:
             state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
         masked, copied = how.mask_numbers and kind == _NUMBER, how.keep_layout and kind == _PUNCT and flag
         if drawn < 0 and not masked and not copied:
             continue
-        source, at, length = notes.data, start, points
-        if drawn >= 0:
-            source, at = tables.data, tables.offsets[drawn]
-            length = tables.offsets[drawn + 1] - at
-            if how.align:
-                starts[state[ALIGNED]], ends[state[ALIGNED]] = point - points, point
-            state[ALIGNED] += 1
-        if written + length + 1 > data.size:
-            return False
-        if not how.keep_layout or (gap == 0 and last == kind and not copied):
-            gap = _BLANK  # two words or two masks would else become one
-        if last != _NOTHING and gap > 0:
-            data[written] = _SPACE_SIGN if gap == _BLANK else _LINE_SIGN
-            written += 1
-        for j in range(length):
-            data[written + j] = _MASK_SIGN if masked else source[at + j]
-        written, last, gap = written + length, kind, 0
         state[MASKED] += masked
         state[COPIED] += copied
-        state[RELEASED] += not copied
+        for copy in range(2 if again >= 0 else 1):
+            source, at, length = notes.data, start, points
+            if drawn >= 0:
+                word = again if copy else drawn
+                source, at = tables.data, tables.offsets[word]
+                length = tables.offsets[word + 1] - at
+            if written + length + 1 > data.size:
+                return False
+            if not how.keep_layout or (gap == 0 and last == kind and not copied):
+                gap = _BLANK  # two words or two masks would else become one
+            if last != _NOTHING and gap > 0:
+                data[written] = _SPACE_SIGN if gap == _BLANK else _LINE_SIGN
+                written += 1
+            for j in range(length):
+                data[written + j] = _MASK_SIGN if masked else source[at + j]
+            if drawn >= 0:
+                _place(places, how, state[ALIGNED], (point - points, point, sentence), written, written + length)
+                state[ALIGNED] += 1
+            written, last, gap = written + length, kind, 0
+            state[RELEASED] += not copied
     state[WRITTEN] = written
     return True
 
@@ -387,14 +465,21 @@ def obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
-    # Two words never touch, so a batch has no more of them than every second byte, and one a note.
-    n_words = (n_bytes + n_notes) // 2 if how.align else 0
-    starts, ends = np.empty(n_words, dtype=np.int32), np.empty(n_words, dtype=np.int32)
+    # Two words never touch, so a batch has no more of them than every second byte, and one a note; or twice as many.
+    most = (n_bytes + n_notes) // 2 * (2 if how.length > 0 else 1)
+    n_aligned, n_located = most if how.align else 0, most if how.locate else 0
+    places = Places(
+        np.empty(n_aligned, dtype=np.int32),
+        np.empty(n_aligned, dtype=np.int32),
+        np.empty(n_located, dtype=np.int32),
+        np.empty(n_located, dtype=np.int64),
+        np.empty(n_located, dtype=np.int64),
+    )
     offsets, aligned = np.zeros(n_notes + 1, dtype=np.int64), np.zeros(n_notes + 1, dtype=np.int64)
     state, before = np.zeros(_STATE, dtype=np.int64), np.zeros(_STATE, dtype=np.int64)
     for note in range(n_notes):
         before[:] = state
-        while not _obfuscate_note(notes, note, tables, how, data, starts, ends, state):
+        while not _obfuscate_note(notes, note, tables, how, data, places, state):
             data, state[:] = np.append(data, np.empty_like(data)), before
         offsets[note + 1], aligned[note + 1] = state[WRITTEN], state[ALIGNED]
-    return Released(data[: state[WRITTEN]], offsets, starts, ends, aligned, state[:COUNTERS])
+    return Released(data[: state[WRITTEN]], offsets, places, aligned, state[:COUNTERS])

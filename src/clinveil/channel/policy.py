@@ -7,6 +7,8 @@ from typing import Literal
 
 Memo = Literal["occurrence", "note", "patient", "corpus", "rare"]
 Shuffle = Literal["none", "window", "sentence", "note"]
+SCOPES: tuple[Memo, ...] = ("occurrence", "note", "patient", "corpus")
+"""Within what the draw of a row is repeated, by its number in `Channel.scopes`."""
 Layout = Literal["plain", "keep"]
 Numbers = Literal["drop", "mask"]
 
@@ -17,15 +19,18 @@ class Policy:
 
     Attributes:
         memo: repeat the draw of a word within its note, its patient or the corpus; "occurrence": never (paper A);
-            "rare": within its patient, of words of fewer than `rare_below` occurrences only.
+            "rare": within its patient, of words of fewer than `rare_below` occurrences and of unknown words only.
+            `Channel.scopes` says it row by row, where it is there.
         layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
             white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
             two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
         numbers: "drop", or "mask": one `#` a digit.
-        shuffle: released words in a keyed random order within windows of `window` words, sentences, or the note.
-        sentences: the sentences of a note stand in a keyed random order too.
+        shuffle: released words in a keyed random order within windows of `window` released words, sentences, or the
+            note. What stands between them (layout, masked numbers) stays where it is. A sentence ends with `.`, `!` or
+            `?` before white space, or with a line.
+        sentences: the sentences of a note stand in a keyed random order too; windows are of the order that this gives.
         length: each note has its own keyed rate between -length and length; below 0 so many of its words are dropped,
-            above so many are written twice.
+            above so many are written twice, by two draws (one, where the memo repeats it).
         rare_below: see `memo`.
     """
 

@@ -38,6 +38,7 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.scale import threads
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.imported import at_hand, without_vector
 from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -88,7 +89,7 @@ def obfuscate_notes(
         GateError: more than 1 % of the notes cannot be written; nothing is.
     """
     safe, force = vault or default_vault(out), settings.force
-    places = {"NOTES": notes, "--vectors": vectors}
+    places = {"NOTES": notes, "--vectors": vectors, **settings.vectors.places()}
     refuse_places(out, MAKER, force=force, vault=safe, vault_maker=VAULT_MAKER, read=places)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if corpus.columns.patient_id is None:
@@ -108,11 +109,10 @@ def _channel(run: _Run) -> Channel:
     """The channel, trained or from the vectors given; it and what it was made from go to the vault."""
     scratch, how = run.vault / "scratch", run.settings
     try:
-        vectors = load_vectors(run.imported) if run.imported else _train(run, scratch)
-        counts = count_words(run.corpus, scratch) if vectors.patients is None else None
+        vectors = _given(run, run.imported, scratch) if run.imported else _train(run, scratch)
     finally:
         remove(scratch)
-    channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers, counts=counts)
+    channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers)
     save_neighbours(table, run.vault / "neighbours")
     save_channel(channel, run.vault / "channel")
     of = mechanism_of(how.channel).said
@@ -143,13 +143,22 @@ def _distance(channel: Channel) -> str:
     return f"{tokens:.3g} (median of words as often as they occur; {types:.3g} over different words)"
 
 
+def _given(run: _Run, place: Path, scratch: Path) -> Vectors:
+    """The vectors given, with the figures of the notes where they have none of their own."""
+    counts = count_words(run.corpus, scratch)
+    vectors = at_hand(load_vectors(place), counts)
+    lacking, tokens = without_vector(vectors, counts)
+    run.say(f"{lacking:,} words of the notes, {tokens:,} tokens, have no vector")
+    return vectors
+
+
 def _train(run: _Run, scratch: Path) -> Vectors:
     how = run.settings
     seed = secrets.randbelow(2**31) if how.seed is None else how.seed
     run.say(f"training {how.vectors.algorithm} vectors, seed {seed}")
     vectors = train(run.corpus, how.vectors, seed=seed, workers=how.workers, scratch=scratch)
     save_vectors(vectors, run.vault / "vectors")
-    run.notes["training_seed"] = seed
+    run.notes |= {"training_seed": seed, "passes": vectors.meta.get("epochs")}
     return vectors
 
 
@@ -200,7 +209,9 @@ def lines_of(tally: Tally) -> Iterator[str]:
     for reason, n in sorted(tally.skipped.items()):
         yield f"         {n} not written: {reason}"
     kept = f", {tally.kept_words} kept on request" if tally.kept_words else ""
-    yield f"words    {tally.words}: {tally.replaced} replaced ({tally.unknown} unknown), {tally.dropped} dropped{kept}"
+    twice = f", {tally.doubled} written twice" if tally.doubled else ""
+    fates = f"{tally.replaced} replaced ({tally.unknown} unknown), {tally.dropped} dropped{kept}{twice}"
+    yield f"words    {tally.words}: {fates}"
     yield f"numbers  {tally.numbers}: {tally.masked} masked, {tally.numbers - tally.masked} dropped"
     yield f"marks    {tally.punct}: {tally.copied} copied, {tally.punct - tally.copied} dropped; others {tally.other}"
     yield f"released {tally.released} tokens, {tally.self_replaced} of them the word that stood there"

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clinveil.channel.mechanisms import OURS, mechanisms
+from clinveil.channel.mechanisms import NOISE, mechanisms
+from clinveil.channel.policy import Layout, Memo, Numbers, Policy, Shuffle
 from clinveil.core.settings import (
     FORCE,
     KEEP,
@@ -59,8 +60,10 @@ N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
 # Of the settings that a mechanism shares with the commands.
 N_HELP = "Neighbours to draw from: 5, or a range 3-14 drawn anew each time."
 N_PER_HELP = "Draw N from its range per occurrence or per word type."
-EPSILON_HELP = "laplace: nominal epsilon; the mean radius is dim/epsilon."
+EPSILON_HELP = "laplace: nominal epsilon; the mean radius is dim/epsilon. exponential: per unit of distance, 0 to 2."
+NEAREST_HELP = "exponential, rate-distortion: nearest words that a word may become, beside itself."
 SIGMA_HELP = "gaussian: standard deviation of the noise on each coordinate."
+DISTORTION_HELP = "rate-distortion (instead of --beta), optimal: mean distance of a word to its output, 0 to 2."
 UNCHANGED_HELP = "Noise that leaves about this share of the words as they are, instead of its size."
 
 
@@ -70,34 +73,57 @@ class ChannelSettings(Settings):
     mechanism: str = choice(
         mechanisms,
         "neighbours",
-        "A near neighbour (paper A), or noise on the vector and the nearest word, maybe itself.",
+        "How a word is replaced: a near neighbour (paper A), a word of its cluster, noise on its vector, …",
     )
-    own: Settings = own_settings("mechanism", here=OURS)
+    own: Settings = own_settings("mechanism", here=NOISE)
     # Beyond these the noise is nothing, or all, on vectors of any scale in use; far beyond them float32 overflows.
     epsilon: float | None = flag(None, EPSILON_HELP, ge=1e-6, le=1e6)
     sigma: float | None = flag(None, SIGMA_HELP, ge=1e-6, le=1e6)
     unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
     n: N = flag("3-14", N_HELP, short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
-    memo: Literal["occurrence", "note", "patient"] = flag(
-        "occurrence", "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper)."
+    memo: Memo = flag(
+        "occurrence",
+        "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper; rare: within the "
+        "patient, of rare words only).",
     )
-    layout: Literal["plain", "keep"] = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
-    numbers: Literal["drop", "mask"] = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
+    rare_below: int = flag(20, "--memo rare: words of fewer occurrences are rare.", ge=1)
+    memo_names: bool = flag(False, "Names keep one replacement in all notes, whatever --memo says.")
+    layout: Layout = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
+    numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
+    shuffle: Shuffle = flag("none", "Released words in a secret order within windows, sentences or whole notes.")
+    shuffle_window: int = flag(10, "--shuffle window: so many words stand in one window.", ge=2, le=1_000_000)
+    shuffle_sentences: bool = flag(False, "The sentences of each note stand in a secret order too.")
+    vary_length: float = flag(
+        0.0,
+        "Hide the length of notes: each drops, or doubles, up to this share of its words, by a secret rate.",
+        ge=0,
+        le=0.9,
+    )
+    drop_words: Path | None = flag(None, "File of words that are not written at all, one a line.")
+    drop_stop_words: bool = flag(False, "English function words are not written (negations are).")
     unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
     min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
     keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
     allow_small: bool = flag(False, "Go on with fewer than 50 patients (paper A: not for small data sets).")
 
+    @property
+    def policy(self) -> Policy:
+        """How notes are written with the channel."""
+        order = self.shuffle, self.shuffle_window, self.shuffle_sentences
+        return Policy(self.memo, self.layout, self.numbers, *order, self.vary_length, self.rare_below)
+
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:
-        for mechanism, name in (("laplace", "epsilon"), ("gaussian", "sigma")):
-            given = getattr(self, name) is not None
-            if given and self.mechanism != mechanism:
-                raise ValueError(f"--{name} is of --mechanism {mechanism}")
-            if self.mechanism == mechanism and given == (self.unchanged is not None):
-                raise ValueError(f"--mechanism {mechanism} needs --{name} or --unchanged, one of them")
-        if self.mechanism == "neighbours" and self.unchanged is not None:
+        for name, kinds in (("epsilon", ("laplace", "exponential")), ("sigma", ("gaussian",))):
+            given, noise = getattr(self, name) is not None, kinds[0]
+            if given and self.mechanism not in kinds:
+                raise ValueError(f"--{name} is of --mechanism {' or '.join(kinds)}")
+            if self.mechanism == noise and given == (self.unchanged is not None):
+                raise ValueError(f"--mechanism {noise} needs --{name} or --unchanged, one of them")
+        if self.mechanism == "exponential" and self.epsilon is None:
+            raise ValueError("--mechanism exponential needs --epsilon")
+        if self.mechanism not in NOISE and self.unchanged is not None:
             raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
         return self
 

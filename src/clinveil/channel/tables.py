@@ -29,9 +29,9 @@ def tables_of(channel: Channel, form_key: SipKey) -> Tables:
     forms, kept = siphash_strings(form_key, data, offsets), np.zeros(n_words, dtype=np.bool_)
     kept[[channel.ids[word] for word in channel.kept]] = True
     limits, others = alias_tables(channel)
-    rows = channel.indptr, channel.indices, limits, others
+    scopes, rows = channel.row_scopes, (channel.indptr, channel.indices, limits, others)
     letters = character_classes(), ascii_lower()
-    arrays: list[NDArray[Any]] = [*letters, data, offsets, slots, forms, kept, *rows]
+    arrays: list[NDArray[Any]] = [*letters, data, offsets, slots, forms, kept, scopes, *rows]
     return Tables(*map(readonly, arrays), form_key=form_key)  # type: ignore[misc, arg-type]
 
 

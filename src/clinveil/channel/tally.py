@@ -17,12 +17,13 @@ class Tally:
         known, unknown: words that the channel has a row for, and the others.
         numbers, punct, other: NUMBER, PUNCT and OTHER tokens read.
         replaced: words drawn from the channel, self-replacements among them.
-        dropped: words whose row is empty, so that nothing was written.
+        dropped: words that nothing was written for: their row is empty, or they hide the note's length (`thinned`).
         self_replaced: words that came out in their own lookup form though they are not kept words.
         kept_words: words left as they are on the user's wish.
         masked: numbers written as `#` shapes; the others are dropped.
         copied: PUNCT tokens written as they are (`--layout keep`); the others are dropped.
-        released: tokens written = replaced + kept_words + masked.
+        thinned: words dropped to hide the note's length. doubled: words written twice for that (`Policy.length`).
+        released: tokens written = replaced + kept_words + doubled + masked.
     """
 
     notes: int = 0
@@ -38,6 +39,8 @@ class Tally:
     kept_words: int = 0
     masked: int = 0
     copied: int = 0
+    thinned: int = 0
+    doubled: int = 0
     released: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -51,9 +54,10 @@ class Tally:
         """Whether every token is accounted for, once."""
         read = self.words == self.known + self.unknown
         written = self.words == self.replaced + self.kept_words + self.dropped
-        released = self.released == self.replaced + self.kept_words + self.masked
+        released = self.released == self.replaced + self.kept_words + self.doubled + self.masked
         parts = self.masked <= self.numbers and self.copied <= self.punct and self.self_replaced <= self.replaced
-        return read and written and released and parts
+        length = self.thinned <= self.dropped and self.doubled <= self.replaced + self.kept_words
+        return read and written and released and parts and length
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})

@@ -35,6 +35,8 @@ JsonOut = Annotated[str | None, _JSON]
 Notes = Annotated[Path, typer.Argument(help="Notes: a file or a folder.")]
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
+_VECTORS = "Word vectors to take: a folder of clinveil embed, .vec, .txt or .bin (default: train on NOTES)."
+VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
 Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (default: OUT.vault).")]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the same names; flags win.")]
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # Words a second of one core's time, November 2026, a shared 4-core x86-64 machine: reading and counting (MTSamples 150
-# times over, 123 M words), and gensim's CBOW (100 dimensions, window 5, 5 negatives, min_count 1, an epoch of
-# MTSamples, 0.8 M words); beside it, skip-gram and fastText took 4.3 and 6.3 times as long.
+# times over, 123 M words).
 READ_PER_SECOND = 1.1e6
-TRAIN_PER_SECOND = 4.0e5
-SLOWER = {"cbow": 1.0, "skipgram": 4.3, "fasttext": 6.3}
+# Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
+# and what each window word adds to it (benchmarks/vectors.md).
+PASS = {"cbow": (0.8, 0.03), "skipgram": (1.5, 0.42), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
+# Small notes need more passes before vectors know anything: so many words of training, in so many passes.
+TRAINING_WORDS, FEWEST_PASSES, MOST_PASSES = 10_000_000, 5, 20
 # Not measured here but budgeted, as in the release plan: words a second and core.
 PHI_PER_SECOND = 1.5e5
 REPLACE_PER_SECOND = 5.0e6
@@ -23,6 +25,17 @@ FIXED_SECONDS = 20.0
 FIXED_BYTES = 700e6
 FLOATS_PER_TYPE = 3
 DICTIONARY_PER_TYPE = 400 + 14 * 8
+
+
+def passes(n_words: int) -> int:
+    """Passes over notes of so many words where nobody says how many: by `benchmarks/vectors.md`."""
+    return min(MOST_PASSES, max(FEWEST_PASSES, -(-TRAINING_WORDS // max(n_words, 1))))
+
+
+def pass_seconds(algorithm: str, window: int, dim: int) -> float:
+    """Seconds of one core for one training pass over a million words; of an unknown algorithm as of skip-gram."""
+    base, each = PASS.get(algorithm, PASS["skipgram"])
+    return (base + each * window) * max(1.0, dim / 100)
 
 
 @dataclass(frozen=True)
@@ -51,15 +64,25 @@ def estimate(
     *,
     workers: int = 2,
     phi: bool = True,
-    algorithm: str = "cbow",
-    epochs: int = 5,
+    algorithm: str = "skipgram",
+    window: int = 40,
+    epochs: int | None = None,
     dim: int = 100,
+    train: bool = True,
+    more_words: int = 0,
 ) -> Estimate:
-    """What a release of so many words and word types should take; the defaults are those of a release."""
+    """What a release of so many words and word types should take; the defaults are those of a release.
+
+    Args:
+        epochs: passes; by `passes` if None. train: False where vectors are given.
+        more_words: of other text that vectors are trained on as well.
+    """
+    learnt = n_words + more_words
+    trained = learnt / 1e6 * (epochs or passes(learnt)) * pass_seconds(algorithm, window, dim) / workers
     stages = {
         "read and count": n_words / READ_PER_SECOND,
         "replace PHI": n_words / PHI_PER_SECOND / workers if phi else 0.0,
-        "train vectors": n_words * epochs * SLOWER[algorithm] / TRAIN_PER_SECOND / workers,
+        "train vectors": trained + more_words / READ_PER_SECOND if train else 0.0,
         "find neighbours": float(n_types) ** 2 * dim / PRODUCTS_PER_SECOND / workers,
         "replace words": n_words / REPLACE_PER_SECOND / workers,
         "check and report": FIXED_SECONDS + n_words / CHECK_PER_SECOND,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from clinveil.channel.channel import Channel
+from clinveil.channel.policy import Policy
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import rows
+
+Place = tuple[int, int]  # the start and the end of a word of the source
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ def check_output(
         crosswalk: one row for each written note: source ids and released ids.
         released: the notes of the release, under released ids.
         channel: what they went through.
-        alignment: a row a written note, the places of the source words; needed where words were dropped.
+        alignment: a row a written note, the places of the source words; needed where words were dropped, doubled or
+            put in another order.
     """
     count: Counter[str] = Counter()
     allowed = {w for w, ok in zip(channel.words, channel.eligible.tolist(), strict=True) if ok} | channel.kept
@@ -78,7 +83,7 @@ def _pairs(batches: Iterable[pa.RecordBatch], one: str, other: str) -> Iterator[
 
 
 def _note(
-    count: Counter[str], note: tuple[str, str, list[tuple[int, int]] | None], channel: Channel, allowed: set[str]
+    count: Counter[str], note: tuple[str, str, Sequence[Place] | None], channel: Channel, allowed: set[str]
 ) -> None:
     source, text, place = note
     outputs = words(text)
@@ -88,16 +93,30 @@ def _note(
         if word not in allowed:
             count["out_of_vocabulary" if word not in channel.ids else "below_floor"] += 1
     count["stray"] += _stray(text)
-    inputs = source_words(source)
-    if len(inputs) > len(outputs) and place is not None:
-        inputs = [lookup_form(source[start:end]) for start, end in place]
-    if len(inputs) != len(outputs):
+    inputs = _inputs(source, len(outputs), place, channel.policy)
+    if inputs is None:
         count["unaligned"] += 1
         return
     count["compared"] += len(outputs)
     for before, after in zip(inputs, outputs, strict=True):
         if before == after:
             count["kept" if before in channel.kept else "self_replaced"] += 1
+
+
+def _inputs(source: str, n_outputs: int, place: Sequence[Place] | None, policy: Policy) -> list[str] | None:
+    """The source word of each released one, or None where that cannot be told.
+
+    The alignment is believed only as far as it names words of the source, each once (twice, where words are doubled).
+    """
+    inputs = source_words(source)
+    if policy.keeps_order and not policy.length and (len(inputs) <= n_outputs or place is None):
+        return inputs if len(inputs) == n_outputs else None
+    if place is None or len(place) != n_outputs:
+        return None
+    times = Counter(place)
+    if not times.keys() <= {*_word_places(source)} or max(times.values(), default=0) > (2 if policy.length else 1):
+        return None
+    return [lookup_form(source[start:end]) for start, end in place]
 
 
 def source_words(text: str) -> list[str]:
@@ -107,6 +126,13 @@ def source_words(text: str) -> list[str]:
     return [lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD]
 
 
+def _word_places(text: str) -> Iterator[Place]:
+    if text.isascii():
+        return (found.span() for found in _ASCII_WORD.finditer(text))
+    return ((token.start, token.end) for token in tokenize(text) if token.kind == Kind.WORD)
+
+
+_ASCII_WORD = re.compile("[A-Za-z]+")
 _SAFE = {
     ord(c): None for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n\r!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 }

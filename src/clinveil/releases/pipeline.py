@@ -19,7 +19,7 @@ from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
@@ -27,7 +27,9 @@ from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
+from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
+from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
@@ -59,6 +61,8 @@ from clinveil.report.record import Gate, StageRow
 from clinveil.utility.classification import classification
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.files import load_vectors
+from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
 
 UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
@@ -151,8 +155,11 @@ class _Clock:
         self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
 
 
-def _ready(notes: Path, settings: ReleaseSettings) -> tuple[NotesCorpus, Preflight, dict[str, Patient]]:
+def _ready(
+    notes: Path, settings: ReleaseSettings, place: Path | None
+) -> tuple[NotesCorpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
+    _refuse_both(settings, place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     if settings.channel.keep_words:
         read_words(settings.channel.keep_words)
@@ -161,45 +168,63 @@ def _ready(notes: Path, settings: ReleaseSettings) -> tuple[NotesCorpus, Preflig
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     found = preflight(corpus)
     require_patients(found, settings)
-    return corpus, found, known
+    if settings.vectors.more_text:
+        open_text(settings.vectors.more_text)
+    imported = load_vectors(place) if place else None
+    if imported is not None:
+        refuse_foreign(imported, (note.text for note in note_rows(corpus)))
+    return corpus, found, known, imported
 
 
-def dry_run(notes: Path, settings: ReleaseSettings) -> Iterator[str]:
+def _refuse_both(settings: ReleaseSettings, place: Path | None) -> None:
+    """Raise UsageError where vectors are given and more of their training is asked for too."""
+    for flag, given in settings.vectors.places().items() if place else ():
+        if given:
+            raise UsageError(f"{flag} is of training, and --vectors are not trained", remedy="give one of the two")
+
+
+def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
     """The plan of a release: what it would do and how long that should take. Makes nothing.
 
     Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
     """
-    corpus, found, _ = _ready(notes, settings)
-    yield from _plan_lines(corpus, found, settings)
+    corpus, found, _, imported = _ready(notes, settings, vectors)
+    yield from _plan_lines(corpus, found, settings, train=imported is None)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
 
 
-def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings) -> Iterator[str]:
+def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, train: bool) -> Iterator[str]:
     columns = corpus.columns
     yield f"{found.rows:,} notes of {found.patients:,} patients, about {found.tokens:,} words"
     if columns.patient_id is None:
         yield f"{NO_PATIENTS} (name one with --patient)"
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    steps = plan(found, settings)
+    steps = plan(found, settings, train=train)
     yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in steps)
     yield f"  in all about {sum(seconds for *_, seconds in steps):,.0f} s with {settings.workers} workers"
 
 
-def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = nothing) -> Outcome:
+def release(
+    notes: Path, out: Path, settings: ReleaseSettings, *, vectors: Path | None = None, say: Say = nothing
+) -> Outcome:
     """The main job: notes in; a release, a vault and a report out.
 
+    Args:
+        vectors: word vectors of elsewhere, to take instead of training some on the notes.
+
     Raises:
-        InputError: the notes do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
+        InputError: notes or vectors do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
-    ledger = Ledger.at(settings.ledger, out)
+    ledger, more = Ledger.at(settings.ledger, out), settings.vectors.places()
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder)
-    corpus, found, known = _ready(notes, settings)
-    for line in _plan_lines(corpus, found, settings):
+    corpus, found, known, imported = _ready(notes, settings, vectors)
+    for line in _plan_lines(corpus, found, settings, train=imported is None):
         say(line)
-    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words, free=_NO_MATTER)
+    read = (settings.identifiers.patients, settings.channel.keep_words, vectors, *more.values())
+    asked = run_hash(settings, notes, *read, free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
@@ -209,7 +234,7 @@ def release(notes: Path, out: Path, settings: ReleaseSettings, *, say: Say = not
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
-        job = Job(corpus, folder, key, settings, known)
+        job = Job(corpus, folder, key, settings, known, imported)
         return _run(job, found, _Before(ledger, earlier, fingerprint(notes)), _Clock(say))
 
 
@@ -253,9 +278,11 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         protected, identifiers, left_out = protect(job)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work)
-    with clock.stage("vectors", f"train {settings.vectors.algorithm}") as row:
+    learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
+    with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
-        row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
+        if job.imported is None:
+            row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
         channel = channel_of(job, vectors, counts)
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
@@ -279,6 +306,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         job,
         rows,
         counts,
+        vectors,
         channel,
         tally,
         identifiers,

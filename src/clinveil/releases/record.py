@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -34,10 +34,12 @@ from clinveil.report.record import (
     TokenRow,
 )
 from clinveil.vectors.count import WordCounts
+from clinveil.vectors.imported import without_vector
+from clinveil.vectors.table import Vectors
 
 TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "keep_words", "vectors")
+_PLACES = ("patients", "keep_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
 _CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
@@ -49,6 +51,7 @@ class Obfuscation:
     job: Job
     rows: Accounting
     counts: WordCounts
+    vectors: Vectors
     channel: Channel
     tally: Tally
     found: Counter[str] | None
@@ -85,6 +88,7 @@ class Obfuscation:
             "columns": {column.name: column.disposition for column in dispositions(self.job.corpus.columns)},
             "accounting": {"read": read, "written": rows.written, "skipped": told},
             "tokens": self.tally.as_dict(),
+            "vectors": {"from": origin(self.job), "passes": _passes(self)},
             "vault_digests": dict(self.digests),
             "seed": self.seeds["measuring"],
             "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
@@ -102,6 +106,20 @@ class Obfuscation:
         }
         rows = {"read": self.rows.read, "written": self.rows.written, "skipped": dict(self.rows.skipped)}
         return {"accounting": rows, "edition": "internal", "private": private}
+
+
+def origin(job: Job) -> str:
+    """Where the word vectors come from, in words."""
+    how = job.settings.vectors
+    if job.imported is not None:
+        return "given, not trained on these notes"
+    more = " and more text" if how.more_text else ""
+    return f"trained on these notes{more}" + (", from vectors given" if how.start_vectors else "")
+
+
+def _passes(made: Obfuscation) -> int | None:
+    """Passes of the training; None of vectors that were given."""
+    return made.vectors.meta.get("epochs") if made.job.imported is None else None
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
@@ -129,6 +147,7 @@ def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
             kept=tally.kept_words,
             unknown=tally.unknown,
             self_replaced=tally.self_replaced,
+            doubled=tally.doubled,
         ),
         TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
         TokenRow("punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied),
@@ -165,6 +184,8 @@ def record_of(
         more=(
             Fact("words that may come out", int(made.channel.eligible.sum())),
             Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
+            Fact("words without a vector", without_vector(made.vectors, made.counts)[0]),
+            Fact("word vectors", origin(made.job)),
             *_kept(made),
         ),
     )
@@ -236,6 +257,7 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
     if made.job.corpus.columns.patient_id is None:
         said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
+    said += _vector_warnings(job)
     said += [_again(one, findings) for one in made.earlier]
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
@@ -252,6 +274,21 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
     if settings.channel.keep_words:
         said.append(f"{made.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
+
+
+def _vector_warnings(job: Job) -> Iterator[str]:
+    if job.imported is not None:
+        yield (
+            "The word vectors were given: whoever else has their file has them. Figures of attackers without the "
+            "vectors say nothing of such people; read those of attackers who have them."
+        )
+    elif job.settings.vectors.start_vectors:
+        yield (
+            "The vectors were trained on from given ones: an attacker with that file begins where this release began, "
+            "and comes closer to its vectors than those who train their own, whom the figures are of."
+        )
+    if job.settings.vectors.more_text:
+        yield "Vectors were trained on more text than the notes: an attacker who has it can train closer ones."
 
 
 def _again(one: Earlier, findings: Sequence[Finding]) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
+from clinveil.channel.mechanisms import mechanisms
+from clinveil.channel.policy import Memo, Shuffle
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.settings import (
     FORCE,
@@ -30,16 +32,33 @@ from clinveil.vectors.settings import VectorSettings
 # Bundles of settings by name; a file's settings and flags win over them.
 PROFILES: dict[str, dict[str, Any]] = {
     "default": {},
-    "paper": {"memo": "occurrence", "max_names": 1.0},
-    "strict": {"n": "9-30", "min_patients": 10, "unknown": "drop"},
+    "paper": {
+        "mechanism": "neighbours",
+        "n": "3-14",
+        "memo": "occurrence",
+        "shuffle": "none",
+        "vary_length": 0.0,
+        "algorithm": "cbow",
+        "window": 5,
+        "epochs": 5,
+        "max_names": 1.0,
+    },
+    "strict": {"cluster_size": 16, "cluster_share": 0.34, "min_patients": 10, "unknown": "drop", "vary_length": 0.4},
 }
 
 
 class ReleaseChannelSettings(ChannelSettings):
-    """The channel of a release: by default one draw of a word for each patient."""
+    """The channel of a release: clusters, words in keyed order, notes of varied length (docs/frontier.md says why)."""
 
-    memo: Literal["occurrence", "note", "patient"] = flag(
-        "patient", "Repeat the secret draw of a word within this scope (occurrence: the paper's fresh draws)."
+    mechanism: str = choice(mechanisms, "clusters", "How a word is replaced: by its cluster, a near neighbour, …")
+    memo: Memo = flag(
+        "rare",
+        "Repeat the secret draw of a word within this scope (rare: within the patient, of rare words only; "
+        "occurrence: the paper's fresh draws).",
+    )
+    shuffle: Shuffle = flag("window", "Released words in a keyed order within windows, sentences or the note.")
+    vary_length: float = flag(
+        0.2, "Each note has its own rate up to this: so many of its words are left out, or written twice.", ge=0, le=0.9
     )
 
 
@@ -57,7 +76,8 @@ class ReleaseSettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
-        "default", "Named settings: paper draws anew each time; strict means more neighbours and a higher floor."
+        "default",
+        "Named settings: paper is its Algorithm 1 with N 3-14; strict means larger clusters and a higher floor.",
     )
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")

@@ -82,9 +82,12 @@ def _tokens(
 ) -> Iterator[AlignedToken]:
     """The source's tokens in order, each with what stands in its place; an identifier is one token.
 
-    A long note is treated whole and only then cut, so that what is shown of it is what was released.
+    A long note is treated whole and only then cut, so that what is shown of it is what was released. Words in another
+    order stand beside their sources; one that was written twice stands there twice.
     """
-    written = dict(zip(starts, words(released), strict=True))
+    written: dict[int, str] = {}
+    for start, word in zip(starts, words(released), strict=True):
+        written[start] = f"{written[start]} {word}" if start in written else word
     position = 0
     for source, entered, identifier in note.pieces:
         if position >= LONGEST:
@@ -127,9 +130,11 @@ def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
     """
     key, corpus = Key.from_seed(DEMO_SEED), demo_corpus(DEMO_PATIENTS, DEMO_SEED)
     with TemporaryDirectory() as scratch:
-        learning = VectorSettings(dim=32, epochs=2)
+        learning = VectorSettings(dim=32, window=5, epochs=2)
         vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
-    kept_none = settings.channel.but(keep_words=None, min_patients=min(settings.channel.min_patients, 10))
+    kept_none = settings.channel.but(
+        keep_words=None, drop_words=None, min_patients=min(settings.channel.min_patients, 10)
+    )
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
     obfuscator = Obfuscator(channel, key, align=True)
     deidentifier = Deidentifier(key, mode=settings.identifiers.mode) if settings.phi else None

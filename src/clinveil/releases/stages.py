@@ -21,7 +21,6 @@ from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
-from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
@@ -41,6 +40,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes, threads
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.imported import of_notes
 from clinveil.vectors.neighbours import save_neighbours
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -99,14 +99,16 @@ def preflight(corpus: Corpus) -> Preflight:
     return Preflight(rows, len(patients), null, empty, characters, skipped, np.concatenate(hashes))
 
 
-def plan(found: Preflight, settings: ReleaseSettings) -> list[tuple[str, str, float]]:
+def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> list[tuple[str, str, float]]:
     """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
     mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
+    more = _words_in(vectors.more_text) if vectors.more_text else 0
+    passes = vectors.passes_over(found.tokens + more)
     said = {
         "read and count": "count words and the patients who use them",
         "replace PHI": f"find PHI and {settings.identifiers.mode} it",
-        "train vectors": f"{vectors.algorithm}, {vectors.dim} dimensions, {vectors.epochs} epochs",
+        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes",
         "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
         "replace words": f"every word, {mechanism.said}",
         "check and report": "read the release back, attack it, measure utility",
@@ -117,10 +119,21 @@ def plan(found: Preflight, settings: ReleaseSettings) -> list[tuple[str, str, fl
         workers=settings.workers,
         phi=settings.phi,
         algorithm=vectors.algorithm,
-        epochs=vectors.epochs,
+        window=vectors.window,
+        epochs=passes,
         dim=vectors.dim,
+        train=train,
+        more_words=more,
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
+
+
+def _words_in(place: Path) -> int:
+    """Roughly, the words of text files by their size; packed ones are taken to be three times as long."""
+    files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
+    packed = {".gz", ".zst", ".parquet"}
+    size = sum(file.stat().st_size * (3 if file.suffix.lower() in packed else 1) for file in files)
+    return round(size / CHARACTERS_PER_WORD)
 
 
 def require_patients(found: Preflight, settings: ReleaseSettings) -> None:
@@ -141,6 +154,7 @@ class Job:
     key: Key
     settings: ReleaseSettings
     known: dict[str, Patient]
+    imported: Vectors | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -182,11 +196,17 @@ def protect(job: Job) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
 
 
 def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
-    """Train word vectors, or take those that an interrupted run of the same settings left."""
+    """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
+
+    Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
+    """
     place = job.folder.vault / "vectors"
     if not place.exists():
         how, scratch = job.settings, job.folder.work
-        made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+        if job.imported is None:
+            made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+        else:
+            made = of_notes(job.imported, counts)
         save_vectors(made, place)
     return load_vectors(place)
 
@@ -201,7 +221,7 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
         save_neighbours(table, tables)
         remove(place)
         save_channel(channel, place)
-    return load_channel(place, Policy(how.memo, how.layout, how.numbers))
+    return load_channel(place, how.policy)
 
 
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:

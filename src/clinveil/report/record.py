@@ -129,6 +129,7 @@ class TokenRow:
         kept: written as they were.
         unknown: of all, the words that the channel has no row for (drawn from a pool of common words, or dropped).
         self_replaced: of those replaced, how many came out as the word that went in.
+        doubled: of those written, how many were written twice.
 
     Raises:
         ValueError: the fates do not add up to `seen`, or a part is larger than its whole.
@@ -142,23 +143,24 @@ class TokenRow:
     kept: int = 0
     unknown: int = 0
     self_replaced: int = 0
+    doubled: int = 0
 
     def __post_init__(self) -> None:
         fates = (self.replaced, self.masked, self.dropped, self.kept)
         if sum(fates) != self.seen or min(fates) < 0:
             raise ValueError(f"the token accounting of {self.kind} does not balance: {sum(fates)} of {self.seen}")
-        if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen:
+        if not 0 <= self.self_replaced <= self.replaced or not 0 <= self.unknown <= self.seen or self.doubled < 0:
             raise ValueError(f"the token accounting of {self.kind} has a part larger than its whole")
 
     @property
     def released(self) -> int:
         """Tokens written to the release."""
-        return self.seen - self.dropped
+        return self.seen - self.dropped + self.doubled
 
     @classmethod
     def total(cls, rows: Sequence[TokenRow]) -> TokenRow:
         """All classes together."""
-        names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced")
+        names = ("seen", "replaced", "masked", "dropped", "kept", "unknown", "self_replaced", "doubled")
         return cls("all", **{name: sum(getattr(row, name) for row in rows) for name in names})
 
 

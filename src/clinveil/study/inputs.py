@@ -14,6 +14,7 @@ from clinveil.core.files import remove
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, rows
+from clinveil.corpus.estimate import pass_seconds
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import write_corpus
 from clinveil.scale.tasks import Result, Store
@@ -26,9 +27,6 @@ from clinveil.vectors.train import train
 
 NOTES, VECTORS = "notes.parquet", "vectors"
 COLUMNS = Columns(TEXT, NOTE_ID, PATIENT_ID)
-# Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
-# and what each window word adds to it.
-PASS = {"cbow": (0.8, 0.03), "skipgram": (0.3, 0.6), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,9 @@ class Train(Task):
     def seconds(self, millions: float) -> float:
         """Reading, GloVe's counting, and the passes."""
         how = self.settings
-        base, each = PASS[how.algorithm]
         pairs = how.window if how.algorithm == "glove" else 0
-        return millions * (2.0 + pairs + (base + each * how.window) * max(1.0, how.dim / 100) * how.epochs) + 2
+        one = pass_seconds(how.algorithm, how.window, how.dim)
+        return millions * (2.0 + pairs + one * how.passes_over(round(millions * 1e6))) + 2
 
     def __call__(self, folder: Path, store: Store) -> Result:
         """Write the vectors; where there are none to be had, `why`."""

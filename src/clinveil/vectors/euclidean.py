@@ -45,14 +45,19 @@ class Candidates:
         return np.asarray(2.0 * (self.lifted.shape[1] + 8) * float(np.finfo(np.float32).eps) * most)
 
     def nearest(self, points: Floats, own: SmallInts | None = None) -> tuple[SmallInts, Doubles]:
-        """The nearest candidate of each point, ties by the lower row.
+        """The nearest candidate of each point: `several` of one, rows and scores (n,)."""
+        rows, scores = self.several(points, 1, own)
+        return rows[:, 0], scores[:, 0]
+
+    def several(self, points: Floats, k: int, own: SmallInts | None = None) -> tuple[SmallInts, Doubles]:
+        """The k nearest candidates of each point, nearest first, ties by the lower row.
 
         Args:
             points: (n, dim) float32.
-            own: (n,) a row that is not to be the answer of each point; -1 or None where any may be.
+            own: (n,) a row that is not to be an answer of each point; -1 or None where any may be.
 
         Returns:
-            Rows of the vectors, (n,) int32, -1 where there is none, and scores z·c - |c|²/2, (n,) float64.
+            Rows of the vectors, (n, k) int32, -1 where there is none, and scores z·c - |c|²/2, (n, k) float64.
         """
         avoid = np.full(len(points), -1, np.int32) if own is None else own
 
@@ -61,8 +66,18 @@ class Candidates:
             return np.where(self.rows[near] == avoid[at, None], -np.inf, scores)
 
         lifted = np.concatenate([points, np.ones((len(points), 1), np.float32)], axis=1)
-        places, scores = best(lifted, len(self.rows), 1, flat(self.lifted), exact, self.slack(points))
-        return np.where(places < 0, -1, self.rows[places])[:, 0], scores[:, 0]
+        places, scores = best(lifted, len(self.rows), k, flat(self.lifted), exact, self.slack(points))
+        return np.where(places < 0, -1, self.rows[places]).astype(np.int32), scores
+
+
+def nearest_rows(matrix: Floats, eligible: Mask, rows: SmallInts, k: int, *, threads: int = 1) -> SmallInts:
+    """The k nearest eligible words of some rows (n,) by Euclidean distance, never itself, (n, k); -1 where none is."""
+    candidates = Candidates.of(matrix, eligible)
+
+    def nearest(some: SmallInts) -> SmallInts:
+        return candidates.several(np.asarray(matrix[some], dtype=np.float32), k, some)[0]
+
+    return np.concatenate(list(by_block(nearest, rows, threads)))
 
 
 def nearest_distances(matrix: Floats, eligible: Mask, *, threads: int = 1) -> Doubles:

@@ -2,30 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from clinveil.core.settings import Settings, choice, flag, own_settings
+from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithms import OURS, algorithms
+
+STARTED = ("cbow", "skipgram")  # algorithms that can go on from vectors of another training
 
 
 class VectorSettings(Settings):
-    """How word vectors are trained (gensim's names and meanings)."""
+    """How word vectors are trained (gensim's names and meanings); the defaults are measured, benchmarks/vectors.md."""
 
-    algorithm: str = choice(algorithms, "cbow", "Training algorithm.")
+    algorithm: str = choice(algorithms, "skipgram", "Training algorithm.")
     own: Settings = own_settings("algorithm", here=OURS)
     glove_variant: Literal["pair", "single"] = flag("pair", "GloVe: word and context vectors, or one vector a word.")
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
-    window: int = flag(5, "Context words on either side.", ge=1, le=100)
+    window: int = flag(40, "Context words on either side.", ge=1, le=100)
     negative: int = flag(5, "Negative samples for each positive one.", ge=1, le=100)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(5, "Passes over the notes; of GloVe over its word pairs, 15 unless given.", ge=1, le=1000)
+    epochs: int | None = flag(
+        None, "Passes over the notes (default: the more, the fewer words they have; of GloVe 15).", ge=1, le=1000
+    )
+    more_text: Path | None = flag(
+        None,
+        "Public text to train on beside the notes, in any of their formats or as lines (.txt); it adds no output word.",
+    )
+    start_vectors: Path | None = flag(None, "Vectors to go on training from, where they know a word (word2vec only).")
 
-    @model_validator(mode="before")
+    @field_validator("start_vectors")
     @classmethod
-    def _glove_takes_more_passes(cls, values: Any) -> Any:
-        return {"epochs": 15, **values} if isinstance(values, dict) and values.get("algorithm") == "glove" else values
+    def _can_start(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is not None and info.data.get("algorithm") not in STARTED:
+            raise ValueError(f"is of --algorithm {' or '.join(STARTED)}")
+        return value
+
+    def places(self) -> dict[str, Path | None]:
+        """What vectors are trained from beside the notes, by flag: files that a run is a function of."""
+        return {"--more-text": self.more_text, "--start-vectors": self.start_vectors}
+
+    def passes_over(self, n_words: int) -> int:
+        """How many passes are made over so many words."""
+        return self.epochs or (GLOVE_PASSES if self.algorithm == "glove" else passes(n_words))
+
+
+GLOVE_PASSES = 15
 
 
 class GloveSettings(Settings):
@@ -37,7 +61,7 @@ class GloveSettings(Settings):
     dim: int = flag(100, "Dimensions of a vector.", ge=2, le=2000)
     window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
-    epochs: int = flag(15, "Passes over the word pairs.", ge=1, le=1000)
+    epochs: int = flag(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
     x_max: float = flag(100.0, "Pairs seen this often or more weigh 1.", gt=0, allow_inf_nan=False)
     alpha: float = flag(0.75, "Rarer pairs weigh (seen / x_max) to this power.", gt=0, allow_inf_nan=False)
     eta: float = flag(0.05, "AdaGrad's first learning rate.", gt=0, allow_inf_nan=False)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
+from clinveil.corpus.beside import joined, open_text
 from clinveil.corpus.corpus import Corpus
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
@@ -25,10 +27,12 @@ def train(
     on_epoch: OnEpoch | None = None,
     split: Splitter = whole_note,
 ) -> Vectors:
-    """Train word vectors on the words of the notes (paper A: CBOW, 100 dimensions, window 5, 5 negative samples).
+    """Train word vectors on the words of the notes, and of `more_text` where the settings name some.
+
+    Rows, counts and patients are of the notes' words alone; what other text adds is what surrounds them.
 
     Args:
-        corpus: the notes; read once, and once more where `counts` is not given.
+        corpus: the notes; read once, and once more where `counts` is not given or there is more text.
         settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from its context's mean,
             `skipgram` the context from the word, and `glove` fits their co-occurrence counts.
         seed: public; with one worker the same seed gives the same bits (`meta["determinism"]`).
@@ -43,7 +47,7 @@ def train(
         subwords too.
 
     Raises:
-        InputError: fewer than two words to train on, or GloVe of lines.
+        InputError: fewer than two words to train on, GloVe of lines, other text or vectors that cannot be used.
     """
     private_folder(scratch)
     counts = counts or count_words(corpus, scratch, split=split)
@@ -53,12 +57,17 @@ def train(
             f"{n_words} words occur at least {settings.min_count} times; vectors need two",
             remedy="give more notes, or a smaller --min-count",
         )
-    return algorithm_of(settings).train(Notes(corpus, counts, seed, workers, scratch, on_epoch, split))
+    run = seed, workers, scratch, on_epoch, split
+    if settings.more_text is None:
+        return algorithm_of(settings).train(Notes(corpus, counts, *run))
+    both = joined(corpus, open_text(settings.more_text))
+    all_counts = count_words(both, scratch, split=split)
+    return of_notes(algorithm_of(settings).train(Notes(both, all_counts, *run)), counts)
 
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
     """The algorithm that the settings name, with its own of them; `glove_variant` is GloVe's `variant`."""
     kind, given = algorithms.get(settings.algorithm), {**dict(settings), **dict(settings.own)}
-    own = {name: given[name] for name in kind.model_fields if name in given}
+    own = {name: given[name] for name in kind.model_fields if given.get(name) is not None}
     prefix = f"{settings.algorithm}_"
     return kind(**own, **{name.removeprefix(prefix): given[name] for name in given if name.startswith(prefix)})

@@ -24,6 +24,8 @@ from clinveil.vectors.table import Neighbours
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 NEAREST, RANDOM = "a word and its nearest", "two words at random"
 SAMPLED = "t interval over random pairs, 95 %"
+ITS_WORST = "the largest of the random pairs; others may have more"
+ROUNDING = 1e-9
 NO_TABLE = "which words are near is not known: give the neighbour table (vault/neighbours)"
 NO_EPSILON = (
     "epsilon is infinite: some of these pairs have outputs that only one of the two words can have, and one such "
@@ -66,16 +68,20 @@ def pair_figures(
 
 def _of_pairs(channel: Channel, one: Ints, other: Ints, label: str) -> list[Finding]:
     profile = channel.deltas(one, other, np.array([0.0, *EPSILONS]))
-    found = [_distance(profile[:, 0], label), _epsilon(channel.epsilons(one, other), label)]
+    found = [*_distance(profile[:, 0], label), _epsilon(channel.epsilons(one, other), label)]
     for epsilon, delta in zip(EPSILONS, profile.T[1:], strict=True):
-        detail = {"label": label, "setting": f"epsilon {epsilon:g}", "most": float(delta.max())}
+        detail = {"label": label, "setting": f"epsilon {epsilon:g}, mean"}
         found.append(_mean("attack.channel_delta", delta, detail, PROFILE))
-    return found
+    detail = {"label": label, "setting": f"epsilon {EPSILONS[-1]:g}, worst pair"}
+    told: dict[str, Any] = {"unit": "pairs", "source": PROFILE, "method": ITS_WORST if label == RANDOM else EXACT}
+    worst = float(profile[:, -1].max())
+    return [*found, Finding("attack.channel_delta", worst, one.size, "lower", detail=detail, **told)]
 
 
-def _distance(distances: Doubles, label: str) -> Finding:
-    apart = float((distances > 1 - 1e-9).mean())
-    return _mean("attack.channel_distance", distances, {"label": label, "no_output_in_common": apart}, DISTANCE)
+def _distance(distances: Doubles, label: str) -> list[Finding]:
+    apart = (distances > 1 - ROUNDING).astype(np.float64)
+    parts = ("distance", distances), ("disjoint", apart)
+    return [_mean(f"attack.channel_{name}", values, {"label": label}, DISTANCE) for name, values in parts]
 
 
 def _epsilon(epsilons: Doubles, label: str) -> Finding:
@@ -84,7 +90,7 @@ def _epsilon(epsilons: Doubles, label: str) -> Finding:
     detail: dict[str, Any] = {"label": label, "infinite": 1.0 - finite.size / epsilons.size}
     detail |= {"largest_finite": float(finite.max())} if finite.size else {}
     told: dict[str, Any] = {"unit": "pairs", "source": PROFILE, "detail": detail}
-    told |= {"method": "the largest of the random pairs; others may have more" if label == RANDOM else EXACT}
+    told |= {"method": ITS_WORST if label == RANDOM else EXACT}
     if finite.size < epsilons.size:
         return unmeasured("attack.channel_epsilon", NO_EPSILON, epsilons.size, **told)
     return Finding("attack.channel_epsilon", float(finite.max()), epsilons.size, "lower", **told)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks
-from clinveil.attacks.channel._inputs import EXACT, NO_SUCH_WORD, Band, Inputs, channel_and_counts, frequencies
+from clinveil.attacks.channel._inputs import EXACT, NO_SUCH_WORD, SOURCE, Band, Inputs, channel_and_counts, frequencies
 from clinveil.attacks.channel._pair_figures import pair_figures
 from clinveil.attacks.channel._strata import unknown_strata, word_strata
 from clinveil.channel.channel import Channel
@@ -36,6 +36,7 @@ SMOOTHED = 0.1
 LEAST_KNOWN = 0.05
 INFORMATION = "Shannon 1948; I(X;Y) = H(Y) - H(Y|X), effective candidates 2^H(X|Y)"
 LEAKS = "min-entropy leakage log2(V1/V0), capacity log2 sum_y max_x C(y|x): Smith 2009; Braun et al. 2009"
+SINGLE = "|R(y)| = 1: the inverse image of the output, words that do not occur left out"
 FEYISETAN = "N_w and S_w: Feyisetan et al. 2020, WSDM"
 
 
@@ -104,17 +105,18 @@ def fitted_elsewhere(channel: Channel, prior: WordCounts, unknown: Iterable[str]
 
 
 def posteriors(inputs: Inputs, strata: Strata, attacker: str, **told: Any) -> Iterator[Finding]:
-    """Posterior vulnerability of each stratum, beside the prior one as chance; `not_told`: what of it is read by a
-    guesser who is not told the stratum."""
+    """Posterior vulnerability of each stratum, beside the prior one as chance; and what of it is read by a guesser who
+    is not told the stratum."""
     read, won = inputs.all.posterior.read, inputs.all.won
     theirs = inputs.unknown if inputs.guess is None else inputs.guess[len(inputs.channel.words) :]
     for (name, mask), band in zip(strata.of_words.items(), strata.bands(inputs).values(), strict=True):
         detail = {"draws": 1, "label": LABELS[name], "attacker": attacker, **told}
-        if band.tokens:
-            named = bool(theirs.size) and strata.of_unknown[name][theirs.argmax()]
-            is_of = np.append(mask[:-1], named)
-            detail["not_told"] = float((won * is_of) @ read) / band.tokens
         yield band.finding("attack.channel_posterior", detail)
+        if band.tokens and name != "all":
+            named = bool(theirs.size) and strata.of_unknown[name][theirs.argmax()]
+            share = float((won * np.append(mask[:-1], named)) @ read) / band.tokens
+            detail["attacker"] = f"{attacker}, not told the kind"
+            yield Finding("attack.channel_posterior", share, band.tokens, "lower", detail=detail, **_told(SOURCE))
 
 
 def leakages(bands: Mapping[str, Band]) -> Iterator[Finding]:
@@ -150,8 +152,11 @@ def singles(inputs: Inputs, strata: Strata) -> Iterator[Finding]:
     for (label, band), mask in zip(strata.bands(inputs).items(), strata.of_words.values(), strict=True):
         if band.tokens:
             share = float(band.outputs[single].sum() / band.outputs.sum())
-            more = {"words": int((owners & mask).sum()), "outputs": int(single.sum())}
-            yield _figure("single", share, band, label, "|R(y)| = 1, words that do not occur left out", **more)
+            yield _figure("single", share, band, label, SINGLE, outputs=int(single.sum()))
+            known = (band.mass > 0)[:-1]
+            count, n = int((owners & mask)[:-1][known].sum()), int(known.sum())
+            detail = {"label": label}
+            yield Finding("attack.channel_single_words", count, n, "lower", detail=detail, **_told(SINGLE, "words"))
 
 
 def single_names(context: Context) -> list[Finding]:
@@ -167,11 +172,12 @@ def in_degrees(inputs: Inputs) -> Iterator[Finding]:
     """From how many words of the notes an output can come: the median over outputs; over released words beside it."""
     degree, often = inputs.all.posterior.candidates, inputs.all.outputs
     reached = degree[degree > 0]
-    more = {"mean": float(reached.mean()), "by_token": float(degree @ often / often.sum())}
-    more |= {"one_input": float((reached == 1).mean()), "widest": int(reached.max())}
-    detail = {"label": "median of all outputs", **more}
-    told: dict[str, Any] = {"unit": "outputs", "method": EXACT, "source": "in-degree |R(y)|", "detail": detail}
-    yield Finding("attack.channel_inputs", float(np.median(reached)), reached.size, "higher", **told)
+    more = {"mean": float(reached.mean()), "one_input": float((reached == 1).mean()), "widest": int(reached.max())}
+    rows = [("median of all outputs", float(np.median(reached)), more)]
+    rows += [("mean over released words", float(degree @ often / often.sum()), {})]
+    for label, value, beside in rows:
+        told: dict[str, Any] = {**_told("in-degree |R(y)|", "outputs"), "detail": {"label": label, **beside}}
+        yield Finding("attack.channel_inputs", value, reached.size, "higher", **told)
 
 
 def unchanged(bands: Mapping[str, Band]) -> Iterator[Finding]:
@@ -189,7 +195,7 @@ def spreads(inputs: Inputs, strata: Mapping[str, Mask], eta: float) -> Iterator[
     for name, mask in strata.items():
         of = sizes[(inputs.all.mass > 0) & mask]
         detail: dict[str, Any] = {"label": LABELS[name], "eta": eta}
-        told: dict[str, Any] = {"source": FEYISETAN, "unit": "words", "method": EXACT}
+        told = _told(FEYISETAN, "words")
         if of.size:
             detail |= {"mean": float(of.mean()), "least": int(of.min())}
             yield Finding("attack.channel_spread", float(np.median(of)), of.size, "higher", detail=detail, **told)
@@ -201,5 +207,9 @@ def _figure(
     measure: str, value: float, band: Band, label: str, source: str, chance: float | None = None, **more: Any
 ) -> Finding:
     better = more.pop("better", "lower")
-    told: dict[str, Any] = {"source": source, "unit": "tokens", "method": EXACT, "chance": chance}
-    return Finding(f"attack.channel_{measure}", value, band.tokens, better, detail={"label": label, **more}, **told)
+    told: dict[str, Any] = {**_told(source), "chance": chance, "detail": {"label": label, **more}}
+    return Finding(f"attack.channel_{measure}", value, band.tokens, better, **told)
+
+
+def _told(source: str, unit: str = "tokens") -> dict[str, Any]:
+    return {"source": source, "unit": unit, "method": EXACT}

@@ -2,7 +2,8 @@
 
 They name the word with the largest pi(x) C(y1|x) ... C(ym|x). Which m places give m draws depends on the memo: with
 `occurrence` any m places, with `note` m notes, with `patient` the notes of m patients (who share a family's, a
-clinician's or a town's name). What repeats within the memo's own scope tell is their number: `_patient_counts.py`.
+clinician's or a town's name), and with `corpus` only m releases of the same notes. With `rare` it is patients for rare
+words and places for all. What repeats within the memo's own scope tell is their number: `_patient_counts.py`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ from clinveil.stats import ratio, share_by_patient, share_method, wilson
 from clinveil.stats.findings import unmeasured
 
 REPEATS = (1, 2, 3, 5, 8)
-APART: dict[Memo, str] = {"occurrence": "places", "note": "notes", "patient": "patients"}
+APART: dict[Memo, str] = {
+    "occurrence": "places",
+    "note": "notes",
+    "patient": "patients",
+    "corpus": "releases",
+    "rare": "places",
+}
 DRAWS = 20_000
 EXACT_CASES = 30_000
 _CHUNK = 500
@@ -195,10 +202,15 @@ def _finding(guesser: Guesser, m: int, detail: Detail, draws: int, rng: Generato
     shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
     low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
     method = EXACT if cases.exact else f"Wilson 95 %, {draws} simulated words"
-    about: Detail = {"repeats": m, "draws": m, "draws_stand_in": APART[detail["memo"]], **detail}  # type: ignore[index]
+    about: Detail = {"repeats": m, "draws": m, "draws_stand_in": _apart(band.channel.policy.memo, detail), **detail}
     told: dict[str, Any] = {"source": SOURCE, "detail": about, "method": method, **GUESSING}
     n, beside = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
     return Finding(REPEATED, share, n, "lower", low, high, *beside, **told)
+
+
+def _apart(memo: Memo, detail: Detail) -> str:
+    """What m draws of one word lie apart."""
+    return APART["patient" if memo == "rare" and detail["stratum"] != "all" else memo]
 
 
 def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) -> list[Finding]:

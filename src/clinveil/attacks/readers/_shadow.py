@@ -81,13 +81,15 @@ def shadow_table(scene: Scene, matrix: csr_matrix, prior: Doubles, background: f
     """What somebody believes who takes a shadow channel for the true one, with so much doubt.
 
     P(x | y) is in proportion to prior(x) [(1 - b) C'(y | x) + b q(y)], with C' the shadow channel, b the doubt and q
-    how often each output stands in the release. Where no input of C' gives y, the outputs of y stand for its inputs:
-    near words are mostly near both ways.
+    how often each output stands in the release. Where no input of C' gives y, its own outputs there, and the words that
+    have outputs in common with it, stand for its inputs: near words are mostly near both ways.
 
     Args:
         matrix: (n_words, n_words) C'. prior: (n_words,).
     """
-    unread = np.asarray(matrix.sum(axis=0)).ravel() == 0
-    turned = csr_matrix(matrix.T @ diags_array(unread.astype(np.float64)))
+    outputs = frequency(scene.released, prior.size)
+    unread = (np.asarray(matrix.sum(axis=0)).ravel() == 0) & (outputs > outputs.min())
+    near = csr_matrix(diags_array(unread.astype(np.float64)) @ matrix)
+    turned = (near + near @ matrix.T).T
     joint = csc_matrix(diags_array((1 - background) * prior) @ (matrix + turned))
-    return table_of(joint, background * frequency(scene.released, prior.size), prior)
+    return table_of(joint, background * outputs, prior)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
 from clinveil.attacks.reader import Reading, Scene, from_table
+from clinveil.attacks.readers._candidates import Candidates
 from clinveil.core.types import Doubles, Ints
 
 COMMON = 20  # words that are candidates of every output, as far as the background goes
@@ -27,6 +28,10 @@ class Table:
     def readings(self, scene: Scene) -> list[Reading]:
         """The same candidates wherever an output stands."""
         return [from_table(note.outputs, self.starts, self.rows, self.chances) for note in scene.notes]
+
+    def held(self, prior: Doubles) -> Candidates:
+        """The same as candidates with P(y | x), up to a factor of each y, by a prior (n_words,)."""
+        return Candidates(self.starts, self.rows, self.inverse(prior))
 
     def inverse(self, prior: Doubles) -> Doubles:
         """P(y | x) up to a factor of each y, of each entry: the chances over the prior (n_words,)."""

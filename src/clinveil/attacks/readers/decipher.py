@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
-from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, Seen, readers
-from clinveil.attacks.readers._context import Pairs, as_released, beliefs
+from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
+from clinveil.attacks.readers._candidates import Candidates
+from clinveil.attacks.readers._context import beliefs, in_context, pairs_of, sure
+from clinveil.attacks.readers._ngrams import Pairs
 from clinveil.attacks.readers._shadow import shadow_matrix
 from clinveil.attacks.readers._tables import Table, frequency, table_of
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.scale import threads
+
+DOUBT = 0.2  # what ranks of frequency, and the background, weigh beside own vectors
 
 
 @readers.register("decipher")
@@ -36,68 +39,47 @@ class Decipher(Reader):
 
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """The last beliefs at each place, with its context."""
-        others = as_released(scene.others, scene.channel.policy, rng)
-        pairs, table = Pairs.of(others, scene.prior.size), self._first(scene, rng)
-        first = emissions = self._of_inputs(table, table.inverse(scene.prior) * self._outputs(scene, table))
+        n_words, outputs = scene.prior.size, frequency(scene.released, scene.prior.size)
+        pairs, table = pairs_of(scene.others, scene.channel.policy, n_words, rng), self._first(scene, rng)
+        often = np.repeat(outputs, np.diff(table.starts))
+        first = held = _of_inputs(table, table.inverse(scene.prior) * often)
         for _ in range(self.rounds):
-            counts = np.zeros(table.rows.size)
-            for note in scene.released:
-                _, chances, _ = beliefs(pairs, table, emissions, note)
-                np.add.at(counts, _entries(table, note), chances)
-            emissions = self._of_inputs(table, counts + self.memory * first)
-        return read_in_context(scene, pairs, table, emissions)
+            held = _of_inputs(table, _counted(scene, pairs, held) + self.memory * first.weights)
+        return sure(in_context(scene, pairs, held))
 
     def _first(self, scene: Scene, rng: Generator) -> Table:
         ranks = _by_rank(scene, self.candidates)
         joint = ranks / ranks.sum()
         if self.vectors:
             own = csc_matrix(diags_array(scene.prior) @ shadow_matrix(scene, scene.others, rng))
-            joint = joint * 0.2 + own / max(own.sum(), 1e-300)
-        doubt = 0.2 * frequency(scene.released, scene.prior.size)
-        return table_of(csc_matrix(joint), doubt, scene.prior, self.candidates)
-
-    @staticmethod
-    def _outputs(scene: Scene, table: Table) -> Doubles:
-        """How often the output of each entry stands in the release."""
-        share = frequency(scene.released, scene.prior.size)
-        return np.repeat(share, np.diff(table.starts))
-
-    @staticmethod
-    def _of_inputs(table: Table, weights: Doubles) -> Doubles:
-        """Weights of all entries, scaled so that those of each input sum to 1: P(y | x)."""
-        totals = np.bincount(table.rows, weights)
-        return np.asarray(weights / np.maximum(totals, 1e-300)[table.rows])
+            joint = joint * DOUBT + own / max(own.sum(), 1e-300)
+        background = DOUBT * frequency(scene.released, scene.prior.size)
+        return table_of(csc_matrix(joint), background, scene.prior, self.candidates)
 
 
-def read_in_context(scene: Scene, pairs: Pairs, table: Table, emissions: Doubles) -> list[Reading]:
-    """As `in_context`, without candidates that have next to no chance."""
-    return [_sure(reading) for reading in in_context(scene, pairs, table, emissions)]
+def _counted(scene: Scene, pairs: Pairs, held: Candidates) -> Doubles:
+    """How often each entry stands behind its output in all released notes, by what is believed now."""
+
+    def one(note: Ints) -> tuple[Ints, Doubles]:
+        return entries(held, note), beliefs(pairs, held, note)[1]
+
+    counts = np.zeros(held.rows.size)
+    for places, chances in threads(scene.threads)(one, scene.released):
+        np.add.at(counts, places, chances)
+    return counts
 
 
-def in_context(scene: Scene, pairs: Pairs, table: Table, emissions: Doubles) -> list[Reading]:
-    """Beliefs at each place of the notes, all words of a note weighed at once; `emissions` as in `beliefs`."""
-
-    def one(note: Seen) -> Reading:
-        begin, chances, _ = beliefs(pairs, table, emissions, note.outputs)
-        return Reading(begin, table.rows[_entries(table, note.outputs)], chances)
-
-    return list(threads(scene.threads)(one, scene.notes))
+def _of_inputs(table: Table, weights: Doubles) -> Candidates:
+    """Weights of all entries, scaled so that those of each input sum to 1: P(y | x)."""
+    totals = np.bincount(table.rows, weights)
+    return Candidates(table.starts, table.rows, np.asarray(weights / np.maximum(totals, 1e-300)[table.rows]))
 
 
-def _sure(reading: Reading) -> Reading:
-    """A reading without what has no chance at all."""
-    keep = reading.chances > 1e-12
-    kept = np.concatenate([[0], np.cumsum(keep)])
-    return replace(
-        reading, starts=kept[reading.starts].astype(np.int64), rows=reading.rows[keep], chances=reading.chances[keep]
-    )
-
-
-def _entries(table: Table, outputs: Ints) -> Ints:
-    """The entries of the table behind each place of a note, end to end."""
-    sizes = table.starts[outputs + 1] - table.starts[outputs]
+def entries(held: Candidates, outputs: Ints) -> Ints:
+    """The entries of the candidates behind each place of a note, end to end."""
+    sizes = held.starts[outputs + 1] - held.starts[outputs]
     ends = np.cumsum(sizes)
-    return np.asarray(np.repeat(table.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64)
+    return np.asarray(np.repeat(held.starts[outputs] - ends + sizes, sizes) + np.arange(sizes.sum()), dtype=np.int64)
 
 
 def _by_rank(scene: Scene, width: int) -> csc_matrix:

@@ -9,10 +9,9 @@ from numpy.random import Generator
 from scipy.sparse import csc_matrix
 
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, Seen, readers
-from clinveil.attacks.readers._context import Pairs, as_released
+from clinveil.attacks.readers._context import in_context, pairs_of, sure
 from clinveil.attacks.readers._tables import Table, frequency, table_of
 from clinveil.attacks.readers._together import Learnt, learnt
-from clinveil.attacks.readers.decipher import read_in_context
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 
@@ -44,8 +43,8 @@ class KnownPairs(Reader):
         table = pairs_table(known, prior, frequency(scene.released, n_words), policy.keeps_order)
         if not self.context:
             return table.readings(scene)
-        others = as_released([*scene.others, *(_plain(note) for note in held)], policy, rng)
-        return read_in_context(scene, Pairs.of(others, n_words), table, table.inverse(prior))
+        pairs = pairs_of([*scene.others, *(_plain(note) for note in held)], policy, n_words, rng)
+        return sure(in_context(scene, pairs, table.held(prior)))
 
 
 def _plain(note: Seen) -> Ints:

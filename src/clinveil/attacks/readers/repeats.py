@@ -11,9 +11,8 @@ from numpy.random import Generator
 from scipy.sparse import csc_matrix, diags_array
 
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, Seen, readers
-from clinveil.attacks.readers._context import Pairs, as_released
+from clinveil.attacks.readers._context import in_context, pairs_of
 from clinveil.attacks.readers._tables import Table, table_of
-from clinveil.attacks.readers.decipher import in_context
 from clinveil.channel.policy import Memo
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
@@ -36,8 +35,8 @@ class Repeats(Reader):
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """Nothing is drawn but the order of the reader's own notes, where the release shuffles."""
         alone, policy = channel_table(scene), scene.channel.policy
-        pairs = Pairs.of(as_released(scene.others, policy, rng), scene.prior.size)
-        first = in_context(scene, pairs, alone, alone.inverse(scene.prior))
+        pairs = pairs_of(scene.others, policy, scene.prior.size, rng)
+        first = in_context(scene, pairs, alone.held(scene.prior))
         groups = _groups(scene.notes, policy.memo)
         return _together(first, scene, alone, groups, self)
 

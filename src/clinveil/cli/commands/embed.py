@@ -31,11 +31,11 @@ class EmbedSettings(Settings):
 def embed(run: Run[EmbedSettings], notes: Notes, out: Out) -> None:
     """Train word vectors on notes; what they give away of the notes is secret too."""
     how = run.settings
-    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes})
+    refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})
     corpus = open_corpus(notes, how.notes)
     if corpus.columns.patient_id is None:
         run.say(NO_PATIENTS)
-    with workplace(out) as scratch, run.say.count("passes", how.vectors.epochs) as show:
+    with workplace(out) as scratch, run.say.count("passes") as show:
         vectors = train(
             corpus,
             how.vectors,
@@ -45,7 +45,8 @@ def embed(run: Run[EmbedSettings], notes: Notes, out: Out) -> None:
             on_epoch=lambda done, _: show(done),
         )
     save_vectors(vectors, out, force=how.force, maker=MAKER)
-    run.say(f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['determinism']}, in {out.name}")
+    made = f"{len(vectors)} words of {vectors.dim} dimensions, {vectors.meta['epochs']} passes"
+    run.say(f"{made}, {vectors.meta['determinism']}, in {out.name}")
     if out.suffix in (".vec", ".txt", ".bin"):
         run.say(f"a {out.suffix} file holds no counts: the rare-word floor will be counted on the notes at hand")
     say("SECRET: word vectors give away words of the notes; keep them where the notes are kept")

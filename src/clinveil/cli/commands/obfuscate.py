@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from clinveil.channel.run import lines_of, obfuscate_notes
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out, Vault
+from clinveil.cli.options import Notes, Out, Vault, VectorsGiven
 from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
 
@@ -20,7 +15,7 @@ def obfuscate(
     run: Run[ObfuscateSettings],
     notes: Notes,
     out: Out,
-    vectors: Annotated[Path | None, typer.Option("--vectors", help="Word vectors (default: train on NOTES).")] = None,
+    vectors: VectorsGiven = None,
     vault: Vault = None,
 ) -> None:
     """Replace every token of notes by a random near neighbour; ids and kept columns stay as they are."""

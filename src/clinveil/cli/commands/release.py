@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out
+from clinveil.cli.options import Notes, Out, VectorsGiven
 from clinveil.releases.pipeline import dry_run as plan_only
 from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.settings import ReleaseSettings
@@ -18,14 +18,15 @@ def release(
     run: Run[ReleaseSettings],
     notes: Notes,
     out: Out,
+    vectors: VectorsGiven = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
 ) -> None:
     """Protect notes, check the result, and write a release, a vault and a report."""
     if dry_run:
-        for line in plan_only(notes, run.settings):
+        for line in plan_only(notes, run.settings, vectors=vectors):
             typer.echo(line)
         return
-    outcome = run_release(notes, out, run.settings, say=run.say)
+    outcome = run_release(notes, out, run.settings, vectors=vectors, say=run.say)
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:

@@ -19,7 +19,7 @@ from clinveil.attacks.text.linkage.combined import combined
 from clinveil.attacks.text.linkage.figures import Linked, unprotected
 from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likely, in_order
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
-from clinveil.attacks.text.linkage.own import own_channel
+from clinveil.attacks.text.linkage.own import Own
 from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
@@ -79,18 +79,18 @@ class Linkage(Attack):
         return views
 
 
-def _own(sides: Sides, rng: Generator, threads: int) -> Channel:
+def _own(sides: Sides, rng: Generator, threads: int) -> Own:
     with tempfile.TemporaryDirectory(prefix="clinveil-linkage") as scratch:
-        return own_channel(sides, rng, Path(scratch), threads=threads)
+        return Own.of(sides, rng, Path(scratch), threads=threads)
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What the attackers hold: the channel of the release, its vectors, or a channel of their own."""
+    """What the attackers hold: the channel of the release, its vectors, or vectors and channels of their own."""
 
     channel: Channel | None = None
     vectors: Vectors | None = None
-    own: Channel | None = None
+    own: Own | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class View:
         """Every attacker's, who combines his matchers; with `each` also of each matcher alone."""
         found: list[Finding] = []
         scores: dict[str, Doubles] = {}
-        for attacker, more in self._attackers(held, rng):
+        for attacker, more in self._attackers(held):
             scores |= more
             if each:
                 found += [one for name, made in more.items() for one in self._linked(name, made).findings(rng, top=top)]
@@ -135,14 +135,20 @@ class View:
         scores = list(_without(plain, fragment=self.fragment).values())
         return replace(self, sides=plain).combined(WITHOUT, scores, rng)
 
-    def _attackers(self, held: Held, rng: Generator) -> Iterator[tuple[str, Mapping[str, Doubles]]]:
+    def _attackers(self, held: Held) -> Iterator[tuple[str, Mapping[str, Doubles]]]:
         """Who attacks, and the matchers that he has beyond those of the one before."""
         yield WITHOUT, _without(self.sides, fragment=self.fragment)
         if held.own is not None:
-            yield OWN, {f"{name}, own vectors": one for name, one in self._by_channel(held.own).items()}
+            yield OWN, self._by_own(held.own)
         if held.channel is not None:
             more = {"mean vector": mean_vector(self.sides, held.vectors)} if held.vectors else {}
             yield WITH, {**self._by_channel(held.channel), **more}
+
+    def _by_own(self, own: Own) -> dict[str, Doubles]:
+        scores = {"mean of own vectors": mean_vector(self.sides, own.vectors)}
+        for number, channel in enumerate(own.channels, 1):
+            scores |= {f"own {name} {number}": one for name, one in self._by_channel(channel).items()}
+        return scores
 
     def _by_channel(self, channel: Channel) -> dict[str, Doubles]:
         likely = Likely.of(self.sides, channel)
@@ -164,4 +170,4 @@ def _without(sides: Sides, *, fragment: bool) -> dict[str, Doubles]:
     return found if fragment else {**found, "length and layout": length(sides)}
 
 
-__all__ = ["Held", "Linkage", "Sides", "View", "other_notes", "paired"]
+__all__ = ["Held", "Linkage", "Own", "Sides", "View", "other_notes", "paired"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from numpy.random import Generator
@@ -13,25 +14,34 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
 VECTORS = VectorSettings(algorithm="skipgram", window=10, epochs=10)
-CHANNEL = ChannelSettings(min_patients=1, allow_small=True)
+CHANNEL = ChannelSettings(mechanism="neighbours", min_patients=1, allow_small=True)
 
 
-def own_channel(
-    sides: Sides,
-    rng: Generator,
-    scratch: Path,
-    *,
-    vectors: VectorSettings = VECTORS,
-    channel: ChannelSettings = CHANNEL,
-    threads: int = 1,
-) -> Channel:
-    """The channel that our tool makes of the known texts; the settings of the release are no secret.
+@dataclass(frozen=True, eq=False)
+class Own:
+    """Vectors that an attacker trained, and channels made of them; the settings of the release are no secret."""
 
-    Raises InputError where the texts have too few words for it.
-    """
-    texts = memory_corpus([(str(j), str(j), text) for j, text in enumerate(sides.known)])
-    made = train(texts, vectors, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
-    return build_channel(made, channel, key=Key.from_seed(int(rng.integers(2**31))), threads=threads)[0]
+    vectors: Vectors = field(repr=False)
+    channels: tuple[Channel, ...]
+
+    @classmethod
+    def of(
+        cls,
+        sides: Sides,
+        rng: Generator,
+        scratch: Path,
+        *,
+        vectors: VectorSettings = VECTORS,
+        channels: tuple[ChannelSettings, ...] = (CHANNEL,),
+        threads: int = 1,
+    ) -> Own:
+        """Trained on the known texts. Raises InputError where they have too few words for it."""
+        texts = memory_corpus([(str(j), str(j), text) for j, text in enumerate(sides.known)])
+        made = train(texts, vectors, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
+        key = Key.from_seed(int(rng.integers(2**31)))
+        built = [build_channel(made, one, key=key, threads=threads)[0] for one in channels]
+        return cls(made, tuple(built))

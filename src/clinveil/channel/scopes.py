@@ -1,0 +1,45 @@
+"""Within what the draw of each row is repeated: `Channel.scopes`, from word counts and from what is a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from clinveil.channel.channel import Channel
+from clinveil.channel.kernel import CORPUS, OCCURRENCE, PATIENT
+from clinveil.channel.policy import SCOPES
+from clinveil.core.tokens import words
+from clinveil.core.types import Ints
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+
+
+def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None) -> Channel:
+    """The channel with the scope of each row by its policy: rare words by patient, names in the whole corpus.
+
+    Args:
+        counts: (n_words,) occurrences of the words; looked at for memo "rare" alone.
+        names: names beside those of the lexicon, whole or in parts; None: names are words like others.
+    """
+    policy = channel.policy
+    if policy.memo != "rare" and names is None:
+        return replace(channel, scopes=None)
+    usual = OCCURRENCE if policy.memo == "rare" else SCOPES.index(policy.memo)
+    scopes = np.full(len(channel.words) + 1, usual, dtype=np.uint8)
+    if policy.memo == "rare":
+        scopes[np.append(counts < policy.rare_below, True)] = PATIENT
+    if names is not None:
+        scopes[:-1][name_rows(channel, names)] = CORPUS
+    return replace(channel, scopes=scopes)
+
+
+def name_rows(channel: Channel, names: Iterable[str] = ()) -> Ints:
+    """The rows of words that are names and no other word, by the lexicon or in `names`: (n_names,), in order."""
+    given = {form for name in names for form in words(name)}
+    return np.flatnonzero([_is_name(word, given) for word in channel.words])
+
+
+def _is_name(word: str, given: set[str]) -> bool:
+    classes = lexical_classes(word)
+    return not classes & LexicalClass.WORD and (word in given or bool(classes & LexicalClass.NAME))

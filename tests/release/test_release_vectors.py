@@ -1,0 +1,136 @@
+"""A release with vectors of elsewhere, and with more to train on than its notes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.core.runfolder import fingerprint
+from clinveil.vectors.files import load_vectors, save_vectors
+
+FAST = ["--workers", "1", "--quiet", "--allow-small", "--min-patients", "3", "--no-phi"]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """Demo notes, vectors of other demo notes as a folder and a file, and a release with that file."""
+    folder = tmp_path_factory.mktemp("desk")
+    for name, seed in (("demo", 3), ("other", 4)):
+        assert main(["generate", "-o", str(folder / name), "--patients", "25", "--seed", str(seed), "--quiet"]) == 0
+    small = ["--dim", "12", "--epochs", "2", "--window", "5", "--workers", "1", "--seed", "1", "-q"]
+    assert main(["embed", str(folder / "other/notes.parquet"), "-o", str(folder / "vectors"), *small]) == 0
+    save_vectors(load_vectors(folder / "vectors"), folder / "v.vec")
+    assert release(folder, "out", "--vectors", folder / "v.vec") == 0
+    return folder
+
+
+def release(folder, out, *flags):
+    return main(["release", str(folder / "demo/notes.parquet"), "-o", str(folder / out), *FAST, *map(str, flags)])
+
+
+def manifests(desk, out="out"):
+    return [json.loads((desk / out / place / "manifest.json").read_text()) for place in ("release", "vault")]
+
+
+def test_the_vault_has_the_rows_of_the_notes_with_their_figures(desk):
+    vault, given = load_vectors(desk / "out/vault/vectors"), load_vectors(desk / "v.vec")
+    assert 100 < len(vault) < len(given)
+    assert (vault.matrix == given.matrix[[given.ids[word] for word in vault.words]]).all()
+    assert vault.n_patients == 25
+    assert vault.patients.max() <= 25
+    assert not any("vectors" in path.name for path in (desk / "out/release").rglob("*"))
+
+
+def test_manifest_and_report_say_where_they_come_from(desk):
+    for manifest in manifests(desk):
+        assert manifest["vectors"] == {"from": "given, not trained on these notes", "passes": None}
+    outward = (desk / "out/release/manifest.json").read_text()
+    assert "v.vec" not in outward
+    assert fingerprint(desk / "v.vec") not in outward, "whoever looks for the file could know it by its hash"
+    for place in ("release", "vault"):
+        report = (desk / "out" / place / "report.html").read_text()
+        assert "whoever else has their file" in report
+        assert "words without a vector" in report
+    assert manifests(desk)[0]["tokens"]["unknown"] > 0
+
+
+def test_a_folder_of_ours_makes_the_same_channel_but_for_the_key(desk):
+    """The counts of the other notes, which stand in the folder, change nothing."""
+    assert release(desk, "again", "--vectors", desk / "vectors") == 0
+    one, other = (load_vectors(desk / out / "vault/vectors") for out in ("out", "again"))
+    assert one.words == other.words
+    assert np.allclose(one.matrix, other.matrix)
+    assert (one.patients == other.patients).all()
+
+
+def test_other_vectors_are_another_question(desk, capsys):
+    (desk / "out/vault/state.json").touch()
+    assert release(desk, "out", "--vectors", desk / "vectors") == 2
+    assert release(desk, "out") == 2
+    assert "clinveil: " in capsys.readouterr().err
+
+
+def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("clinveil.releases.pipeline.channel_of", stop)
+        assert release(desk, "stopped", "--vectors", desk / "v.vec") != 0
+    made = fingerprint(desk / "stopped/vault/vectors")
+    assert release(desk, "stopped", "--vectors", desk / "v.vec") == 0
+    assert fingerprint(desk / "stopped/vault/vectors") == made == fingerprint(desk / "out/vault/vectors")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "said"),
+    [
+        ("foreign.vec", "3 2\ndas 1 2\nund 2 1\nnicht 1 1\n", 3, "the vectors know 0 of"),
+        ("five.vec", "5 2\nthe 1 2\nand 2 1\nof 1 1\npatient 2 2\nwith 3 1\n", 3, "the vectors know 5 of"),
+        ("broken.vec", "3 2\na 1 2\nb 2\nc 1 1\n", 3, "broken.vec: row 3"),
+        ("nan.vec", "1 2\na nan 2\n", 3, "nan.vec: row 2"),
+        ("odd.pkl", "x", 3, "no kind of vectors"),
+        ("missing.vec", None, 3, "there are no vectors here"),
+    ],
+)
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_vectors_that_do_not_fit_are_refused_before_anything_is_made(desk, capsys, name, content, code, said, dry):
+    if content is not None:
+        (desk / name).write_text(content)
+    assert release(desk, "none", "--vectors", desk / name, *dry) == code
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert said in told
+    assert not (desk / "none").exists()
+
+
+def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys):
+    assert release(desk, "none", "--vectors", tmp_path) == 3
+    assert release(desk, "none", "--vectors", desk / "v.vec", "--start-vectors", desk / "v.vec") == 2
+    assert "--vectors are not trained" in capsys.readouterr().err
+    assert release(desk, "none", "--more-text", tmp_path / "missing.txt") == 3
+    assert not (desk / "none").exists()
+
+
+def test_more_text_and_a_start_are_said(desk):
+    (desk / "more.txt").write_text("chest pain and fever\n" * 50)
+    flags = ["--more-text", desk / "more.txt", "--start-vectors", desk / "v.vec", "--dim", 12, "--epochs", 1]
+    assert release(desk, "both", *flags, "--window", 5) == 0
+    for manifest in manifests(desk, "both"):
+        assert manifest["vectors"]["from"] == "trained on these notes and more text, from vectors given"
+        assert manifest["vectors"]["passes"] == 1
+    assert str(desk) not in (desk / "both/release/manifest.json").read_text()
+    shown = manifests(desk, "both")[0]["settings"]
+    assert shown["more_text_given"] and shown["start_vectors_given"]
+    assert len(load_vectors(desk / "both/vault/vectors")) > 100
+
+
+def test_the_plan_says_passes_and_trains_nothing_where_vectors_are_given(desk, capsys):
+    assert release(desk, "none", "--dry-run", "--vectors", desk / "v.vec") == 0
+    assert "train vectors" not in capsys.readouterr().out
+    assert release(desk, "none", "--dry-run", "--profile", "paper") == 0
+    assert "cbow, window 5, 100 dimensions, 5 passes" in capsys.readouterr().out
+    assert release(desk, "none", "--dry-run") == 0
+    assert "skipgram, window 40, 100 dimensions" in capsys.readouterr().out
