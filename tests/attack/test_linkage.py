@@ -88,7 +88,7 @@ def test_a_release_that_is_shuffled_among_people_gives_chance(world):
     context = Context(released=corpus(released, ids), original=corpus(texts), channel=channel)
     for one in Linkage(each=True)(context, np.random.default_rng(1)):
         if one.chance:
-            assert one.low <= one.chance + 0.03 and one.value < 0.12, one.detail["attacker"]
+            assert one.low <= one.chance + 0.03 and (one.value < 0.12 or one.n < 20), one.detail["attacker"]
 
 
 def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
