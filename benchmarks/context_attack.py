@@ -220,7 +220,14 @@ def obfuscated(
     """The channel, and of each note the words that came out and those that went in, as rows of the channel."""
     corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
     counted = count_words(corpus, scratch)
-    vectors = train(corpus, VectorSettings(), seed=options.seed, workers=1, scratch=scratch, counts=counted)
+    vectors = train(
+        corpus,
+        VectorSettings(algorithm="cbow", window=5, epochs=5),
+        seed=options.seed,
+        workers=1,
+        scratch=scratch,
+        counts=counted,
+    )
     key = Key.generate()
     settings = ChannelSettings(n=options.n, memo=options.memo)
     channel, _ = build_channel(vectors, settings, key=key, threads=1, counts=counted)
@@ -238,7 +245,13 @@ def own_vectors(texts: Sequence[str], channel: Channel, options: argparse.Namesp
     corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
     (scratch / "theirs").mkdir()
     counted = count_words(corpus, scratch / "theirs")
-    vectors = train(corpus, VectorSettings(), seed=options.seed + 1, workers=1, scratch=scratch / "theirs")
+    vectors = train(
+        corpus,
+        VectorSettings(algorithm="cbow", window=5, epochs=5),
+        seed=options.seed + 1,
+        workers=1,
+        scratch=scratch / "theirs",
+    )
     theirs, _ = build_channel(vectors, ChannelSettings(n=options.n), key=Key.generate(), threads=1, counts=counted)
     counts = Counter(dict(zip(counted.words, counted.counts.tolist(), strict=True)))
     unigram = np.array([counts[word] for word in theirs.words], dtype=np.float64)

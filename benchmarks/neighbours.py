@@ -47,7 +47,13 @@ def trained(cache: Path, threads: int) -> Vectors:
                 texts += [row[column] for row in csv.DictReader(file)]
         corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
         with tempfile.TemporaryDirectory() as scratch:
-            vectors = train(corpus, VectorSettings(), seed=SEED, workers=threads, scratch=Path(scratch))
+            vectors = train(
+                corpus,
+                VectorSettings(algorithm="cbow", window=5, epochs=5),
+                seed=SEED,
+                workers=threads,
+                scratch=Path(scratch),
+            )
         save_vectors(vectors, cache)
     return load_vectors(cache)
 

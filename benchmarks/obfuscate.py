@@ -75,7 +75,13 @@ def trained(data: Path, folder: Path) -> tuple[list[str], np.ndarray]:
 
     roles = NotesSettings(id="doc_id", text="transcription")
     corpus = open_corpus(data / "notes" / "mtsamples.csv.gz", roles)
-    vectors = train(corpus, VectorSettings(epochs=3), seed=0, workers=WORKERS, scratch=folder / "scratch")
+    vectors = train(
+        corpus,
+        VectorSettings(algorithm="cbow", window=5, epochs=3),
+        seed=0,
+        workers=WORKERS,
+        scratch=folder / "scratch",
+    )
     return list(vectors.words), vectors.matrix
 
 

@@ -13,7 +13,7 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.text.linkage import Held, Linkage, Sides, View, other_notes, paired
 from clinveil.attacks.text.linkage.combined import combined, halves, standardised
 from clinveil.attacks.text.linkage.figures import Linked
-from clinveil.attacks.text.linkage.likelihood import SLIP, Likely, in_order
+from clinveil.attacks.text.linkage.likelihood import SLIP, Likely, in_order, in_windows
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
 from clinveil.attacks.text.linkage.own import Own
 from clinveil.channel.settings import ChannelSettings
@@ -185,6 +185,13 @@ def test_a_fragment_in_order_equals_brute_force():
             fits = [(x, ys[start + k]) for k, x in enumerate(xs) if x is not None and 0 <= start + k < len(ys)]
             want[i, j] = max(want[i, j], sum(np.log1p(ratio[x, y] / SLIP) for x, y in fits))
     assert np.allclose(in_order(sides, CHANNEL), want)
+    near = np.zeros((3, 3))
+    for (i, note), (j, text) in product(enumerate(released), enumerate(known)):
+        ys, xs = [ids[word] for word in note.split()], [ids[word] for word in text.split() if word in ids]
+        for start in range(-2, len(ys), 2):
+            there = ys[max(0, start) : start + 4]
+            near[i, j] = max(near[i, j], sum(max(np.log1p(ratio[x, y] / SLIP) for y in there) for x in xs))
+    assert np.allclose(in_windows(sides, CHANNEL, 2), near)
 
 
 def test_fragments_are_runs_of_the_right_text():

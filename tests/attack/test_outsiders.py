@@ -9,6 +9,7 @@ import pytest
 from outsider_scenes import blind, class_scene, scattered
 from scenes import right
 
+from clinveil.attacks.channel.ladder import _unprotected
 from clinveil.attacks.reader import Scene, readers
 from clinveil.attacks.readers._shadow import shadow_matrix
 
@@ -84,3 +85,9 @@ def test_public_texts_stand_in_for_other_notes(scene, tmp_path):
     assert not reader().can(here) and reader(public=tmp_path / "public.csv").can(here)
     found = right(reader(public=tmp_path / "public.csv").read(here, np.random.default_rng(0)), here)
     assert found > 3 * blind(scene)
+
+
+@pytest.mark.parametrize("name", [*OUTSIDERS, "decipher", "known-pairs", "repeats"])
+def test_where_words_come_out_as_they_went_in_nearly_all_is_read(name):
+    plain = _unprotected(class_scene(pairs=40))
+    assert right(readers.get(name)().read(plain, np.random.default_rng(0)), plain) > 0.9

@@ -5,24 +5,31 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.runfolder import fingerprint
 from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.table import Vectors
 
-FAST = ["--workers", "1", "--quiet", "--allow-small", "--min-patients", "3", "--no-phi"]
+FAST = ["--workers", "1", "--quiet", "--no-phi", "--again"]
+WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    """Demo notes, vectors of other demo notes as a folder and a file, and a release with that file."""
-    folder = tmp_path_factory.mktemp("desk")
-    for name, seed in (("demo", 3), ("other", 4)):
-        assert main(["generate", "-o", str(folder / name), "--patients", "25", "--seed", str(seed), "--quiet"]) == 0
-    small = ["--dim", "12", "--epochs", "2", "--window", "5", "--workers", "1", "--seed", "1", "-q"]
-    assert main(["embed", str(folder / "other/notes.parquet"), "-o", str(folder / "vectors"), *small]) == 0
-    save_vectors(load_vectors(folder / "vectors"), folder / "v.vec")
+    """Notes, vectors of most of their words as a folder with counts of elsewhere and as a file, and a release."""
+    folder, rng = tmp_path_factory.mktemp("desk"), np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, 40)) for _ in range(120)]
+    ids = {"note_id": [f"n{i}" for i in range(120)], "patient_id": [f"p{i // 2}" for i in range(120)]}
+    (folder / "demo").mkdir()
+    pq.write_table(pa.table({**ids, "text": texts}), folder / "demo/notes.parquet")
+    words, theirs = [*WORDS[:50], "elsewhere", "The"], np.full(52, 9_999, dtype=np.int64)
+    matrix = rng.normal(size=(52, 12)).astype(np.float32)
+    save_vectors(Vectors(words, matrix, theirs, theirs, 10_000), folder / "vectors")
+    save_vectors(Vectors(words, matrix), folder / "v.vec")
     assert release(folder, "out", "--vectors", folder / "v.vec") == 0
     return folder
 
@@ -37,10 +44,10 @@ def manifests(desk, out="out"):
 
 def test_the_vault_has_the_rows_of_the_notes_with_their_figures(desk):
     vault, given = load_vectors(desk / "out/vault/vectors"), load_vectors(desk / "v.vec")
-    assert 100 < len(vault) < len(given)
+    assert (len(vault), len(given)) == (50, 52)
     assert (vault.matrix == given.matrix[[given.ids[word] for word in vault.words]]).all()
-    assert vault.n_patients == 25
-    assert vault.patients.max() <= 25
+    assert vault.n_patients == 60
+    assert 0 < vault.patients.max() <= 60
     assert not any("vectors" in path.name for path in (desk / "out/release").rglob("*"))
 
 
@@ -58,7 +65,7 @@ def test_manifest_and_report_say_where_they_come_from(desk):
 
 
 def test_a_folder_of_ours_makes_the_same_channel_but_for_the_key(desk):
-    """The counts of the other notes, which stand in the folder, change nothing."""
+    """The counts of elsewhere, which stand in the folder, change nothing."""
     assert release(desk, "again", "--vectors", desk / "vectors") == 0
     one, other = (load_vectors(desk / out / "vault/vectors") for out in ("out", "again"))
     assert one.words == other.words
@@ -89,7 +96,7 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
     ("name", "content", "code", "said"),
     [
         ("foreign.vec", "3 2\ndas 1 2\nund 2 1\nnicht 1 1\n", 3, "the vectors know 0 of"),
-        ("five.vec", "5 2\nthe 1 2\nand 2 1\nof 1 1\npatient 2 2\nwith 3 1\n", 3, "the vectors know 5 of"),
+        ("five.vec", "5 2\nwaa 1 2\nwab 2 1\nwac 1 1\nwad 2 2\nwae 3 1\n", 3, "the vectors know 5 of"),
         ("broken.vec", "3 2\na 1 2\nb 2\nc 1 1\n", 3, "broken.vec: row 3"),
         ("nan.vec", "1 2\na nan 2\n", 3, "nan.vec: row 2"),
         ("odd.pkl", "x", 3, "no kind of vectors"),
@@ -115,7 +122,7 @@ def test_an_empty_folder_and_two_ways_at_once_are_refused(desk, tmp_path, capsys
 
 
 def test_more_text_and_a_start_are_said(desk):
-    (desk / "more.txt").write_text("chest pain and fever\n" * 50)
+    (desk / "more.txt").write_text("waa wab public words\n" * 50)
     flags = ["--more-text", desk / "more.txt", "--start-vectors", desk / "v.vec", "--dim", 12, "--epochs", 1]
     assert release(desk, "both", *flags, "--window", 5) == 0
     for manifest in manifests(desk, "both"):
@@ -124,7 +131,7 @@ def test_more_text_and_a_start_are_said(desk):
     assert str(desk) not in (desk / "both/release/manifest.json").read_text()
     shown = manifests(desk, "both")[0]["settings"]
     assert shown["more_text_given"] and shown["start_vectors_given"]
-    assert len(load_vectors(desk / "both/vault/vectors")) > 100
+    assert set(load_vectors(desk / "both/vault/vectors").words) == set(WORDS)
 
 
 def test_the_plan_says_passes_and_trains_nothing_where_vectors_are_given(desk, capsys):

@@ -264,7 +264,9 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     said += made.channel.shortfalls
     if settings.channel.memo == "occurrence":
-        said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
+        said.append(
+            "Draws are fresh for each occurrence: what a patient's notes repeat adds up (figures for several draws)."
+        )
     if settings.channel.layout == "keep":
         said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csc_matrix, csr_matrix, diags_array
+from scipy.sparse import csc_matrix, csr_matrix, diags_array, identity
 
 from clinveil.attacks.reader import Scene
 from clinveil.attacks.readers._tables import Table, frequency, table_of
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
@@ -31,6 +32,8 @@ def shadow_matrix(scene: Scene, notes: Sequence[Ints], rng: Generator) -> csr_ma
     By the words of `scene.channel`; what only one of the two vocabularies knows is nothing. Without `scene.shadow` the
     vectors are trained at the defaults. Nothing at all where the notes are too few for vectors.
     """
+    if scene.channel.mechanism not in mechanisms:  # words come out as they went in: there is nothing to train
+        return csr_matrix(identity(len(scene.channel.words)))
     try:
         made = _by_tool(scene, notes) if scene.shadow is not None else _by_hand(scene, notes, rng)
     except InputError:  # fewer words than the mechanism draws from
@@ -55,7 +58,7 @@ def _by_hand(scene: Scene, notes: Sequence[Ints], rng: Generator) -> Channel:
 
 @contextmanager
 def _folder(scene: Scene) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=scene.scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix="clinveil-shadow", dir=scene.scratch) as folder:
         yield Path(folder)
 
 

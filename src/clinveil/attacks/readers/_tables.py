@@ -44,15 +44,16 @@ def frequency(notes: Sequence[Ints], n_words: int, pseudo: float = 0.1) -> Doubl
     return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
-def table_of(joint: csc_matrix, background: Doubles, common: Doubles, most: int = MOST) -> Table:
+def table_of(joint: csc_matrix, background: Doubles, common: Doubles, most: int = MOST, wide: int = COMMON) -> Table:
     """Candidates by evidence of their own, joint(x, y), and by a background(y) common(x) that all words share.
 
     Args:
         joint: (n_words, n_words) scores by input and output, at least 0. background: (n_words,) by output.
         common: (n_words,) by input. most: candidates that are kept.
+        wide: words that are candidates of every output.
     """
     n_words, parts = joint.shape[0], joint.tocoo()
-    top = np.argsort(-common, kind="stable")[:COMMON]
+    top = np.argsort(-common, kind="stable")[:wide]
     keys = np.concatenate([parts.col * np.int64(n_words) + parts.row, _everywhere(top, n_words)])
     keys, place = np.unique(keys, return_inverse=True)
     own = np.bincount(place[: parts.nnz], parts.data, keys.size)

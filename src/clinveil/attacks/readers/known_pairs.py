@@ -10,13 +10,14 @@ from scipy.sparse import csc_matrix
 
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, Seen, readers
 from clinveil.attacks.readers._context import in_context, pairs_of, sure
-from clinveil.attacks.readers._tables import Table, frequency, table_of
+from clinveil.attacks.readers._tables import COMMON, MOST, Table, frequency, table_of
 from clinveil.attacks.readers._together import Learnt, learnt
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
 UNORDERED_TRUST = 1.0
+WIDE = 100  # words that context may choose where pairs tell nothing
 
 
 @readers.register("known-pairs")
@@ -40,7 +41,8 @@ class KnownPairs(Reader):
         n_words = len(scene.channel.words)
         prior = frequency([*scene.others, *(_plain(note) for note in held)], n_words)
         known = learnt(held, policy, n_words)
-        table = pairs_table(known, prior, frequency(scene.released, n_words), policy.keeps_order)
+        outputs, wide = frequency(scene.released, n_words), WIDE if self.context else COMMON
+        table = pairs_table(known, prior, outputs, policy.keeps_order, wide)
         if not self.context:
             return table.readings(scene)
         pairs = pairs_of([*scene.others, *(_plain(note) for note in held)], policy, n_words, rng)
@@ -52,18 +54,19 @@ def _plain(note: Seen) -> Ints:
     return note.truth[np.unique(note.places, return_index=True)[1]]
 
 
-def pairs_table(known: Learnt, prior: Doubles, outputs: Doubles, one_by_one: bool) -> Table:
+def pairs_table(known: Learnt, prior: Doubles, outputs: Doubles, one_by_one: bool, wide: int = COMMON) -> Table:
     """What draws of known words tell of each output.
 
     Args:
         prior, outputs: (n_words,) shares of inputs and of outputs. one_by_one: the counts are of whole draws.
+        wide: words that are candidates of every output.
     """
     n_words = prior.size
     totals = np.bincount(known.inputs, known.counts, n_words).astype(np.float64)
     trust = _trust(known, totals, outputs) if one_by_one else UNORDERED_TRUST
     scale = prior / (totals + trust)
     joint = csc_matrix((known.counts * scale[known.inputs], (known.inputs, known.outputs)), shape=(n_words, n_words))
-    return table_of(joint, outputs, trust * scale)
+    return table_of(joint, outputs, trust * scale, wide + MOST - COMMON, wide)
 
 
 def _trust(known: Learnt, totals: Doubles, outputs: Doubles) -> float:

@@ -44,7 +44,7 @@ class MemoLinks(Attack):
     needs = frozenset({"released"})
     words = words_beside(__file__)
     on_release = True
-    order = 420
+    order = 470
     notes: int = flag(2000, "Released notes that are looked at, of whole patients.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

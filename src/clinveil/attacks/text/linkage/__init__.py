@@ -17,7 +17,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.text.linkage.combined import combined
 from clinveil.attacks.text.linkage.figures import Linked, unprotected
-from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likely, in_order
+from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likely, in_order, in_windows
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
 from clinveil.attacks.text.linkage.own import Own
 from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired
@@ -157,6 +157,7 @@ class View:
         if self.fragment:
             scores["channel, all of its words"] = likely.covered()
             scores["channel, words in order"] = in_order(self.sides, channel)
+            scores["channel, words in a window"] = in_windows(self.sides, channel, channel.policy.window)
         return scores
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -82,37 +83,73 @@ def in_order(sides: Sides, channel: Channel) -> Doubles:
 
     A word that does not fit costs log of `SLIP`. Exact over all places where at least one word fits.
     """
-    likely, ids = Likely.of(sides, channel), WordIds(channel.ids, 0)
-    rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
-    order = np.argsort(tokens, kind="stable")
-    places = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
-    best = np.zeros((len(rows), len(sides.known)))
-    for j, text in enumerate(sides.known_words):
-        fits = [_fits(likely.ratio, word, order, places) for word in ids.encode(text, unknown=-1)]
-        best[:, j] = _best_places(fits, starts)
-    return best
+    fitting = _Fitting.of(sides, channel)
+    best = [_summed([(note, at - k, gain) for k, (note, at, gain) in enumerate(fits)]) for fits in fitting.fragments]
+    return np.stack([_by_note(*one, len(sides.released)) for one in best], axis=1)
 
 
-def _fits(ratio: csr_matrix, word: int, order: Ints, places: Ints) -> tuple[Ints, Doubles]:
-    """Places of all notes that could come from a word, and log(ratio / slip) of each."""
-    if word < 0:
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    entries = slice(ratio.indptr[word], ratio.indptr[word + 1])
-    outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
-    found = [order[places[y] : places[y + 1]] for y in outputs.tolist()]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *found]), np.repeat(gains, [len(one) for one in found])
+def in_windows(sides: Sides, channel: Channel, window: int) -> Doubles:
+    """As `in_order`, for words that were shuffled: each word fits anywhere in two windows on end."""
+    fitting, best = _Fitting.of(sides, channel), []
+    for fits in fitting.fragments:
+        blocks = [_in_two(note, at // window, gain) for note, at, gain in fits]
+        best.append(_by_note(*_summed(blocks), len(sides.released)))
+    return np.stack(best, axis=1)
 
 
-def _best_places(fits: Sequence[tuple[Ints, Doubles]], starts: Ints) -> Doubles:
-    """Of each note the highest sum over a fragment's words, each k places after the first; 0 where none fits."""
-    begins = np.concatenate([at - k for k, (at, _) in enumerate(fits)])
-    gains = np.concatenate([gain for _, gain in fits])
-    note = np.searchsorted(starts, np.concatenate([at for at, _ in fits]), side="right") - 1
-    best = np.zeros(len(starts) - 1)
-    if begins.size:
-        keys, where = np.unique(note * (int(starts[-1]) + len(fits)) + begins + len(fits), return_inverse=True)
-        sums = np.bincount(where, gains)
-        np.maximum.at(best, keys // (int(starts[-1]) + len(fits)), sums)
+Fits = tuple[Ints, Ints, Doubles]
+"""Notes, places in them, and the gain of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """Of each known fragment and each of its words the places of all released notes that could come from it."""
+
+    fragments: Sequence[Sequence[Fits]]
+
+    @classmethod
+    def of(cls, sides: Sides, channel: Channel) -> _Fitting:
+        ratio, ids = Likely.of(sides, channel).ratio, WordIds(channel.ids, 0)
+        rows = [ids.encode(text, unknown=len(channel.words)) for text in sides.released_words]
+        lengths = np.array([len(row) for row in rows])
+        tokens = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+        note = np.repeat(np.arange(len(rows)), lengths)
+        place = np.arange(tokens.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        order = np.argsort(tokens, kind="stable")
+        begins = np.searchsorted(tokens[order], np.arange(len(channel.words) + 1))
+
+        @cache
+        def fits(word: int) -> Fits:
+            entries = slice(ratio.indptr[word], ratio.indptr[word + 1]) if word >= 0 else slice(0, 0)
+            outputs, gains = ratio.indices[entries], np.log1p(ratio.data[entries] / SLIP)
+            found = [order[begins[y] : begins[y + 1]] for y in outputs.tolist()]
+            at = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+            return note[at], place[at], np.repeat(gains, [len(one) for one in found])
+
+        return cls([[fits(word) for word in ids.encode(text, unknown=-1)] for text in sides.known_words])
+
+
+_WIDE = 1 << 32
+
+
+def _in_two(note: Ints, window: Ints, gain: Doubles) -> Fits:
+    """The highest gain in each window and the one after it."""
+    note, place, gain = np.tile(note, 2), np.append(window, window - 1), np.tile(gain, 2)
+    order = np.lexsort((-gain, place, note))
+    note, place, gain = note[order], place[order], gain[order]
+    first = np.ones(note.size, dtype=np.bool_)
+    first[1:] = (np.diff(note) != 0) | (np.diff(place) != 0)
+    return note[first], place[first], gain[first]
+
+
+def _summed(fits: Sequence[Fits]) -> tuple[Ints, Doubles]:
+    """The note of each place where anything fits, and the sum of gains there."""
+    note, place, gain = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+    keys, where = np.unique(note * _WIDE + place + _WIDE // 2, return_inverse=True)
+    return keys // _WIDE, np.asarray(np.bincount(where, gain, keys.size), dtype=np.float64)
+
+
+def _by_note(note: Ints, sums: Doubles, n_notes: int) -> Doubles:
+    best = np.zeros(n_notes)
+    np.maximum.at(best, note, sums)
     return best
