@@ -299,7 +299,10 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
     gates += [*reading_gates(findings, settings.max_names), *single_gates(findings, settings.max_names)]
-    gates += [*linkage_gates(findings), contents_gate(job.folder.staging, path.name, job.corpus.columns)]
+    gates += [
+        *linkage_gates(findings, settings.max_linkage),
+        contents_gate(job.folder.staging, path.name, job.corpus.columns),
+    ]
     gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
     notes = fingerprint(path)
     made = Obfuscation(

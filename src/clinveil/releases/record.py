@@ -17,6 +17,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
+from clinveil.releases.attack_gates import linkage_warnings
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.settings import ReleaseSettings
@@ -259,6 +260,7 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
     said += _vector_warnings(job)
     said += [_again(one, findings) for one in made.earlier]
+    said += linkage_warnings(findings, settings.max_linkage)
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
