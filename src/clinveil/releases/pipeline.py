@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, of_release
+from clinveil.attacks.channel.channel_figures import single_names
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
@@ -288,12 +289,15 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         context = _context(job, channel, counts, protected, released)
         context = replace(context, earlier=before.channel())
-        findings = [*attacked(context, rng), *useful(context, settings.label, settings.model)]
+        findings = [*attacked(context, rng), *single_names(context), *useful(context, settings.label, settings.model)]
         findings += _cost_of_keeping(job, context, vectors, rng)
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     gates = [*output_gates(check, tally, channel), *patient_gates(findings, digits=settings.channel.numbers != "drop")]
     gates += [*reading_gates(findings, settings.max_names), *single_gates(findings, settings.max_names)]
-    gates += [*linkage_gates(findings), contents_gate(job.folder.staging, path.name, job.corpus.columns)]
+    gates += [
+        *linkage_gates(findings, settings.max_linkage),
+        contents_gate(job.folder.staging, path.name, job.corpus.columns),
+    ]
     gates += [*accounting_gates(rows, check, tally), seed_gate(job.key)]
     notes = fingerprint(path)
     made = Obfuscation(

@@ -18,6 +18,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
+from clinveil.releases.attack_gates import linkage_warnings
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.settings import ReleaseSettings
@@ -209,6 +210,7 @@ def record_of(
         warnings=_warnings(made, account.findings),
         not_tried=not_tried,
         test_seed=job.key.test_seed is not None,
+        risk_threshold=job.settings.risk_threshold,
     )
 
 
@@ -260,17 +262,12 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
     said += _vector_warnings(job)
     said += [_again(one, findings) for one in made.earlier]
+    said += linkage_warnings(findings, settings.max_linkage)
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     said += made.channel.shortfalls
-    if settings.channel.memo == "occurrence":
-        said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
-    if settings.channel.memo == "rare":
-        rare = f"Draws of words that occur {settings.channel.rare_below} times or more are fresh for each occurrence:"
-        said.append(f"{rare} what repeats of them can be intersected.")
-    if settings.channel.memo == "corpus":
-        said.append("Each word has one replacement in the whole release: a code, that word frequencies help to break.")
+    said += _memo_warnings(made)
     if settings.channel.layout == "keep":
         said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:
@@ -305,6 +302,16 @@ def _again(one: Earlier, findings: Sequence[Finding]) -> str:
         return f"{said} Who holds both has two draws of their words: read the figures for several draws."
     told = f"{both.value:.0%} of the words that both know, with the vectors, and {both.detail['alone']:.0%} from this"
     return f"{said} Who holds both reads {told} one."
+
+
+def _memo_warnings(made: Obfuscation) -> Iterator[str]:
+    """What repeats give away; nothing where one draw tells as much as many."""
+    memo = made.job.settings.channel.memo
+    if memo == "corpus":
+        yield "Each word has one replacement in the whole release: a code, that word frequencies help to break."
+    elif not made.channel.settled and memo in ("occurrence", "rare"):
+        often = f" that occur {made.job.settings.channel.rare_below} times or more" if memo == "rare" else ""
+        yield f"Draws of words{often} are fresh for each occurrence: what repeats adds up (figures for several draws)."
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
