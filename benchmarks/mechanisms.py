@@ -52,6 +52,8 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"mechanism": "clusters", "cluster_size": 16},
     {"mechanism": "clusters", "cluster_size": 8, "cluster_outputs": 3},
     {"mechanism": "clusters", "cluster_size": 8, "cluster_outputs": 0},
+    {"mechanism": "clusters", "cluster_size": 8, "cluster_share": 0.25},
+    {"mechanism": "clusters", "cluster_size": 8, "cluster_share": 0.25, "cluster_outputs": 2},
     {"mechanism": "exponential", "epsilon": 6.0},
     {"mechanism": "exponential", "epsilon": 12.0},
     {"mechanism": "rate-distortion", "beta": 4.0},
