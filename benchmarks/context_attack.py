@@ -21,7 +21,6 @@ import numpy as np
 from clinveil import Key, open_corpus
 from clinveil.attacks.channel._scene import Noted, rows_of, seen_of
 from clinveil.attacks.channel._scoring import scored
-from clinveil.attacks.channel._strata import word_strata
 from clinveil.attacks.reader import Scene, Seen, readers
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
@@ -81,7 +80,10 @@ def main() -> None:
     some = int(np.searchsorted(np.cumsum([len(note) for note in notes]), options.tokens)) + 1
     scene = Scene(channel, notes[:some], [n.outputs for n in notes], [rows_of(texts[i], channel) for i in others])
     flat = np.concatenate([note.truth for note in notes])
-    strata = word_strata(channel, np.bincount(flat, minlength=channel.unknown + 1)[: channel.unknown])
+    counts = np.bincount(flat, minlength=channel.unknown + 1)
+    content = np.ones(counts.size, dtype=bool)
+    content[np.argsort(-counts[:-1], kind="stable")[:150]] = False
+    strata = {"content": content, "rare": np.append(counts[:-1] < 20, True)}
     known = sum(map(len, scene.others))
     attacked = sum(map(len, scene.notes))
     print(f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the attackers'")

@@ -11,7 +11,9 @@ from clinveil.attacks.reader import Scene, Seen, readers
 from clinveil.attacks.readers._candidates import candidates
 from clinveil.attacks.readers._ngrams import Counts, triples
 from clinveil.attacks.readers.bigram import Bigram
+from clinveil.attacks.readers.language_model import ByLanguageModel, scorer_of
 from clinveil.channel.identity import identity_channel
+from clinveil.lm.vocabulary import WordVocabulary
 
 WITH_CHANNEL = ("nearest", "uniform", "unigram", "bigram", "trigram", "adapted")
 
@@ -203,3 +205,47 @@ def test_threads_change_nothing():
     case = scene()
     one, two = (Bigram().read(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2))
     assert all((a.chances == b.chances).all() for a, b in zip(one, two, strict=True))
+
+
+def test_a_language_model_of_any_kind_chooses_among_what_pairs_leave():
+    """A model that knows each note by heart reads nearly all; one that says nothing changes nothing."""
+    case = scene(notes=6)
+    truth = {tuple(note.truth[:t]): note.truth[t] for note in case.notes for t in range(1, len(note))}
+    reader = ByLanguageModel()
+    known = reader.by(case, lambda read, rows: np.where(rows == truth.get(tuple(read), -1), 0.0, -20.0))
+    pairs = Counts.of(case.others, 40).tables
+    mute = reader.by(case, lambda read, rows: np.log(pairs.unigram[rows]))
+    plain_ = read("bigram", case)
+    assert all(np.allclose(a.chances, b.chances) for a, b in zip(mute, plain_, strict=True))
+    assert right(known, case) > right(plain_, case)
+
+
+def test_our_models_are_scorers_and_begin_each_note_anew():
+    case = scene(notes=2)
+    words = [f"x{'abcdefghij'[i // 10]}{'abcdefghij'[i % 10]}" for i in range(40)]
+    channel = replace(case.channel, words=words)
+    pushed = []
+
+    class Stream:
+        def probabilities(self):
+            return np.full((1, 43), 1 / 43)
+
+        def push(self, ids):
+            pushed.append(int(ids[0]))
+
+        def reset(self, lanes):
+            pushed.append("reset")
+
+    class Model:
+        vocabulary = WordVocabulary(words)
+
+        def stream(self, lanes):
+            return Stream()
+
+    score = scorer_of(Model(), channel)
+    assert np.allclose(score([], np.array([3, 4])), -np.log(43))
+    score([3, 5], np.array([1]))
+    score([7], np.array([1]))
+    ids = [Model.vocabulary.encode(words[row])[0] for row in (3, 5, 7)]
+    assert pushed == [ids[0], ids[1], "reset", ids[2]]
+    assert not ByLanguageModel().can(case)

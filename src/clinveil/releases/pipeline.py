@@ -67,11 +67,11 @@ from clinveil.vectors.table import Vectors
 
 UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
 NOT_TRIED = (
-    "An attacker who reads context; the inversion figures are lower bounds. Of 577 MTSamples notes, obfuscated at the "
-    "defaults, somebody with the channel reads .47 of the words from single draws and .69 with the word pairs of other "
-    "notes (benchmarks/context.md). One measurement outside this repository, with trigram counts of 1,277 other notes, "
-    "read .77 where .48 is printed, and .35 of the words seen fewer than 20 times where .02 is.",
-    "An attacker without the vectors, who trains their own on other notes or on the release.",
+    "A reader of context with more text, or a larger model, than word pairs of other notes of this corpus; three words "
+    "in a row and what adapts read a few points more (clinveil attack inversion, benchmarks/context.md). One "
+    "measurement outside this repository read .77 of the words of a default release where one draw gives .48.",
+    "An attacker without the vectors, who trains their own on other notes or on the release (clinveil attack inversion "
+    "--reader own-vectors, release-vectors, decipher).",
     "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
     "Inference of attributes that are no kept column (clinveil attack inference).",
     "Linkage by the order of the rows, where --order source keeps it.",

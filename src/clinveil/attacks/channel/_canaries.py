@@ -11,12 +11,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.channel._scene import Halves, Noted, seen_of, word_starts
-from clinveil.attacks.reader import Scene, Seen
-from clinveil.channel.apply import Obfuscator
+from clinveil.attacks.channel._scene import Halves, Noted, seen_of, word_starts, written
+from clinveil.attacks.reader import Scene
 from clinveil.core.keys import Key
 from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import TEXT, memory_corpus
 
 EACH = 100
 LOW, HIGH = 3, 10
@@ -55,7 +53,9 @@ def _planted(scene: Scene, notes: Sequence[Noted], rows: Ints, key: Key, rng: Ge
         if sum(word_starts(note.entered).size for note in own) >= _SHORTEST:
             row = int(rng.choice(rows))
             copies += [(note, row) for note in _with_name(own, scene.channel.words[row], rng)]
-    seen = [(one, row) for (note, row) in released(copies, scene, key) if (one := seen_of(note, scene.channel))]
+    made_of = written([note for note, _ in copies], scene.channel, key)
+    both = ((seen_of(note, scene.channel), row) for note, (_, row) in zip(made_of, copies, strict=True))
+    seen = [(one, row) for one, row in both if one is not None]
     where = [one.truth == row for one, row in seen]
     if not where or not np.concatenate(where).any():
         return None
@@ -76,19 +76,3 @@ def _with_name(notes: Sequence[Noted], name: str, rng: Generator) -> list[Noted]
             text = f"{text[:start]}{name} {text[start:]}"
         copies.append(replace(note, entered=text))
     return copies
-
-
-def released(copies: Sequence[tuple[Noted, int]], scene: Scene, key: Key) -> list[tuple[Noted, int]]:
-    """The notes as the channel and its policy would release them under a key."""
-    if not copies:
-        return []
-    texts = [(str(i), str(note.patient), note.entered) for i, (note, _) in enumerate(copies)]
-    made = Obfuscator(scene.channel, key, align=True)(next(iter(memory_corpus(texts).batches())))
-    assert made.alignment is not None
-    starts, ends = (made.alignment.column(side).to_pylist() for side in ("start", "end"))
-    out = made.batch.column(TEXT).to_pylist()
-    parts = zip(copies, out, starts, ends, strict=True)
-    return [(replace(note, released=text, places=(a, b)), row) for (note, row), text, a, b in parts]
-
-
-__all__ = ["EACH", "Seen", "planted", "released"]

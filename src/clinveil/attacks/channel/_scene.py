@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,13 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Context, source_id
 from clinveil.attacks.channel._inputs import channel_and_counts
 from clinveil.attacks.reader import Scene, Seen
+from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, Corpus, rows
+from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, memory_corpus, rows
 
 ALIGNED, FOREIGN = "not laid beside its source", "no word of the channel"
 PAIRS = 200
@@ -131,6 +134,20 @@ def seen_of(note: Noted, channel: Channel) -> Seen | None:
     return Seen(known[known >= 0], truth[known >= 0], place[known >= 0], note.patient)
 
 
+def written(notes: Sequence[Noted], channel: Channel, key: Key) -> list[Noted]:
+    """The notes as the channel and its policy release them under a key."""
+    if not notes:
+        return []
+    texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
+    obfuscate, made = Obfuscator(channel, key, align=True), list[tuple[str, tuple[list[int], list[int]]]]()
+    for batch in memory_corpus(texts).batches():
+        out = obfuscate(batch)
+        assert out.alignment is not None
+        starts, ends = (out.alignment.column(side).to_pylist() for side in ("start", "end"))
+        made += zip(out.batch.column(TEXT).to_pylist(), zip(starts, ends, strict=True), strict=True)
+    return [replace(note, released=text, places=at) for note, (text, at) in zip(notes, made, strict=True)]
+
+
 def word_starts(text: str) -> Ints:
     """Where the words of a text begin, in code points."""
     return np.array([start for start, _ in _borders(text)], dtype=np.int64)
@@ -158,7 +175,7 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[Scene]:
     Raises InputError where notes and channel do not belong together.
     """
     channel, counts, _ = channel_and_counts(context)
-    sides = [_all_seen(notes, channel, found.left_out) for notes in found.attacked]
+    sides, again = _twice(found, channel, Key.from_seed(int(rng.integers(2**31))))
     _refuse_strangers([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
     made = []
@@ -167,9 +184,24 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[Scene]:
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
         released = [known for side in found.held for known in _released(side, channel)]
         pairs = _all_seen(held[:PAIRS], channel, Counter())
-        scene = Scene(channel, sides[half], released, others, pairs, counts=counts, threads=context.workers)
+        known: Any = {"others": others, "pairs": pairs, "again": again[half], "counts": counts}
+        scene = Scene(channel, sides[half], released, **known, threads=context.workers)
         made += [scene] if sides[half] else []
     return made
+
+
+def _twice(found: Halves, channel: Channel, key: Key) -> tuple[list[list[Seen]], list[list[Seen]]]:
+    """Of each half the attacked notes as they were released, and as they would be under another key."""
+    once: list[list[Seen]] = [[], []]
+    again: list[list[Seen]] = [[], []]
+    for half, notes in enumerate(found.attacked):
+        for note, other in zip(notes, written(notes, channel, key), strict=True):
+            one, two = seen_of(note, channel), seen_of(other, channel)
+            found.left_out[ALIGNED] += one is None
+            if one is not None and two is not None and len(one) and len(two):
+                once[half].append(one)
+                again[half].append(two)
+    return once, again
 
 
 def _all_seen(notes: Sequence[Noted], channel: Channel, left_out: Counter[str]) -> list[Seen]:

@@ -26,7 +26,7 @@ from clinveil.attacks.reader import KNOWLEDGE, Reader, Reading, Scene, Seen, rea
 from clinveil.channel.identity import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import choice, flag
-from clinveil.core.types import Ints, Mask
+from clinveil.core.types import Mask
 from clinveil.core.words import words_beside
 from clinveil.stats.findings import clustered_share, unmeasured
 
@@ -202,10 +202,13 @@ def _first(scene: Scene, words: int) -> Scene:
 
 def _dealt(scene: Scene, rng: Generator) -> Scene:
     """The same notes with their outputs dealt out anew among all places."""
-    return replace(scene, notes=_with(scene.notes, rng.permutation(np.concatenate([n.outputs for n in scene.notes]))))
+    return replace(scene, notes=_with(scene.notes, rng), again=_with(scene.again, rng))
 
 
-def _with(notes: Sequence[Seen], outputs: Ints) -> list[Seen]:
+def _with(notes: Sequence[Seen], rng: Generator) -> list[Seen]:
+    if not notes:
+        return []
+    outputs = rng.permutation(np.concatenate([note.outputs for note in notes]))
     parts = np.split(outputs, np.cumsum([len(note) for note in notes])[:-1])
     return [replace(note, outputs=part) for note, part in zip(notes, parts, strict=True)]
 
@@ -220,7 +223,7 @@ def _unprotected(scene: Scene) -> Scene:
 
     notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in _sides(scene))
     released = [note.outputs for note in (*notes, *pairs)]
-    return replace(scene, channel=plain, notes=notes, pairs=pairs, released=released, again=(), shadow=None)
+    return replace(scene, channel=plain, notes=notes, pairs=pairs, released=released, again=notes, shadow=None)
 
 
 def _sides(scene: Scene) -> tuple[Sequence[Seen], Sequence[Seen]]:

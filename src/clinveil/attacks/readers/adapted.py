@@ -29,8 +29,8 @@ class Adapted(Reader):
     order = 440
     most: int = flag(MOST, "Inputs of an output that are weighed by pairs of words.", ge=2)
     beam: int = flag(20, "Of these, by three words in a row: the likeliest by pairs.", ge=2)
-    rounds: int = flag(2, "Times that he reads again.", ge=1)
-    trusted: float = flag(0.5, "What he believes at least this much is added to his counts.", ge=0, le=1)
+    rounds: int = flag(1, "Times that he reads again.", ge=1)
+    trusted: float = flag(0.95, "What he believes at least this much is added to his counts.", ge=0, le=1)
     usual: float = flag(500.0, "Words of a patient that weigh as much as the frequencies of other notes.", gt=0)
 
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
