@@ -257,9 +257,9 @@ class Similar(Task):
 def readings(findings: Iterable[Finding]) -> Iterator[Finding]:
     """What readers read of each kind of words; not their own controls, nor what is said of none of them."""
     for one in findings:
-        if one.measure.startswith("attack.reading") and {"reader", "stratum"} <= one.detail.keys():
-            if not one.detail.get("unprotected"):
-                yield one
+        told = {"reader", "stratum"} <= one.detail.keys() and not one.detail.get("unprotected")
+        if told and one.measure.startswith("attack.reading"):
+            yield one
 
 
 def strongest(findings: Iterable[Finding]) -> Iterator[Finding]:
