@@ -88,7 +88,7 @@ def test_a_release_that_is_shuffled_among_people_gives_chance(world):
     context = Context(released=corpus(released, ids), original=corpus(texts), channel=channel)
     for one in Linkage(each=True)(context, np.random.default_rng(1)):
         if one.chance:
-            assert one.low <= one.chance + 0.03 and one.value < 0.12, one.detail["attacker"]
+            assert one.low <= one.chance + 0.03 and (one.value < 0.12 or one.n < 20), one.detail["attacker"]
 
 
 def test_vectors_of_ones_own_find_what_ones_own_channel_made(tmp_path):
@@ -290,3 +290,16 @@ def test_a_view_of_few_people_needs_no_weights():
     sides = sides_of(["a b", "c d", "e f"], ["a", "c", "e"])
     (first, *_) = View("whole texts", sides).findings(Held(), np.random.default_rng(0))
     assert first.value == 1
+
+
+def test_the_tenth_with_the_rarest_words_is_told_apart():
+    """Of twenty people two have words of their own; the attacker finds these two and nobody else."""
+    common = "seen today with mild pain in the chest"
+    known = [f"{common} {'zebra' if i == 3 else 'quokka' if i == 7 else 'cough'}" for i in range(20)]
+    people = np.arange(20)
+    sides = Sides(known, known, people, people)
+    assert np.flatnonzero(sides.rarest).tolist() == [3, 7]
+    scores = np.where(sides.rarest[:, None], np.eye(20), -np.eye(20))
+    found = Linked(scores, people, people, {}, sides.rarest).findings(np.random.default_rng(0), top=3, assign=False)
+    values = {f.measure: (f.value, f.n) for f in found}
+    assert values["attack.linkage_rarest"] == (1.0, 2) and values["attack.linkage"] == (0.1, 20)

@@ -150,6 +150,18 @@ def test_keeping_twice_is_keeping_both(one, other):
     assert (twice.matrix() != both.matrix()).nnz == 0
 
 
+def test_dropped_words_have_empty_rows():
+    channel = circle()
+    dropped = channel.keeping(["b"]).dropping(["pain", "b", "not there"])
+    assert [WORDS[row] for row in np.flatnonzero(~dropped.speaks)] == ["pain", "b"]
+    assert dropped.kept == frozenset()
+    for row in np.flatnonzero(dropped.speaks):
+        assert [part.tolist() for part in dropped.row(row)] == [part.tolist() for part in channel.row(row)]
+    back = dropped.keeping(["pain", "b"])
+    assert (back.matrix() != channel.keeping(["pain", "b"]).matrix()).nnz == 0
+    assert back.keeping(["a"]).dropping(WORDS).indices.size == channel.row(channel.unknown)[0].size
+
+
 def test_keeping_nothing_changes_nothing():
     channel = circle()
     assert channel.keeping([]) is channel
@@ -170,3 +182,16 @@ def test_a_kept_word_may_lie_below_the_floor():
 
 def test_the_repr_holds_no_word():
     assert not any(word in repr(circle().keeping(["smith"])) for word in ("smith", "josé", "chest"))
+
+
+def of_rows(*rows):
+    indptr = np.cumsum([0, *map(len, rows), 0])
+    chances = np.concatenate([np.full(len(row), 1 / len(row)) for row in rows])
+    indices = np.concatenate(rows).astype(np.int32)
+    return Channel([f"w{i}" for i in range(len(rows))], indptr, indices, chances, np.ones(len(rows), dtype=np.bool_))
+
+
+def test_settled_is_a_channel_of_which_one_draw_tells_as_much_as_many():
+    assert of_rows([1, 2], [2, 1], [0], [0]).settled
+    assert not of_rows([1, 2], [1, 3], [0], [0]).settled
+    assert not circle().settled

@@ -14,6 +14,7 @@ from clinveil.releases.attack_gates import (
     effective,
     enough,
     linkage_gates,
+    linkage_warnings,
     reading_gates,
     refused_from,
     single_gates,
@@ -26,12 +27,14 @@ COLUMNS = Columns("text", "note_id", "patient_id", ("group",))
 def read(k, n, *, stratum="names", reader="bigram", **more):
     low, high = clopper_pearson(k, n)
     detail = {"stratum": stratum, "reader": reader}
-    return Finding("attack.reading", k / n, n, "lower", low, high, 0.05, unit="tokens", detail=detail, **more)
+    return Finding(
+        f"attack.reading.{stratum}", k / n, n, "lower", low, high, 0.05, unit="tokens", detail=detail, **more
+    )
 
 
-def linked(k, n, attacker="without the vectors", chance=1 / 300):
+def linked(k, n, attacker="without the vectors", chance=1 / 300, known="10 words in a row"):
     low, high = clopper_pearson(k, n)
-    detail = {"attacker": attacker, "against": "whole texts", "candidates": 300}
+    detail = {"attacker": attacker, "against": known, "candidates": 300}
     return Finding("attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", detail=detail)
 
 
@@ -50,7 +53,7 @@ def test_names_that_are_read_back_are_refused_and_others_pass():
 def test_who_takes_the_risk_has_no_such_gate():
     assert reading_gates([read(90, 300)], 1.0) == [] == single_gates([single(0.5)], 1.0)
     assert reading_gates([read(90, 300)], 0.5)[0].passed
-    nothing = Finding("attack.reading", None, 0, detail={"why": "no name", "stratum": "names"})
+    nothing = Finding("attack.reading.names", None, 0, detail={"why": "no name", "stratum": "names"})
     assert reading_gates([nothing], 0.15) == []
 
 
@@ -58,7 +61,9 @@ def test_with_few_cases_only_what_is_certain_is_refused():
     few = reading_gates([read(3, 12)], 0.15)[0]  # a quarter, and as well 5 %
     assert few.passed and few.outcome == "no power" and "Too few cases" in few.power
     assert not reading_gates([read(11, 12)], 0.15)[0].passed
-    wide = Finding("attack.reading", 0.2, 400, low=0.01, high=0.6, detail={"stratum": "names"})  # of two patients
+    under = Finding("attack.reading.names", 0.0, 196, low=0.0, high=0.11, detail={"stratum": "names"})
+    assert reading_gates([under], 0.15)[0].outcome == "passed"  # few, and enough: the whole interval lies below
+    wide = Finding("attack.reading.names", 0.2, 400, low=0.01, high=0.6, detail={"stratum": "names"})  # of two patients
     assert reading_gates([wide], 0.15)[0].outcome == "no power"
 
 
@@ -76,32 +81,42 @@ def test_the_power_is_what_it_says():
 @pytest.mark.parametrize(("k", "n"), [(0, 50), (50, 50), (20, 50), (30, 400)])
 def test_the_width_of_an_interval_tells_the_cases(k, n):
     assert effective(read(k, n)) == pytest.approx(n, rel=0.15)
-    assert effective(Finding("attack.reading", 0.2, 400)) == 400
+    assert effective(Finding("attack.reading.names", 0.2, 400)) == 400
 
 
 def test_linkage_without_the_vectors_is_refused_beyond_five_points_above_chance():
-    (gate,) = linkage_gates([linked(60, 300), linked(290, 300, "with the channel"), linked(1, 300, "own vectors")])
+    found = [linked(60, 300), linked(290, 300, "with the channel"), linked(1, 300, "own vectors")]
+    (gate,) = linkage_gates(found, 0.05)
     assert not gate.passed and gate.value == 0.2 and "without the vectors" in gate.meaning
-    assert not linkage_gates([linked(1, 300), linked(60, 300, "own vectors")])[0].passed
-    (gate,) = linkage_gates([linked(3, 300), linked(290, 300, "with the channel")])
+    assert not linkage_gates([linked(1, 300), linked(60, 300, "own vectors")], 0.05)[0].passed
+    (gate,) = linkage_gates([linked(3, 300), linked(290, 300, "with the channel")], 0.05)
     assert gate.outcome == "passed" and gate.threshold == pytest.approx(1 / 300 + 0.05)
-    assert linkage_gates([linked(290, 300, "with the channel")]) == []
+    assert linkage_gates([linked(290, 300, "with the channel")], 0.05) == [] == linkage_gates(found, 1)
 
 
 def test_linkage_of_fifty_people_is_blind_unless_it_is_certain():
-    assert linkage_gates([linked(5, 50, chance=1 / 50)])[0].outcome == "no power"
-    assert not linkage_gates([linked(25, 50, chance=1 / 50)])[0].passed
+    assert linkage_gates([linked(5, 50, chance=1 / 50)], 0.05)[0].outcome == "no power"
+    assert not linkage_gates([linked(25, 50, chance=1 / 50)], 0.05)[0].passed
 
 
-def single(value, stratum="names"):
-    return Finding("attack.inversion_single", value, 900, "lower", unit="tokens", detail={"stratum": stratum})
+def test_who_holds_more_of_a_person_is_no_gate_but_a_warning():
+    found = [linked(266, 300, known="whole texts"), linked(3, 300, known="the patient's other notes")]
+    assert linkage_gates(found, 0.05) == []
+    (said,) = linkage_warnings(found, 0.05)
+    assert "the whole text of a note" in said and "89%" in said
+    (said,) = linkage_warnings([linked(9, 12, known="whole texts")], 0.05)
+    assert "some of the notes" in said  # a small count is not told
+
+
+def single(value, label="names"):
+    return Finding("attack.channel_single", value, 900, "lower", unit="tokens", detail={"label": label})
 
 
 def test_a_name_that_nothing_else_becomes_is_refused():
     assert not single_gates([single(0.001)], 0.15)[0].passed
-    assert not single_gates([single(1e-6, "canaries")], 0.15)[0].passed
+    assert not single_gates([single(1e-6)], 0.15)[0].passed
     assert single_gates([single(0.0)], 0.15)[0].outcome == "passed"
-    assert single_gates([single(0.4, "all")], 0.15) == []
+    assert single_gates([single(0.4, "all words")], 0.15) == []
 
 
 @pytest.fixture

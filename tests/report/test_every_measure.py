@@ -24,7 +24,8 @@ ROOT = Path(clinveil.__file__).parent
 ROOMS = ("attack", "utility", "study", "release", "corpus")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
 MAKES = re.compile(r"\b(Finding|proportion|unmeasured|mean_over)\(")  # a finding, or a builder of one
-NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary"}  # files, and beginnings of names
+# Files, and beginnings of names.
+NO_MEASURES = {"study.css", "study.html", "attack.own_", "attack.canary", "attack.channel", "attack.channel_"}
 
 LENGTHS = {"_name_scores.py": {"names", "names_half", "names_all", "names_at"}}  # keys of a dictionary of list lengths
 

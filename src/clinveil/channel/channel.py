@@ -132,6 +132,18 @@ class Channel:
         """Whether some word that was not asked to be kept can come out unchanged."""
         return any(self.words[i] not in self.kept for i in np.flatnonzero(self.unchanged).tolist())
 
+    @cached_property
+    def settled(self) -> bool:
+        """Whether many draws of a word tell no more than one: known words that share an output have the same row."""
+        known = self.rows < self.unknown
+        rows, outputs = self.rows[known], self.indices[known]
+        marks = np.random.default_rng(0).random(len(self.words))
+        sums = np.bincount(rows, self.probabilities[known] * marks[outputs], len(self.words))[rows]
+        least, most = np.full(len(self.words), np.inf), np.full(len(self.words), -np.inf)
+        np.minimum.at(least, outputs, sums)
+        np.maximum.at(most, outputs, sums)
+        return bool((most - least < SUM_TOLERANCE).all())  # of an output that none has: -inf
+
     def outputs(self, prior: NDArray[Any]) -> Doubles:
         """How often each output comes, (n_words,): the prior (n_words,) or (n_words + 1,) through the channel.
 

@@ -8,20 +8,22 @@ blind. So a small hospital is not refused for want of data, and a breach that an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import log, sqrt
+from math import sqrt
 from pathlib import Path
 
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
+from clinveil.report.edition import too_small
 from clinveil.report.numerals import SPACE, share
 from clinveil.report.record import Gate
+from clinveil.stats.intervals import effective_share
 
-READING, SINGLE, LINKAGE = "attack.reading", "attack.inversion_single", "attack.linkage"
+READING, SINGLE, LINKAGE = "attack.reading", "attack.channel_single", "attack.linkage"
 SECRET = {"names": "names", "canaries": "planted canaries"}  # strata, as the gates call them
 OUTSIDERS = ("without the vectors", "own vectors")  # `attacker` of linkage: what every recipient can do
-POINTS = 0.05  # above chance
-ONE_SIDED, TWO_SIDED = 1.645, 1.96  # normal quantiles of 95 %
+FRAGMENT = "words in a row"  # `against` of linkage, of who knows a piece of a note
+ONE_SIDED = 1.645  # normal quantile of 95 %
 # What begins files of arrays, tables and models; none of these is ever a note.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
 
@@ -32,9 +34,9 @@ def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     Args:
         most: `--max-names`; with 1 nothing is held against it.
     """
-    found = [f for f in findings if f.measure == READING and f.value is not None]
-    strata = ((name, [f for f in found if f.detail.get("stratum") == name]) for name in SECRET)
-    return [_strongest(name, readers, most) for name, readers in strata if readers and most < 1]
+    found = [f for f in findings if f.value is not None and most < 1]
+    strata = ((name, [f for f in found if f.measure == f"{READING}.{name}"]) for name in SECRET)
+    return [_strongest(name, readers, most) for name, readers in strata if readers]
 
 
 def _strongest(stratum: str, readers: Sequence[Finding], most: float) -> Gate:
@@ -43,20 +45,48 @@ def _strongest(stratum: str, readers: Sequence[Finding], most: float) -> Gate:
     return _estimated("read", top, most, stratum=SECRET[stratum], reader=who, readers=len(readers))
 
 
-def linkage_gates(findings: Sequence[Finding]) -> list[Gate]:
-    """Whether who has no vectors finds people's notes: the view that is furthest above chance; empty without one."""
-    found = [f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None]
-    found = [f for f in found if f.detail.get("attacker") in OUTSIDERS]
-    if not found:
+def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
+    """Whether who has no vectors finds the note of which they know a few words; empty where that was not tried.
+
+    Who holds a whole note, or a patient's other notes, is warned of (`linkage_warnings`) and stands in the report: the
+    first has little to learn, and the second is met by the diagnoses, which a useful release keeps.
+
+    Args:
+        most: `--max-linkage`, above chance; with 1 nothing is held against it.
+    """
+    found = [f for f in _outsiders(findings) if FRAGMENT in str(f.detail.get("against"))]
+    if not found or most >= 1:
         return []
-    top = max(found, key=lambda finding: (finding.value or 0.0) - (finding.chance or 0.0))
-    told = {"attacker": str(top.detail["attacker"]), "known": str(top.detail.get("against") or "a text of each person")}
-    return [_estimated("linked", top, (top.chance or 0.0) + POINTS, **told)]
+    top = max(found, key=_above)
+    told = {"attacker": str(top.detail["attacker"]), "known": str(top.detail["against"])}
+    return [_estimated("linked", top, min(1.0, (top.chance or 0.0) + most), **told)]
+
+
+def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
+    """What is no gate: who knows more of a person, has no vectors, and still finds their note; a sentence each."""
+    views: dict[str, Finding] = {}
+    for finding in _outsiders(findings):
+        known = str(finding.detail.get("against"))
+        if FRAGMENT not in known and (finding.low or 0.0) > (finding.chance or 0.0) + most:
+            views[known] = max(views.get(known, finding), finding, key=_above)
+    for known, finding in views.items():
+        much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
+        text = "the whole text of a note" if known == "whole texts" else known
+        yield f"Somebody without the vectors who holds {text} picks the right one for {much} of the notes."
+
+
+def _outsiders(findings: Sequence[Finding]) -> list[Finding]:
+    found = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
+    return [f for f in found if f.detail.get("attacker") in OUTSIDERS]
+
+
+def _above(finding: Finding) -> float:
+    return (finding.value or 0.0) - (finding.chance or 0.0)
 
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
     value, cases = finding.value or 0.0, effective(finding)
-    sees = cases >= enough(most)
+    sees = cases >= enough(most) or (finding.high is not None and finding.high <= most)
     certain = finding.low is not None and finding.low > most
     passed = value <= most if sees else not certain
     least = refused_from(most, cases)
@@ -71,11 +101,12 @@ def effective(finding: Finding) -> float:
     value, low, high = finding.value or 0.0, finding.low, finding.high
     if low is None or high is None or high <= low:
         return float(finding.n)
-    edge = min(value, 1 - value)
-    if edge <= 0:  # Clopper and Pearson's for none, or all, of n
-        width = high - low
-        return min(finding.n, log(0.025) / log(1 - width)) if width < 1 else 1.0
-    return float(min(finding.n, value * (1 - value) / ((high - low) / (2 * TWO_SIDED)) ** 2))
+    few, many = 1.0, max(1.0, float(finding.n))
+    for _ in range(40):
+        middle = (few + many) / 2
+        ends = effective_share(value * middle, middle)
+        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
+    return many
 
 
 def enough(most: float) -> float:
@@ -95,20 +126,11 @@ def refused_from(most: float, cases: float) -> float:
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Whether some name or canary comes out as a word that nothing else becomes: exact, so always with power."""
+    """Whether some name comes out as a word that nothing else becomes: exact, so always with power."""
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
-    return [
-        gate(
-            "single",
-            passed=f.value == 0,
-            value=f.value,
-            threshold=0,
-            fill={"stratum": SECRET[str(f.detail["stratum"])]},
-            power="Exact: refuses from one word on.",
-        )
-        for f in found
-        if f.detail.get("stratum") in SECRET
-    ]
+    values = [f.value for f in found if f.detail.get("label") == "names"]
+    power = "Exact: refuses from one word on. Planted canaries are such names too."
+    return [gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values]
 
 
 def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:

@@ -47,14 +47,12 @@ def sound(of: str, faults: int, **more: Any) -> Gate:
 
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:
     """What reading the release back must show."""
-    itself = channel.maps_to_itself
+    itself = check.self_replaced == 0 and tally.self_replaced == 0
+    drawn: dict[str, Any] = {"passed": True, "threshold": "not promised by this mechanism", "blind": True}
     return [
-        sound(
-            "itself",
-            check.self_replaced,
-            passed=itself or (check.self_replaced == 0 and tally.self_replaced == 0),
-            threshold="not promised by this mechanism" if itself else 0,
-        ),
+        sound("itself_drawn", check.self_replaced, **drawn)
+        if channel.maps_to_itself
+        else sound("itself", check.self_replaced, passed=itself),
         sound("unknown", check.out_of_vocabulary + check.stray),
         sound("floor", check.below_floor),
     ]

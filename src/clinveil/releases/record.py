@@ -12,11 +12,13 @@ from typing import Any
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
+from clinveil.releases.attack_gates import linkage_warnings
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.settings import ReleaseSettings
@@ -39,7 +41,7 @@ from clinveil.vectors.table import Vectors
 
 TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "keep_words", "more_text", "start_vectors")
+_PLACES = ("patients", "keep_words", "drop_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
 _CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
@@ -132,8 +134,9 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
 
 
 def _idle(settings: ReleaseSettings) -> set[str]:
-    """Settings of mechanisms that were not used."""
-    return {name for _, kind in mechanisms for name in kind.model_fields} - {*mechanism_of(settings.channel).flags()}
+    """Settings of mechanisms that were not used, and of nothing else."""
+    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
+    return {name for _, kind in mechanisms for name in kind.model_fields} - used
 
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
@@ -207,6 +210,7 @@ def record_of(
         warnings=_warnings(made, account.findings),
         not_tried=not_tried,
         test_seed=job.key.test_seed is not None,
+        risk_threshold=job.settings.risk_threshold,
     )
 
 
@@ -258,12 +262,12 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
     said += _vector_warnings(job)
     said += [_again(one, findings) for one in made.earlier]
+    said += linkage_warnings(findings, settings.max_linkage)
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     said += made.channel.shortfalls
-    if settings.channel.memo == "occurrence":
-        said.append("Draws are fresh for each occurrence: what a patient's notes repeat can be intersected.")
+    said += _memo_warnings(made)
     if settings.channel.layout == "keep":
         said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:
@@ -298,6 +302,16 @@ def _again(one: Earlier, findings: Sequence[Finding]) -> str:
         return f"{said} Who holds both has two draws of their words: read the figures for several draws."
     told = f"{both.value:.0%} of the words that both know, with the vectors, and {both.detail['alone']:.0%} from this"
     return f"{said} Who holds both reads {told} one."
+
+
+def _memo_warnings(made: Obfuscation) -> Iterator[str]:
+    """What repeats give away; nothing where one draw tells as much as many."""
+    memo = made.job.settings.channel.memo
+    if memo == "corpus":
+        yield "Each word has one replacement in the whole release: a code, that word frequencies help to break."
+    elif not made.channel.settled and memo in ("occurrence", "rare"):
+        often = f" that occur {made.job.settings.channel.rare_below} times or more" if memo == "rare" else ""
+        yield f"Draws of words{often} are fresh for each occurrence: what repeats adds up (figures for several draws)."
 
 
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:

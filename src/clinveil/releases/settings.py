@@ -42,6 +42,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "window": 5,
         "epochs": 5,
         "max_names": 1.0,
+        "max_linkage": 1.0,
     },
     "strict": {"cluster_size": 16, "cluster_share": 0.34, "min_patients": 10, "unknown": "drop", "vary_length": 0.4},
 }
@@ -83,6 +84,12 @@ class ReleaseSettings(Settings):
     again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")
     ledger: Path | None = flag(None, "Folder that knows which notes left before (default: clinveil-ledger beside OUT).")
     max_names: float = flag(0.15, "Most of the names that the strongest attacker may read back (1: any).", ge=0, le=1)
+    max_linkage: float = flag(
+        0.05,
+        "Most, above chance, that somebody without the vectors may link by ten words of a note (1: any).",
+        ge=0,
+        le=1,
+    )
     risk_threshold: float = flag(0.09, "Risk of a patient that is small enough (EMA: .09); for the report.", gt=0, le=1)
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
     order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")

@@ -63,6 +63,22 @@ class Rule:
     measured: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One row of the index of a standard: its clause, where this report answers it, and what it does not answer."""
+
+    clause: str
+    where: str
+    href: str
+    human: str
+
+
+def clauses() -> list[Clause]:
+    """The index of ISO/IEC 27559."""
+    text = files("clinveil.report").joinpath("regulation.toml").read_text(encoding="utf-8")
+    return [Clause(**entry) for entry in tomllib.loads(text)["clause"]]
+
+
 def rules(record: ReleaseRecord) -> list[Rule]:
     """The map for this record."""
     text = files("clinveil.report").joinpath("regulation.toml").read_text(encoding="utf-8")

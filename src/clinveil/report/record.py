@@ -231,6 +231,7 @@ class ReleaseRecord:
         phi: None where no PHI step ran.
         provenance: hashes, key commitment, determinism, versions of the tool and of Python.
         warnings, not_tried: one sentence each. test_seed: whether the key was made from a public seed.
+        risk_threshold: the risk of a patient that the privacy officer holds to be small enough.
 
     Raises:
         ValueError: an external edition with a note that is not the demo note.
@@ -253,6 +254,7 @@ class ReleaseRecord:
     warnings: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
     test_seed: bool = False
+    risk_threshold: float = 0.09
 
     def __post_init__(self) -> None:
         if self.edition == "external" and not all(note.demo for note in self.notes):

@@ -19,9 +19,9 @@ from markupsafe import Markup, escape
 
 from clinveil.core.files import private_text
 from clinveil.core.words import Kind
-from clinveil.report import draw, summarise
+from clinveil.report import criteria, draw, summarise
 from clinveil.report.edition import hidden, hidden_gate
-from clinveil.report.measures import rules
+from clinveil.report.measures import clauses, rules
 from clinveil.report.numerals import NONE, Number, number, share, small
 from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, TokenRow, score
 from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
@@ -77,6 +77,10 @@ def render(record: ReleaseRecord) -> str:
             },
             notes=_shown(record.notes),
             rules=rules(record),
+            clauses=clauses(),
+            criteria=criteria.table(record),
+            questions=criteria.questions(),
+            risks=criteria.risks(record),
         )
     )
     return _CONTROLS.sub("\ufffd", page)

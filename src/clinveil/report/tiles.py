@@ -74,9 +74,17 @@ def _strongest(record: ReleaseRecord) -> Tile:
         f"success; chance is {top.chance.text}, so {points(badness(top.finding))} above it",
         f"interval: {where}",
         f"the largest above chance of {len(rows)} figures: {top.short.lower()}, {top.label}",
-        "by somebody who holds the vault's vectors; attackers who read context were not tried",
+        _attacker(top),
     )
     return Tile("Strongest attack", top.value, lines, "attacks")
+
+
+def _attacker(shown: Row) -> str:
+    """Who reads so much, as far as the finding says it."""
+    detail = shown.finding.detail
+    if not detail.get("knowledge") and not detail.get("attacker"):
+        return "by somebody who holds the vault's vectors and reads no context"
+    return "what this attacker holds stands in the table of the three criteria"
 
 
 def points(difference: float) -> str:

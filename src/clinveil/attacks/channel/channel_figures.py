@@ -159,6 +159,15 @@ def singles(inputs: Inputs, strata: Strata) -> Iterator[Finding]:
             yield Finding("attack.channel_single_words", count, n, "lower", detail=detail, **_told(SINGLE, "words"))
 
 
+def single_names(context: Context) -> list[Finding]:
+    """`singles` of the names alone, for a gate of every release; empty where no name has an output."""
+    channel, known, unknown = channel_and_counts(context)
+    names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+    strata = Strata(word_strata(channel, known, names), unknown_strata(unknown, names))
+    found = singles(Inputs(channel, known, frequencies(unknown)), strata)
+    return [finding for finding in found if finding.detail["label"] == LABELS["names"]]
+
+
 def in_degrees(inputs: Inputs) -> Iterator[Finding]:
     """From how many words of the notes an output can come: the median over outputs; over released words beside it."""
     degree, often = inputs.all.posterior.candidates, inputs.all.outputs

@@ -125,7 +125,9 @@ class View:
 
     def _linked(self, attacker: str, scores: Doubles) -> Linked:
         told = {"attacker": attacker, "against": self.known, "left_out": self.sides.left_out}
-        return Linked(scores.T if self.fragment else scores, self.sides.truth, self.sides.people, told)
+        return Linked(
+            scores.T if self.fragment else scores, self.sides.truth, self.sides.people, told, self.sides.rarest
+        )
 
     def unprotected(self, rng: Generator) -> Linked:
         """The first attacker's figures, were the known texts released as they are."""

@@ -19,6 +19,7 @@ ASSIGNED = 5_000
 CHANCE_IS, CONTROL_IS = "naming one of the candidates at random", "the same scores, with the known texts shuffled"
 SOURCES = {
     "": "linkage: share of notes whose best match is right",
+    "_rarest": "the same, of the people with the rarest words: maximum risk, ISO/IEC 27559 7.3.2",
     "_one_to_one": "linear assignment over all notes and candidates: Crouse 2016, IEEE Trans. Aerosp. Electron. Syst.",
     "_singled": "singling out: Art. 29 Working Party 2014, WP216; margin of the best over the second candidate",
 }
@@ -31,12 +32,14 @@ class Linked:
     Attributes:
         scores: (n, n_candidates). truth: (n,) the right candidates. people: (n,) whom each row is about.
         told: labels of every finding's detail: the attacker and what is known.
+        rarest: (n,) the rows of the tenth of the people whose texts hold the rarest words; None: no figure of these.
     """
 
     scores: Doubles
     truth: Ints
     people: Ints
     told: dict[str, Any] = field(default_factory=dict)
+    rarest: Mask | None = None
 
     @cached_property
     def best(self) -> Ints:
@@ -56,6 +59,8 @@ class Linked:
         placed = {f"top_{top}": float((ranks <= top).mean()), "median": float(np.median(ranks))}
         more = {"mean_rank": float(ranks.mean()), **placed}
         found = [self._share("", ranks == 1, more)]
+        if self.rarest is not None:
+            found.append(self._share("_rarest", ranks == 1, {}, self.rarest))
         fits = len(np.unique(self.truth)) == len(self.truth) and max(self.scores.shape) <= ASSIGNED
         if assign and fits:
             found.append(self._share("_one_to_one", self.assigned() == self.truth, {}))
@@ -87,15 +92,17 @@ class Linked:
         precision = float(hits.sum() / named.sum()) if named.any() else None
         return self._share("_singled", hits, {"named": int(named.sum()), "precision": precision})
 
-    def _share(self, rest: str, hits: Mask, more: dict[str, Any]) -> Finding:
+    def _share(self, rest: str, hits: Mask, more: dict[str, Any], rows: Mask | None = None) -> Finding:
+        """The share of hits among all rows, or some."""
+        hits, people = (hits, self.people) if rows is None else (hits[rows], self.people[rows])
         candidates = self.scores.shape[1]
         chance = 1 / candidates
         detail = {**self.told, "candidates": candidates, "advantage": float(hits.mean()) - chance, **more}
         about: dict[str, Any] = {"chance": chance, "chance_is": CHANCE_IS, "source": SOURCES[rest]}
         if not rest:
             about |= {"control": self.control(), "control_is": CONTROL_IS, "control_kind": "negative"}
-        counts = np.zeros((int(self.people.max()) + 1, 2), dtype=np.int64)
-        np.add.at(counts, self.people, np.column_stack([hits, np.ones_like(hits)]).astype(np.int64))
+        counts = np.zeros((int(people.max()) + 1, 2), dtype=np.int64)
+        np.add.at(counts, people, np.column_stack([hits, np.ones_like(hits)]).astype(np.int64))
         about |= {"over": "people", "unit": "notes", "detail": detail}
         return clustered_share(f"attack.linkage{rest}", counts[counts[:, 1] > 0], **about)
 

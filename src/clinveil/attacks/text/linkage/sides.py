@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from numpy.random import Generator
 from clinveil.attacks.attack import source_id
 from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
-from clinveil.core.types import Ints
+from clinveil.core.types import Ints, Mask
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows, rows_with
 from clinveil.corpus.sample import KeySample
 
@@ -54,6 +55,18 @@ class Sides:
     def known_words(self) -> list[list[str]]:
         """The words of each known text."""
         return [words(text) for text in self.known]
+
+    @cached_property
+    def rarest(self) -> Mask:
+        """(n_released,) the notes of the tenth of the people whose known texts hold the rarest words, on average."""
+        texts = [set(words(text)) for text in self.whole]
+        held = Counter(word for text in texts for word in text)
+        rarity = np.array([np.mean([-np.log(held[word]) for word in text]) if text else -np.inf for text in texts])
+        of_people = np.full(int(self.people.max()) + 1, -np.inf)
+        np.maximum.at(of_people, self.people, rarity[self.truth])
+        there = np.unique(self.people)
+        tenth = there[np.argsort(-of_people[there], kind="stable")[: -(-len(there) // 10)]]
+        return np.isin(self.people, tenth)
 
     def fragments(self, length: int, rng: Generator) -> Sides:
         """One released note of each known text, and of the text a run of so many words from a random place."""
