@@ -12,6 +12,7 @@ from clinveil.core.settings import load_settings
 from clinveil.corpus.demo import write_demo
 from clinveil.releases.settings import ReleaseChannelSettings
 from clinveil.scale.tasks import Store
+from clinveil.stats.findings import unmeasured
 from clinveil.study.engine import Results
 from clinveil.study.frontier.grid import ALL, CONTROL, OLD, PAPER_7, RELEASE, grid
 from clinveil.study.frontier.measures import KEPT, kept, strongest
@@ -147,6 +148,7 @@ def test_the_strongest_reader_is_named_and_the_readers_own_control_is_none():
         return Finding("attack.reading.all", value, 10, "lower", detail=detail)
 
     findings = [read(0.2, "unigram"), read(0.4, "bigram"), read(1.0, "bigram", unprotected=True)]
+    findings.append(unmeasured("attack.reading.all", "words stand in order", detail={"reader": "x", "setting": "s"}))
     (only,) = strongest(findings)
     assert (only.measure, only.value, only.detail["reader"]) == ("study.strongest", 0.4, "bigram")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -254,13 +254,19 @@ class Similar(Task):
         return found(findings, setting=self.name, of_vectors=self.of_vectors)
 
 
-def strongest(findings: Sequence[Finding]) -> Iterator[Finding]:
+def readings(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """What readers read of each kind of words; not their own controls, nor what is said of none of them."""
+    for one in findings:
+        told = {"reader", "stratum"} <= one.detail.keys() and not one.detail.get("unprotected")
+        if told and one.measure.startswith("attack.reading"):
+            yield one
+
+
+def strongest(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Of every setting and kind of words the reading of who reads most of them."""
     best: dict[tuple[Any, Any], Finding] = {}
-    for one in findings:
-        if not one.measure.startswith("attack.reading") or one.detail.get("unprotected") or one.value is None:
-            continue
-        at = one.detail.get("setting"), one.detail.get("stratum")
-        if at not in best or (best[at].value or 0.0) < one.value:
+    for one in readings(findings):
+        at = one.detail.get("setting"), one.detail["stratum"]
+        if one.value is not None and (at not in best or (best[at].value or 0.0) < one.value):
             best[at] = one
     return (replace(one, measure="study.strongest") for one in best.values())

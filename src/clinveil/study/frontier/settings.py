@@ -24,7 +24,7 @@ class StudySettings(AnyStudySettings):
 
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {
-            "tiny": {"tokens": 1_500, "canaries": 10, "most": 60, "max_documents": 150, "min_class": 10, "passes": 1},
+            "tiny": {"tokens": 1_000, "canaries": 6, "most": 40, "max_documents": 100, "min_class": 10, "passes": 1},
             "paper": {"tokens": 200_000, "canaries": 300, "most": 1_000, "max_documents": 10**9},
         }
     )

@@ -10,10 +10,10 @@ from clinveil.report.numerals import NONE
 from clinveil.study.engine import Results
 from clinveil.study.frontier.chart import Spot, spots
 from clinveil.study.frontier.grid import Cell
-from clinveil.study.frontier.measures import KEPT
+from clinveil.study.frontier.measures import KEPT, readings
 from clinveil.study.tables import Paper, Row, Table, shown
 
-READING, WITHOUT, WITH = "attack.reading", "without the vectors", "with the channel"
+WITHOUT, WITH = "without the vectors", "with the channel"
 STRATA = ("all", "rare", "names", "canaries")
 Place = tuple[float, float]
 
@@ -77,8 +77,7 @@ def _utility(results: Results, paper: Paper) -> Iterator[Row]:
 
 def _readers(results: Results, paper: Paper) -> Iterator[Row]:
     for cell in results.facts["cells"]:
-        own = [f for f in results.findings if f.measure.startswith(READING) and f.detail["setting"] == cell.name]
-        own = [f for f in own if not f.detail.get("unprotected")]
+        own = [f for f in readings(results.findings) if f.detail["setting"] == cell.name]
         for reader in dict.fromkeys(str(f.detail["reader"]) for f in own):
             of = {str(f.detail["stratum"]): f for f in own if f.detail["reader"] == reader}
             yield (f"{cell.name}; {reader}", *(shown(of.get(stratum)) for stratum in STRATA))
