@@ -197,6 +197,12 @@ def _number(found: Sequence[Finding], attacker: str, measure: str = "attack.link
     return "–" if one is None else f"{one.count}"
 
 
+def _most(found: Sequence[Finding], *attackers: str) -> str:
+    """The most that one of these attackers names rightly."""
+    right = [f.count or 0 for f in found if f.measure == "attack.linkage" and f.detail["attacker"] in attackers]
+    return str(max(right)) if right else "–"
+
+
 def _rank(found: Sequence[Finding], attacker: str) -> str:
     one = next((f for f in found if f.measure == "attack.linkage" and f.detail["attacker"] == attacker), None)
     return "–" if one is None else f"{one.detail['median']:g}, {one.detail[f'top_{TOP}']:.2f}"
@@ -210,7 +216,11 @@ def tables(rows: Sequence[tuple[str, list[Finding]]], n: int) -> Iterator[str]:
     yield "| protection | any recipient | trains own vectors | thief of the vectors |"
     yield "| --- | --: | --: | --: |"
     for name, found in rows:
-        yield "| " + " | ".join([name, *(_number(found, who) for who in (WITHOUT, OWN, WITH))]) + " |"
+        yield (
+            "| "
+            + " | ".join([name, _number(found, WITHOUT), _number(found, OWN), _most(found, WITH, "channel")])
+            + " |"
+        )
     yield ""
     head = [
         "protection",
