@@ -1,23 +1,28 @@
 """What readers without the channel get back of a release, and those with some notes in both forms or a second release.
 
 Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--memo patient]
-    [--set NAME=VALUE ...] [--window 0] [--only READER ...]
+    [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--window 0] [--only READER ...]
 
 The notes are shared out as in `context_attack.py`: some are the source, others of which less than a tenth of the
 8-word runs stand in the source are the attacker's. Of the source, `--held` notes are those that somebody has in both
-forms; the rest is attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--window` shuffles
-words in windows of so many. Writes a Markdown table to stdout; intervals draw notes.
+forms; the rest is attacked. `--set` gives settings of the channel (`--set mechanism=clusters`), `--vectors` of its
+vectors and of everybody's own; `--window` shuffles words in windows of so many. Writes a Markdown table to stdout;
+intervals draw notes.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
 from context_attack import FREQUENT, RARE, Ids, parts, row
 
 from clinveil import Key, open_corpus
@@ -50,22 +55,55 @@ LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
 )
 
 
+@dataclass
+class Tool:
+    """Our own tool with the settings of the release: who releases has it, and so has every attacker."""
+
+    options: argparse.Namespace
+    scratch: Path
+
+    def channel(self, corpus: Corpus) -> Channel:
+        """A channel of word vectors that are trained on these notes."""
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        vectors, own = (_settings(given) for given in (self.options.vectors, self.options.set))
+        counted, seed = count_words(corpus, folder), self.options.seed
+        how = VectorSettings.model_validate(vectors)
+        trained = train(corpus, how, seed=seed, workers=1, scratch=folder, counts=counted)
+        settings = ChannelSettings.model_validate({"memo": self.options.memo, "allow_small": True, **own})
+        return build_channel(trained, settings, key=Key.generate(), threads=1, counts=counted)[0]
+
+    def release(self, texts: Sequence[str]) -> tuple[Channel, list[Seen], list[Seen]]:
+        """A channel of texts, each of a patient of its own, and two releases of them under different keys."""
+        corpus, window = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)]), self.options.window
+        channel = self.channel(corpus)
+        first, second = (list(_released(corpus, channel, texts, window, _rng(self.options))) for _ in range(2))
+        return (channel.under(shuffle="window", window=window) if window else channel), first, second
+
+    def shadow(self, notes: Sequence[Ids], names: Sequence[str]) -> tuple[Channel, list[Seen]]:
+        """The same of somebody's own notes, which are rows of `names`."""
+        channel, first, _ = self.release([" ".join(names[x] for x in note if x < len(names)) for note in notes])
+        return channel, first
+
+
+def _settings(given: Sequence[str]) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in given)
+
+
 def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path) -> Scene:
-    """A release of the texts, each of a patient of its own, and what the readers have."""
-    corpus, rng = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)]), _rng(options)
-    counted = count_words(corpus, scratch)
-    vectors = train(corpus, VectorSettings(), seed=options.seed, workers=1, scratch=scratch, counts=counted)
-    own = dict(pair.split("=", 1) for pair in options.set)
-    settings = ChannelSettings(**{"memo": options.memo, **own})
-    channel, _ = build_channel(vectors, settings, key=Key.generate(), threads=1, counts=counted)
-    first, second = (list(_released(corpus, channel, texts, options.window, rng)) for _ in range(2))
-    if options.window:
-        channel = channel.under(shuffle="window", window=options.window)
+    """A release of the texts, and what the readers have."""
+    tool, held = Tool(options, scratch), options.held
+    channel, first, second = tool.release(texts)
     notes = [np.array([channel.ids.get(w, channel.unknown) for w in words(text)], dtype=np.int64) for text in others]
     counts = np.bincount(np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1)[:-1]
-    every, held = [note.outputs for note in first], options.held
     return Scene(
-        channel, first[held:], every, notes, first[:held], second[held:], counts.astype(np.int64), scratch=scratch
+        channel,
+        first[held:],
+        [note.outputs for note in first],
+        notes,
+        first[:held],
+        second[held:],
+        counts.astype(np.int64),
+        shadow=lambda some, patients: tool.shadow(some, channel.words),
     )
 
 
@@ -112,6 +150,7 @@ def main() -> None:
     parser.add_argument("--held", type=int, default=200)
     parser.add_argument("--memo", default="patient")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--window", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*")
@@ -129,7 +168,8 @@ def report(scene: Scene, options: argparse.Namespace) -> None:
     assert scene.counts is not None
     truth = [np.where(note.truth < len(scene.channel.words), note.truth, -1) for note in scene.notes]
     print(f"{len(scene.notes)} notes read, {sum(map(len, truth)):,} words; {len(scene.others)} other notes of")
-    print(f"{sum(map(len, scene.others)):,} words. {' '.join(options.set) or 'neighbours 3-14'}, memo {options.memo},")
+    said = " ".join([*options.set, *options.vectors]) or "the defaults of obfuscate"
+    print(f"{sum(map(len, scene.others)):,} words. {said}, memo {options.memo},")
     print(f"window {options.window}, seed {options.seed}.\n")
     print(f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |")
     print("| --- | --- | ---: | ---: | ---: |")

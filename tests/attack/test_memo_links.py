@@ -81,7 +81,7 @@ def test_without_the_channel_there_is_no_control():
 
 
 def test_a_sample_takes_whole_patients():
-    top, _ = found(context_of("patient"), notes=30)
+    top, _ = found(context_of("patient"), sample=30)
     assert top.n <= 30 and top.n % 3 == 0 and top.detail["among"] == top.n
 
 

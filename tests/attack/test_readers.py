@@ -9,13 +9,11 @@ from scenes import channel_of, right, scene
 
 from clinveil.attacks.reader import Scene, Seen, readers
 from clinveil.attacks.readers._candidates import candidates
-from clinveil.attacks.readers._forward_backward import lattice
-from clinveil.attacks.readers._ngrams import Counts
+from clinveil.attacks.readers._ngrams import Counts, triples
 from clinveil.attacks.readers.bigram import Bigram
 from clinveil.channel.identity import identity_channel
 
-WITH_CHANNEL = ("nearest", "uniform", "unigram", "bigram")
-CONTEXT = ("bigram",)
+WITH_CHANNEL = ("nearest", "uniform", "unigram", "bigram", "trigram", "adapted")
 
 
 def read(name, case, seed=0, **settings):
@@ -88,17 +86,19 @@ def test_nearest_names_what_the_channel_makes_of_the_output():
     assert named == [1, 2, 0]
 
 
-def enumerated(case, note, pairs):
+def enumerated(case, note, pairs, third=None):
     """P(word at each place | outputs), by all readings of a note; a list of dictionaries."""
     held, dense = candidates(case), dense_pairs(pairs)
-    begin, rows, weights = lattice(note.outputs, held)
+    three = dense_triples(pairs, third, dense) if third else None
+    there = held.lattice(note.outputs)
+    begin, rows, weights = there.begin, there.rows, there.weights
     choices = [range(a, b) for a, b in pairwise(begin)]
     found = [dict.fromkeys(rows[list(choice)].tolist(), 0.0) for choice in choices]
     for path in product(*choices):
-        p, before = 1.0, None
-        for i in path:
-            p *= weights[i] * (pairs.unigram[rows[i]] if before is None else dense[before, rows[i]])
-            before = rows[i]
+        said = rows[list(path)]
+        p = weights[list(path)].prod() * pairs.unigram[said[0]]
+        for t in range(1, said.size):
+            p *= dense[said[t - 1], said[t]] if three is None or t == 1 else three[tuple(said[t - 2 : t + 1])]
         for t, i in enumerate(path):
             found[t][int(rows[i])] += p
     return [{row: p / sum(place.values()) for row, p in place.items()} for place in found]
@@ -110,6 +110,43 @@ def dense_pairs(pairs):
         place = slice(pairs.indptr[w], pairs.indptr[w + 1])
         dense[w, pairs.indices[place]] += pairs.pairs[place]
     return dense
+
+
+def dense_triples(pairs, third, dense):
+    """P(x | v, w) as a table, (n_words, n_words, n_words)."""
+    table = np.repeat(dense[None], len(dense), axis=0)
+    for v in range(len(dense)):
+        for p in range(pairs.indptr[v], pairs.indptr[v + 1]):
+            w, place = pairs.indices[p], slice(third.indptr[p], third.indptr[p + 1])
+            table[v, w] *= third.backoff[p]
+            table[v, w, third.indices[place]] += third.triples[place]
+    return table
+
+
+def test_triple_probabilities_sum_to_one():
+    case = scene(n_words=20)
+    notes = [*case.others, np.array([0, 20, 1, 2])]
+    counts = Counts.of(notes, 20)
+    dense = dense_triples(counts.tables, triples(notes, counts), dense_pairs(counts.tables))
+    assert np.allclose(dense.sum(axis=2), 1)
+
+
+def test_three_words_in_a_row_equal_enumeration_at_full_width():
+    case = scene(4, n_words=30, k=6, notes=3, others=60, length=5)
+    counts = Counts.of(case.others, 30)
+    third = triples(case.others, counts)
+    for reading, note in zip(read("trigram", case, beam=100), case.notes, strict=True):
+        for t, place in enumerate(enumerated(case, note, counts.tables, third)):
+            got = slice(reading.starts[t], reading.starts[t + 1])
+            assert np.allclose(reading.chances[got], [place[row] for row in reading.rows[got].tolist()], atol=1e-12)
+
+
+def test_a_narrow_beam_keeps_the_mass_of_what_it_drops():
+    case = scene(n_words=60, k=12)
+    for narrow, wide in zip(read("trigram", case, beam=4), read("bigram", case), strict=True):
+        place = np.repeat(np.arange(40), np.diff(wide.starts))
+        assert np.allclose(np.bincount(place, narrow.chances), 1)
+    assert right(read("trigram", case, beam=4), case) > 0.3
 
 
 def test_pair_probabilities_sum_to_one():
@@ -127,23 +164,38 @@ def test_forward_backward_equals_enumeration():
             assert np.allclose(reading.chances[got], [place[row] for row in reading.rows[got].tolist()], atol=1e-12)
 
 
-def test_places_without_an_input_break_the_chain():
+@pytest.mark.parametrize("name", ("bigram", "trigram"))
+def test_places_without_an_input_break_the_chain(name):
     channel = channel_of([[2], [2], [3], [3]])
     note = Seen(np.array([2, 0, 3]), np.array([0, 4, 2]), np.arange(3), 0)
-    (reading,) = read("bigram", Scene(channel, [note], others=[np.array([0, 1, 2])]))
+    (reading,) = read(name, Scene(channel, [note], others=[np.array([0, 1, 2])]))
     assert np.diff(reading.starts).tolist() == [2, 0, 2]
     assert np.isclose(reading.chances[:2].sum(), 1)
+
+
+def test_who_adapts_expects_a_patients_words_again():
+    """Two words share all outputs; one stands in a patient's notes wherever another output proves it."""
+    channel = channel_of([[3], [3, 4], [3], [3], [4]], [[1.0], [0.5, 0.5], [1.0], [1.0], [1.0]])
+    truth = np.array([1, 1, 1, 1, 1, 1])
+    note = Seen(np.array([4, 4, 4, 4, 4, 3]), truth, np.arange(6), 0)
+    others = [np.array([0, 2, 0, 2, 0, 2, 3])] * 20 + [np.array([1, 2])]
+    case = Scene(channel, [note], others=others)
+    believed = [
+        dict(zip(r.rows[r.starts[5] :], r.chances[r.starts[5] :], strict=True))[1]
+        for name in ("trigram", "adapted")
+        for r in read(name, case)
+    ]
+    assert believed[1] > 2 * believed[0]
 
 
 def test_pruning_keeps_the_likeliest_inputs():
     case = scene(n_words=60, k=20)
     pruned, whole = candidates(case, 5), candidates(case)
     for y in range(60):
-        mine = slice(pruned.starts[y], pruned.starts[y + 1])
         every = slice(whole.starts[y], whole.starts[y + 1])
         joint = whole.weights[every] * case.prior[whole.rows[every]]
         best = whole.rows[every][np.argsort(-joint, kind="stable")[:5]]
-        assert sorted(best) == pruned.rows[mine].tolist()
+        assert sorted(best) == pruned.rows[every][pruned.weighed[every]].tolist()
     assert right(read("bigram", case, most=10), case) > right(read("bigram", case), case) - 0.03
 
 

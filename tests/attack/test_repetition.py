@@ -58,7 +58,10 @@ def test_more_draws_give_more():
     assert shares == sorted(shares) and shares[-1] > 0.99 > 0.5 > shares[0]
 
 
-@pytest.mark.parametrize("memo, places", [("occurrence", "places"), ("note", "notes"), ("patient", "patients")])
+@pytest.mark.parametrize(
+    "memo, places",
+    [("occurrence", "places"), ("note", "notes"), ("patient", "patients"), ("corpus", "releases"), ("rare", "places")],
+)
 def test_the_memo_says_where_several_draws_stand(memo, places):
     """A name that stands in several patients' notes gives several draws also under memo patient."""
     channel, counts = neighbours(60, 5, 4), np.arange(60, 0, -1)

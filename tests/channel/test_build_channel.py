@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from clinveil.channel.build import build_channel, read_words
 from clinveil.channel.files import channel_digest
@@ -11,6 +12,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.lexicons.words import word_list
 from clinveil.vectors.count import count_words
 from clinveil.vectors.table import Vectors
 
@@ -81,6 +83,41 @@ def test_kept_words_stay(tmp_path):
     channel, _ = built(ChannelSettings(keep_words=file))
     assert channel.kept == {spelled(3), spelled(50)}
     assert channel.row(50)[0].tolist() == [50]
+
+
+def test_dropped_words_are_not_written_unless_they_are_kept_too(tmp_path):
+    keep, drop = tmp_path / "keep.txt", tmp_path / "drop.txt"
+    keep.write_text(spelled(3))
+    drop.write_text(f"{spelled(3)}\n{spelled(4)}\n")
+    channel, _ = built(ChannelSettings(keep_words=keep, drop_words=drop))
+    assert np.flatnonzero(~channel.speaks).tolist() == [4]
+    assert channel.row(3)[0].tolist() == [3]
+
+
+def test_stop_words_hold_no_negation():
+    stop_words = word_list("function")
+    assert {"the", "of", "and", "with", "is"} <= stop_words
+    assert not stop_words & {"no", "not", "nor", "never", "none", "nothing", "without", "cannot", "neither"}
+
+
+def test_the_settings_reach_the_policy():
+    asked = ChannelSettings(
+        memo="rare", rare_below=7, layout="keep", numbers="mask", shuffle="window", shuffle_window=5,
+        shuffle_sentences=True, vary_length=0.25,
+    )  # fmt: skip
+    channel, _ = built(asked)
+    expected = {"memo": "rare", "layout": "keep", "numbers": "mask", "shuffle": "window", "window": 5}
+    expected |= {"sentences": True, "length": 0.25, "rare_below": 7}
+    assert vars(channel.policy) == expected
+    counts = vectors().counts
+    assert channel.scopes.tolist() == [*np.where(counts < 7, 2, 0), 2]
+    assert built(ChannelSettings(memo="patient"))[0].scopes is None
+
+
+@pytest.mark.parametrize("wrong", [{"vary_length": 0.95}, {"shuffle_window": 1}, {"shuffle": "all"}, {"memo": "all"}])
+def test_settings_of_no_policy_are_refused(wrong):
+    with pytest.raises(ValidationError):
+        ChannelSettings(**wrong)
 
 
 def test_words_are_read_as_lookup_forms(tmp_path):

@@ -150,6 +150,18 @@ def test_keeping_twice_is_keeping_both(one, other):
     assert (twice.matrix() != both.matrix()).nnz == 0
 
 
+def test_dropped_words_have_empty_rows():
+    channel = circle()
+    dropped = channel.keeping(["b"]).dropping(["pain", "b", "not there"])
+    assert [WORDS[row] for row in np.flatnonzero(~dropped.speaks)] == ["pain", "b"]
+    assert dropped.kept == frozenset()
+    for row in np.flatnonzero(dropped.speaks):
+        assert [part.tolist() for part in dropped.row(row)] == [part.tolist() for part in channel.row(row)]
+    back = dropped.keeping(["pain", "b"])
+    assert (back.matrix() != channel.keeping(["pain", "b"]).matrix()).nnz == 0
+    assert back.keeping(["a"]).dropping(WORDS).indices.size == channel.row(channel.unknown)[0].size
+
+
 def test_keeping_nothing_changes_nothing():
     channel = circle()
     assert channel.keeping([]) is channel

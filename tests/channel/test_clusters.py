@@ -57,6 +57,7 @@ def test_clusters_are_disjoint_large_and_even(n, seed, size, share, outputs, flo
     assert vectors.counts is not None
     counts, eligible = vectors.counts, vectors.counts >= min(floor, vectors.counts[size])
     fields = {"cluster_size": size, "cluster_share": share, "cluster_outputs": outputs, "function_words": n // 10}
+    fields |= {"cluster_words": "own"}
     channel = clustered(vectors, eligible, **fields)
     groups, told = groups_of(channel), channel.parameters
     assert sorted(word for group in groups for word in group) == list(range(n))
@@ -92,9 +93,28 @@ def test_an_output_tells_the_cluster_and_nothing_else(outputs):
     assert joint.max(axis=0).sum() == pytest.approx(closed)
 
 
+def test_a_cluster_is_written_as_another_by_one_cycle_that_the_key_decides():
+    vectors = topical(300)
+    some = np.ones(300, dtype=np.bool_)
+    own = clustered(vectors, cluster_words="own")
+    orders = []
+    for key in (Key.from_seed(1), Key.from_seed(2)):
+        other = ClusterMechanism().compile(Material(vectors, some, key=key))
+        assert groups_of(other) == groups_of(own) and not other.maps_to_itself
+        assert set(other.indices.tolist()) == set(own.indices.tolist())
+        home = {own.row(group[0])[0][0]: i for i, group in enumerate(groups_of(own))}
+        following = [home[other.row(group[0])[0][0]] for group in groups_of(own)]
+        at, steps = following[0], 1
+        while at != 0:
+            at, steps = following[at], steps + 1
+        assert steps == len(following)
+        orders.append(following)
+    assert orders[0] != orders[1]
+
+
 def test_names_are_one_cluster_whose_outputs_are_names():
     vectors = topical(400)
-    channel = clustered(vectors, cluster_size=4, function_words=20)
+    channel = clustered(vectors, cluster_size=4, function_words=20, cluster_words="own")
     rows = [channel.ids[name] for name in NAMED]
     assert len({tuple(channel.row(row)[0]) for row in rows}) == 1
     assert set(channel.row(rows[0])[0]) <= set(rows)

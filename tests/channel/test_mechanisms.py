@@ -143,10 +143,15 @@ class TestGaussian(MechanismContract):
 
 
 class TestClusters(MechanismContract):
+    def mechanism(self) -> Mechanism:
+        return ClusterMechanism(cluster_size=3, cluster_outputs=2)
+
+
+class TestClustersInTheirOwnWords(MechanismContract):
     keeps_words = True
 
     def mechanism(self) -> Mechanism:
-        return ClusterMechanism(cluster_size=3, cluster_outputs=2)
+        return ClusterMechanism(cluster_size=3, cluster_outputs=2, cluster_words="own")
 
 
 class TestInDegree(MechanismContract):

@@ -83,6 +83,15 @@ def test_ids_columns_and_order_are_kept(made):
         assert all(a != b for a, b in zip(words(old), words(new), strict=True))
 
 
+def test_every_policy_has_its_flags(notes, tmp_path):
+    flags = ["--memo", "corpus", "--memo-names", "--shuffle", "sentence", "--vary-length", "0.5", "--drop-stop-words"]
+    assert run(notes, tmp_path / "out.parquet", "--seed", "4", *flags) == 0
+    manifest = json.loads((tmp_path / "out.parquet.vault" / "manifest.json").read_text())
+    assert manifest["settings"]["shuffle"] == "sentence"
+    assert manifest["tokens"]["thinned"] > 0 and manifest["tokens"]["doubled"] > 0
+    assert run(notes, tmp_path / "other.parquet", "--vary-length", "0.95") == 2
+
+
 def test_names_of_one_patient_do_not_come_out(made):
     released = " ".join(pq.read_table(made)["text"].to_pylist())
     assert not {"qvortle", "zebulonski", "josé", "ñ"} & set(words(released))

@@ -31,6 +31,7 @@ ALREADY_THERE = {
     "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
     "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
     "study clinicalnlp-2019": "NOTES -o OUT",
+    "study frontier": "NOTES -o OUT --label diagnosis_group",
     "attack leaveout": "NOTES -o OUT --mode exact",
 }
 MINE = {"thesis.txt": b"years of work", "data/notes.parquet": b"\0\1", "SECRET.txt": b"mine", "tasks/mine": b"x"}

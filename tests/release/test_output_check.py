@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.releases.check import check_output, source_words
@@ -25,7 +26,7 @@ def channel():
     )
 
 
-def check(source, released, *, kept=()):
+def check(source, released, *, kept=(), places=None, **policy):
     crosswalk = pa.record_batch(
         [
             [f"s{i}" for i in range(len(source))],
@@ -39,8 +40,15 @@ def check(source, released, *, kept=()):
         memory_corpus([(f"s{i}", "p", t) for i, t in enumerate(source)]).batches(),
         [crosswalk],
         memory_corpus([(f"r{i}", "q", t) for i, t in enumerate(released)]).batches(),
-        channel().keeping(kept),
+        channel().keeping(kept).under(**policy),
+        [] if places is None else [alignment(places)],
     )
+
+
+def alignment(places):
+    """The table of (start, end) of each note's words."""
+    columns = [[[place[at] for place in note] for note in places] for at in (0, 1)]
+    return pa.record_batch([[f"s{i}" for i in range(len(places))], *columns], schema=ALIGNMENT)
 
 
 def test_a_clean_release():
@@ -62,6 +70,22 @@ def test_a_clean_release():
 )
 def test_each_breach_is_counted(source, released, field):
     assert getattr(check([source], [released]), field) > 0
+
+
+SHUFFLED = {"shuffle": "note"}
+PAIN, FEVER = (0, 4), (5, 10)
+
+
+def test_words_in_another_order_are_held_against_their_own_source():
+    result = check(["pain fever"], ["pain ache"], places=[[FEVER, PAIN]], **SHUFFLED)
+    assert (result.compared, result.self_replaced, result.unaligned) == (2, 0, 0)
+    assert check(["pain fever"], ["ache pain"], places=[[FEVER, PAIN]], **SHUFFLED).self_replaced == 1
+    assert check(["pain fever"], ["ache ache ache"], places=[[PAIN, PAIN, FEVER]], length=0.5).compared == 3
+
+
+@pytest.mark.parametrize("places", [None, [[PAIN]], [[PAIN, PAIN]], [[PAIN, (5, 9)]], [[(4, 5), PAIN]]])
+def test_an_alignment_that_the_source_does_not_bear_out_is_not_believed(places):
+    assert check(["pain fever"], ["ache ache"], places=places, **SHUFFLED).unaligned == 1
 
 
 def test_kept_words_are_counted_apart():

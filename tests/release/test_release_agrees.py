@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
 
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.identity import identity_channel
 from clinveil.cli.main import main
 from clinveil.core.files import sha256
+from clinveil.core.keys import Key
 from clinveil.core.runfolder import fingerprint
+from clinveil.core.tokens import words
 from clinveil.releases import side_by_side
 from clinveil.report.record import from_json
 
@@ -38,6 +43,20 @@ def test_every_sampled_note_stands_in_the_release_word_for_word(desk):
     notes = shown(desk)
     assert len(notes) == side_by_side.SAMPLED and all(len(note.split()) > 10 for note in notes)
     assert [note in released for note in notes] == [True] * len(notes)
+
+
+@pytest.mark.parametrize("order", [{}, {"shuffle": "note"}, {"sentences": True, "shuffle": "window"}])
+def test_words_stand_beside_their_own_source_in_any_order(order):
+    """On the identity each word stands beside itself; one that was written twice stands there twice."""
+    text = "The patient, Mary Jones, has pain. No fever in 12 days."
+    channel = identity_channel(words(text)).under(length=0.9, **order)
+    notes = [side_by_side.Source(f"n{i}", "p", [(text, text, False)]) for i in range(30)]
+    seen = Counter()
+    for note in side_by_side.aligned(notes, Obfuscator(channel, Key.from_seed(1), align=True), "A note"):
+        for token in note.tokens:
+            assert set(token.released.split()) <= {token.source.lower()}
+            seen[len(token.released.split())] += token.source.isalpha()
+    assert min(seen[0], seen[1], seen[2]) > 20
 
 
 def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):

@@ -280,6 +280,23 @@ def test_other_settings_pass_too(desk, tmp_path, flags):
     assert main(["verify", str(desk / out / "release")]) == 0
 
 
+def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
+    """The release is read back word by word, and every word stands beside its own source in the report."""
+    drop = tmp_path / "drop.txt"
+    drop.write_text("pain\nzyzzyva\n")
+    flags = ["--shuffle", "window", "--shuffle-sentences", "--vary-length", "0.4", "--memo", "rare", "--memo-names"]
+    flags += ["--drop-stop-words", "--drop-words", str(drop), "--layout", "keep"]
+    assert main(release(desk, "ordered", *flags)) == 0
+    assert main(["verify", str(desk / "ordered" / "release")]) == 0
+    manifest = json.loads((desk / "ordered/release/manifest.json").read_text())
+    tokens, settings = manifest["tokens"], manifest["settings"]
+    assert tokens["dropped"] > tokens["thinned"] > 100 and tokens["doubled"] > 100
+    assert (settings["shuffle"], settings["vary_length"], settings["memo"]) == ("window", 0.4, "rare")
+    assert settings["drop_words_given"] is True
+    scopes = np.load(desk / "ordered/vault/channel/scopes.npy")
+    assert {0, 2, 3} == set(scopes.tolist())
+
+
 def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
     for unknown in ("pool", "drop"):
         out = f"unknown-{unknown}"

@@ -18,7 +18,9 @@ PLAIN, FORCE = ReleaseSettings(), ReleaseSettings(force=True)
 
 @contextmanager
 def run_folder(out, notes, settings):
-    asked = run_hash(settings, notes, settings.identifiers.patients, settings.channel.keep_words)
+    asked = run_hash(
+        settings, notes, settings.identifiers.patients, settings.channel.keep_words, settings.channel.drop_words
+    )
     with open_folder(out, KIND, asked, force=settings.force) as run:
         yield Places(run)
 

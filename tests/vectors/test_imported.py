@@ -195,6 +195,9 @@ def test_the_command_takes_both(tmp_path, capsys):
         made.append(load_vectors(tmp_path / name))
     assert len({vectors.matrix.tobytes() for vectors in made}) == 3
     assert all((vectors.counts == made[0].counts).all() for vectors in made)
+    both = ["--vectors", str(tmp_path / "plain"), "--start-vectors", str(tmp_path / "plain")]
+    assert main(["obfuscate", *common, "-o", str(tmp_path / "o.csv"), *both]) == 2
+    assert "--start-vectors is of training" in capsys.readouterr().err
     out = str(tmp_path / "more.txt")
     assert main(["embed", *common, "-o", out, "--force", "--more-text", out]) == 2
     assert "same place" in capsys.readouterr().err

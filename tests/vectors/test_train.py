@@ -284,7 +284,7 @@ def test_the_algorithms_are_found_by_name():
     assert algorithm_of(VectorSettings(algorithm="glove", glove_variant="single", dim=9)) == algorithms.get("glove")(
         variant="single", dim=9, window=40
     )
-    assert algorithm_of(VectorSettings(window=3)) == algorithms.get("cbow")(window=3)
+    assert algorithm_of(VectorSettings(window=3)) == algorithms.get("skipgram")(window=3)
 
 
 def test_the_example_of_the_docstring_is_an_algorithm(tmp_path):

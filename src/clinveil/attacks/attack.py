@@ -154,7 +154,7 @@ class Attack(Settings):
         words: what the report says of each of its measures, by dotted name.
         on_release: whether every release is measured by it, with its settings at their defaults.
         order: its place among those of a release: they run one after the other, with one generator (inversion 100,
-            repetition 400, memo-links 470, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
+            repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -133,12 +133,14 @@ class Reader(Settings):
         knows: all that he takes from a scene beside `channel.words`, `notes[].outputs`, `released` and the policy.
         calibrated: whether his `chances` are meant as probabilities.
         on_release: whether every release is read by him.
+        at_most: words that he reads in a release or as a control, where he is slow.
         order: his place on the ladder.
     """
 
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     calibrated: ClassVar[bool] = True
     on_release: ClassVar[bool] = False
+    at_most: ClassVar[int | None] = None
     order: ClassVar[int] = 1000
 
     @abstractmethod

@@ -88,6 +88,7 @@ def obfuscate_notes(
         UsageError: places or settings that do not fit. InputError: notes or vectors that do not fit.
         GateError: more than 1 % of the notes cannot be written; nothing is.
     """
+    settings.vectors.refuse_beside(vectors)
     safe, force = vault or default_vault(out), settings.force
     places = {"NOTES": notes, "--vectors": vectors, **settings.vectors.places()}
     refuse_places(out, MAKER, force=force, vault=safe, vault_maker=VAULT_MAKER, read=places)

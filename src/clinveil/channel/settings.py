@@ -87,7 +87,7 @@ class ChannelSettings(Settings):
         "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper; rare: within the "
         "patient, of rare words only).",
     )
-    rare_below: int = flag(20, "--memo rare: words of fewer occurrences are rare.", ge=1)
+    rare_below: int = flag(20, "--memo rare, matched: words of fewer occurrences are rare.", ge=1)
     memo_names: bool = flag(False, "Names keep one replacement in all notes, whatever --memo says.")
     layout: Layout = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 READ_PER_SECOND = 1.1e6
 # Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
 # and what each window word adds to it (benchmarks/vectors.md).
-PASS = {"cbow": (0.8, 0.03), "skipgram": (1.5, 0.42), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
+PASS = {"cbow": (0.9, 0.022), "skipgram": (1.5, 0.45), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 # Small notes need more passes before vectors know anything: so many words of training, in so many passes.
 TRAINING_WORDS, FEWEST_PASSES, MOST_PASSES = 10_000_000, 5, 20
 # Not measured here but budgeted, as in the release plan: words a second and core.

@@ -19,7 +19,7 @@ from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
@@ -159,10 +159,11 @@ def _ready(
     notes: Path, settings: ReleaseSettings, place: Path | None
 ) -> tuple[NotesCorpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
-    _refuse_both(settings, place)
+    settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
-    if settings.channel.keep_words:
-        read_words(settings.channel.keep_words)
+    for file in (settings.channel.keep_words, settings.channel.drop_words):
+        if file:
+            read_words(file)
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
@@ -174,13 +175,6 @@ def _ready(
     if imported is not None:
         refuse_foreign(imported, (note.text for note in note_rows(corpus)))
     return corpus, found, known, imported
-
-
-def _refuse_both(settings: ReleaseSettings, place: Path | None) -> None:
-    """Raise UsageError where vectors are given and more of their training is asked for too."""
-    for flag, given in settings.vectors.places().items() if place else ():
-        if given:
-            raise UsageError(f"{flag} is of training, and --vectors are not trained", remedy="give one of the two")
 
 
 def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
@@ -223,7 +217,8 @@ def release(
     corpus, found, known, imported = _ready(notes, settings, vectors)
     for line in _plan_lines(corpus, found, settings, train=imported is None):
         say(line)
-    read = (settings.identifiers.patients, settings.channel.keep_words, vectors, *more.values())
+    word_files = settings.channel.keep_words, settings.channel.drop_words
+    read = (settings.identifiers.patients, *word_files, vectors, *more.values())
     asked = run_hash(settings, notes, *read, free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)

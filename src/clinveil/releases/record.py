@@ -12,6 +12,7 @@ from typing import Any
 from clinveil.channel.build import mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import mechanisms
+from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
@@ -40,7 +41,7 @@ from clinveil.vectors.table import Vectors
 
 TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "keep_words", "more_text", "start_vectors")
+_PLACES = ("patients", "keep_words", "drop_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
 _CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
@@ -133,8 +134,9 @@ def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
 
 
 def _idle(settings: ReleaseSettings) -> set[str]:
-    """Settings of mechanisms that were not used."""
-    return {name for _, kind in mechanisms for name in kind.model_fields} - {*mechanism_of(settings.channel).flags()}
+    """Settings of mechanisms that were not used, and of nothing else."""
+    used = {*mechanism_of(settings.channel).flags(), *Policy.__dataclass_fields__}
+    return {name for _, kind in mechanisms for name in kind.model_fields} - used
 
 
 def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
@@ -266,9 +268,12 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append("PHI replacement was switched off: names entered the vocabulary.")
     said += made.channel.shortfalls
     if settings.channel.memo == "occurrence":
-        said.append(
-            "Draws are fresh for each occurrence: what a patient's notes repeat adds up (figures for several draws)."
-        )
+        said.append("Draws are fresh for each occurrence: what a patient's notes repeat adds up.")
+    if settings.channel.memo == "rare":
+        rare = f"Draws of words that occur {settings.channel.rare_below} times or more are fresh for each occurrence:"
+        said.append(f"{rare} what repeats of them adds up.")
+    if settings.channel.memo == "corpus":
+        said.append("Each word has one replacement in the whole release: a code, that word frequencies help to break.")
     if settings.channel.layout == "keep":
         said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
     if job.corpus.columns.keep:

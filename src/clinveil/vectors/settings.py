@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
+from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, choice, flag, own_settings
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithms import OURS, algorithms
@@ -43,6 +44,12 @@ class VectorSettings(Settings):
     def places(self) -> dict[str, Path | None]:
         """What vectors are trained from beside the notes, by flag: files that a run is a function of."""
         return {"--more-text": self.more_text, "--start-vectors": self.start_vectors}
+
+    def refuse_beside(self, given: Path | None) -> None:
+        """Raise UsageError where vectors are given and more of their training is asked for too."""
+        for name, place in self.places().items() if given else ():
+            if place:
+                raise UsageError(f"{name} is of training, and --vectors are not trained", remedy="give one of the two")
 
     def passes_over(self, n_words: int) -> int:
         """How many passes are made over so many words."""

@@ -31,7 +31,7 @@ from clinveil.core.words import words_beside
 from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
-CONTROLLED, PROVED = 10_000, 3_000
+CONTROLLED, PROVED = 10_000, 2_000
 TOLD = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"
 NONE_OF_THEM = "no such word among those attacked"
@@ -71,7 +71,8 @@ class Ladder(Attack):
         for name in self._chosen():
             reader = readers.get(name)()
             if all(reader.can(scene) for scene in cases):
-                findings += _Rung(name, reader, cases, strata, about).findings(canaries, rng)
+                few = cases if self.tokens or reader.at_most is None else _fewer(cases, reader.at_most)
+                findings += _Rung(name, reader, few, strata, about).findings(canaries, rng)
             elif self.reader:
                 findings.append(unmeasured(f"{MEASURE}.all", _lacks(reader, cases), detail=_who(name, reader)))
         return findings
@@ -116,7 +117,8 @@ class _Rung:
     def findings(self, canaries: Sequence[tuple[Scene, Mask]], rng: Generator) -> Iterator[Finding]:
         """One for each kind of words, planted names and the positive control among them."""
         readings = self._read(self.cases, rng)
-        mixed = [_dealt(_some(scene, CONTROLLED // len(self.cases)), rng) for scene in self.cases]
+        few = _fewer(self.cases, min(CONTROLLED, (self.reader.at_most or 2 * CONTROLLED) // 2))
+        mixed = [_dealt(scene, rng) for scene in few]
         control = self._read(mixed, rng)
         for stratum, among in self.strata.items():
             beside = self._scored(mixed, control, stratum, among)
@@ -171,7 +173,7 @@ class _Rung:
 
     def _positive(self, rng: Generator) -> Finding:
         """The same reader where every word came out as it went in."""
-        some = [_unprotected(_some(scene, PROVED // len(self.cases))) for scene in self.cases]
+        some = [_unprotected(scene) for scene in _fewer(self.cases, PROVED)]
         every = np.ones(self.strata["all"].size, dtype=np.bool_)
         got = self._scored(some, self._read(some, rng), "all", every)
         detail = {**_who(self.name, self.reader), "stratum": "all", "unprotected": True}
@@ -187,8 +189,12 @@ def _figures(got: Scored, *, calibrated: bool) -> dict[str, Any]:
     return told
 
 
-def _some(scene: Scene, words: int) -> Scene:
-    """The first notes, of so many words."""
+def _fewer(cases: Sequence[Scene], words: int) -> list[Scene]:
+    """The first notes of each scene, of so many words in all; they are in no order."""
+    return [_first(scene, words // len(cases)) for scene in cases]
+
+
+def _first(scene: Scene, words: int) -> Scene:
     ends = np.cumsum([len(note) for note in scene.notes])
     n = int(np.searchsorted(ends, words)) + 1
     return replace(scene, notes=scene.notes[:n], again=scene.again[:n])

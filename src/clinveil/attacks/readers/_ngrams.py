@@ -46,7 +46,7 @@ class Triples(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Word and word-pair counts, which may be fractions.
+    """Word and word-pair counts.
 
     Attributes:
         single: (n_words,). pairs: (n_words, n_words), how often one word follows another.
@@ -64,12 +64,6 @@ class Counts:
         pairs = csr_matrix((np.ones(ends[0].size), ends), shape=(n_words, n_words))
         pairs.sort_indices()
         return cls(np.bincount(flat, minlength=n_words + 1)[:n_words].astype(np.float64), pairs)
-
-    def plus(self, other: Counts, weight: float = 1.0) -> Counts:
-        """Both together, the other's by a weight."""
-        pairs = csr_matrix(self.pairs + weight * other.pairs)
-        pairs.sort_indices()
-        return Counts(self.single + weight * other.single, pairs)
 
     @cached_property
     def tables(self) -> Pairs:
@@ -97,20 +91,13 @@ def joined(notes: Iterable[Ints], n_words: int) -> Ints:
     return np.minimum(np.concatenate([end, *parts]), n_words)
 
 
-def triples(notes: Sequence[Ints], weights: Doubles | None, counts: Counts) -> Triples:
-    """Triples of notes over the pairs of `counts`, which must hold all pairs of the notes.
-
-    Args:
-        weights: (n_notes,) how much each counts; None: 1.
-    """
+def triples(notes: Sequence[Ints], counts: Counts) -> Triples:
+    """Triples of notes over the pairs of `counts`, which must hold all pairs of the notes."""
     n_words = counts.single.size
     flat = joined(notes, n_words)
-    each = np.ones(len(notes)) if weights is None else weights
-    often = np.repeat(np.append(each, 1.0), [len(note) + 1 for note in notes] + [1])
     known = (flat[:-2] < n_words) & (flat[1:-1] < n_words) & (flat[2:] < n_words)
     pair = pair_numbers(counts.pairs, flat[:-2][known], flat[1:-1][known])
-    shape = (counts.pairs.nnz, n_words)
-    table = csr_matrix((often[: known.size][known], (pair, flat[2:][known])), shape=shape)
+    table = csr_matrix((np.ones(pair.size), (pair, flat[2:][known])), shape=(counts.pairs.nnz, n_words))
     table.sort_indices()
     backoff, discounted = _discounted(table.data, table.indptr.astype(np.int64))
     return Triples(backoff, table.indptr.astype(np.int64), table.indices.astype(np.int64), discounted)

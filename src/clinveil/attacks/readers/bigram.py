@@ -6,7 +6,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.reader import Reader, Reading, Scene, Seen, readers
 from clinveil.attacks.readers._candidates import MOST, candidates
-from clinveil.attacks.readers._forward_backward import lattice, links, marginals
+from clinveil.attacks.readers._forward_backward import links, marginals
 from clinveil.attacks.readers._ngrams import Counts
 from clinveil.core.settings import flag
 from clinveil.scale import threads
@@ -26,7 +26,8 @@ class Bigram(Reader):
         held, pairs = candidates(scene, self.most), Counts.of(scene.others, len(scene.channel.words)).tables
 
         def one(note: Seen) -> Reading:
-            begin, rows, weights = lattice(note.outputs, held)
-            return Reading(begin, rows, marginals(begin, rows, weights, pairs, links(begin, rows, pairs)))
+            there = held.lattice(note.outputs)
+            linked = links(there.begin, there.rows, pairs)
+            return there.reading(marginals(there.begin, there.rows, there.weights, pairs, linked))
 
         return list(threads(scene.threads)(one, scene.notes))

@@ -18,5 +18,5 @@ class Uniform(Reader):
 
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """Nothing is drawn."""
-        held, even = candidates(scene), np.ones(len(scene.channel.words))
-        return [held.reading(note.outputs, even) for note in scene.notes]
+        held = candidates(scene, prior=np.ones(len(scene.channel.words)))
+        return [held.reading(note.outputs) for note in scene.notes]

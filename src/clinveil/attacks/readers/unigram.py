@@ -19,4 +19,4 @@ class Unigram(Reader):
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """Nothing is drawn."""
         held = candidates(scene)
-        return [held.reading(note.outputs, scene.prior) for note in scene.notes]
+        return [held.reading(note.outputs) for note in scene.notes]

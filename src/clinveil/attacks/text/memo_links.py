@@ -44,13 +44,13 @@ class MemoLinks(Attack):
     needs = frozenset({"released"})
     words = words_beside(__file__)
     on_release = True
-    order = 470
-    notes: int = flag(2000, "Released notes that are looked at, of whole patients.", ge=2)
+    order = 420
+    sample: int = flag(2000, "Released notes that are looked at, of whole patients.", ge=2)
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """With the channel and the notes as they entered it also the control."""
         assert context.released is not None
-        sample = _sample(context.released, self.notes, rng)
+        sample = _sample(context.released, self.sample, rng)
         control = None
         if context.channel is not None and context.entered is not None and context.notes is not None:
             sources = {source_id(note, context.notes): i for i, note in enumerate(sample.ids)}

@@ -3,8 +3,10 @@
 Whoever sees an output learns which cluster the word is of, and nothing else: not from a second draw, not from a
 hundred, not from the vectors. So the best guess is the cluster's most frequent word, and what context adds is a guess
 of the cluster's words alone. The outputs are the most frequent words of the cluster, all as likely: one or a few of
-them leave an attacker exactly as much as all would, and a reader of the release far less noise. A word may come out as
-itself. The channel has no epsilon: outputs of two clusters are told apart for certain.
+them leave an attacker exactly as much as all would, and a reader of the release far less noise. By default a cluster is
+written as the words of another: who learns from the release loses nothing, no word comes out as itself, and who has no
+vectors finds no word of a note that he knows. The channel has no epsilon: outputs of two clusters are told apart for
+certain.
 
 Source: own; disjoint groups with one output set are what k-anonymity (Sweeney 2002) asks of a table's rows, and the
 greatest share is what l-diversity (Machanavajjhala et al. 2007) asks of their values.
@@ -12,7 +14,7 @@ greatest share is what l-diversity (Machanavajjhala et al. 2007) asks of their v
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -35,6 +37,9 @@ class ClusterMechanism(Mechanism):
     cluster_share: float = flag(0.5, "clusters: greatest share of a cluster's tokens of one word.", gt=0, le=1)
     cluster_outputs: int = flag(1, "clusters: outputs of a cluster, its most frequent words (0: all).", ge=0)
     function_words: int = flag(150, "clusters: the most frequent words, which are clustered apart.", ge=0)
+    cluster_words: Literal["own", "other"] = flag(
+        "other", "clusters: written as words of their own, or of another cluster by a secret permutation."
+    )
 
     @property
     def need(self) -> int:
@@ -60,10 +65,22 @@ class ClusterMechanism(Mechanism):
         kinds, units = self._kinds(material, counts), (matrix / lengths).astype(np.float32)
         groups = group_words(units, counts, material.eligible, kinds, wanted, material.seed)
         outputs, starts = _outputs(groups, counts, material.eligible, self.cluster_outputs)
-        sizes = np.diff(starts)[groups]
-        places = np.repeat(starts[groups] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        written = self._written(len(starts) - 1, material)[groups]
+        sizes = np.diff(starts)[written]
+        places = np.repeat(starts[written] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         said = self.model_dump() | _measured(groups, counts, material.eligible, wanted)
         return material.channel(self.name, said, sizes, outputs[places], np.repeat(1 / sizes, sizes))
+
+    def _written(self, n: int, material: Material) -> Ints:
+        """The cluster whose words each cluster is written as, (n,): by one secret cycle, so that none is its own."""
+        if self.cluster_words == "own" or n == 1:
+            return np.arange(n)
+        stream = material.key.stream("channel clusters written as") if material.key else None
+        drawn = [stream.uint64() for _ in range(n)] if stream else np.random.default_rng(material.seed).random(n)
+        order = np.argsort(np.asarray(drawn), kind="stable")
+        other = np.empty(n, dtype=np.int64)
+        other[order] = np.roll(order, 1)
+        return other
 
     def _kinds(self, material: Material, counts: Ints) -> SmallInts:
         names, known = _names(material)

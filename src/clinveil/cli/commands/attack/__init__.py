@@ -5,6 +5,6 @@ from __future__ import annotations
 from clinveil.cli.attack_command import AttackCommands
 from clinveil.cli.groups import PACKAGE, Group
 
-ORDER = ("linkage", "inference", "names", "association", "scenario", "copies", "leaveout", "membership", "canaries")
+ORDER = ("inversion", "linkage", "inference", "names", "association", "scenario", "copies", "leaveout", "membership")
 HELP = "Attack what is to be released, with the truth at hand; prints findings beside chance and a control."
 Group("attack", HELP, AttackCommands("attack command", f"{PACKAGE}.attack", first=ORDER))

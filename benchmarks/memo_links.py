@@ -1,0 +1,81 @@
+"""How well two notes of one patient find each other in a release, by the memo; what the attack `memo-links` measures.
+
+Usage: python benchmarks/memo_links.py NOTES [--id COL] [--text COL] [--source 577] [--set NAME=VALUE ...]
+    [--vectors NAME=VALUE ...]
+
+The notes are drawn as in `context_attack.py`. Each is cut in two halves, which are two notes of one patient, and
+released under every memo with one channel. Writes a Markdown table to stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
+from context_attack import parts
+from outsiders import Tool
+
+from clinveil import Key, open_corpus
+from clinveil.attacks.attack import Context
+from clinveil.attacks.text.memo_links import MemoLinks
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.channel import Channel
+from clinveil.channel.scopes import scoped
+from clinveil.core.settings import NotesSettings
+from clinveil.core.tokens import words
+from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, memory_corpus
+
+MEMOS = ("occurrence", "note", "rare", "patient", "corpus")
+
+
+def line(channel: Channel, source: Corpus, seed: int) -> str:
+    """One row of the table: a release under the channel's memo, attacked."""
+    obfuscate = Obfuscator(channel, Key.generate())
+    released = MemoryCorpus(tuple(obfuscate(batch).batch for batch in source.batches()))
+    ids = [note for batch in source.batches() for note in batch.column(0).to_pylist()]
+    context = Context(channel=channel, entered=source, released=released, notes={note: note for note in ids})
+    top, area = MemoLinks()(context, np.random.default_rng(seed))
+    cells = [f"{f.value:.3f} ({f.low:.3f} to {f.high:.3f}) | {f.control:.3f} | {f.chance:.3f}" for f in (top, area)]
+    return f"| {channel.policy.memo} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Read the notes, cut them, release them under every memo, attack, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notes", type=Path)
+    parser.add_argument("--id")
+    parser.add_argument("--text")
+    parser.add_argument("--source", type=int, default=577)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.set_defaults(memo="occurrence", window=0)
+    options = parser.parse_args()
+    corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
+    texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
+    chosen, _ = parts([words(text) for text in texts], options.source, np.random.default_rng(options.seed))
+    halves = []
+    for number, row in enumerate(chosen):
+        note = words(texts[row])
+        cut = len(note) // 2
+        halves += [(f"{number}a", str(number), " ".join(note[:cut])), (f"{number}b", str(number), " ".join(note[cut:]))]
+    source = memory_corpus(halves)
+    with tempfile.TemporaryDirectory() as scratch:
+        channel = Tool(options, Path(scratch)).channel(source)
+    times = Counter(word for _, _, text in halves for word in text.split())
+    counts = np.array([times[word] for word in channel.words], dtype=np.int64)
+    print(f"{len(halves)} halves of notes. {' '.join([*options.set, *options.vectors])}, seed {options.seed}.\n")
+    print("| memo | nearest is of the patient | fresh draws | chance | area | fresh draws | chance |")
+    print("| --- | --- | ---: | ---: | --- | ---: | ---: |")
+    for memo in MEMOS:
+        print(line(scoped(channel.under(memo=memo), counts), source, options.seed), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""A release and its vault as attacks want them: both sides of its notes, its channel, and what leads from one to other.
+
+What entered the channel is made anew from the key, in memory: no text is written.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from clinveil.attacks.attack import Context
+from clinveil.channel.files import load_channel
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import read_json
+from clinveil.core.keys import Key
+from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import Corpus, MemoryCorpus
+from clinveil.corpus.open import open_corpus
+from clinveil.corpus.people import Patient, read_patients
+from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
+from clinveil.releases.crosswalk import id_maps
+from clinveil.releases.manifest import NAME, SCHEMA
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.scale import processes
+from clinveil.vectors.count import count_words
+
+_REMEDY = "name the vault folder of a release, OUT/vault"
+
+
+def attacked_release(
+    released: Path,
+    vault: Path,
+    original: Path,
+    *,
+    others: Path | None = None,
+    patients: Path | None = None,
+    workers: int = 2,
+    say: Say = lambda line: None,
+) -> Context:
+    """What attackers of words look at.
+
+    Args:
+        released: the folder of a release, or its notes. vault: of the same run. original: the notes it was made of.
+        others: notes of another place. patients: the known patients, where the release was made with them.
+
+    Raises:
+        InputError: what was given does not belong together. UsageError: the release was made with known patients.
+    """
+    manifest = read_json(vault / NAME)
+    settings, roles = _settings(manifest, vault), _roles(manifest)
+    notes = released / manifest["notes"]["file"] if (released / NAME).is_file() else released
+    _refuse_another(released, manifest)
+    known = _known(patients, settings)
+    corpus = open_corpus(original, settings.notes, keep=settings.keep)
+    entered = _entered(corpus, Key.load(vault / "key.bin"), settings, known, workers) if settings.phi else corpus
+    with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
+        counts = count_words(entered, Path(scratch))
+    walk, ids = id_maps(_ledger(vault, "crosswalk"))
+    return Context(
+        channel=load_channel(vault / "channel", settings.channel.policy),
+        counts=counts,
+        original=corpus,
+        released=open_corpus(notes, roles),
+        entered=entered,
+        others=None if others is None else open_corpus(others, NotesSettings()),
+        alignment=lambda: _ledger(vault, "alignment"),
+        notes=walk,
+        patients=ids,
+        known=known or None,
+        workers=workers,
+        say=say,
+    )
+
+
+def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        raise InputError("is no vault of a release", where=vault.name, remedy=_REMEDY)
+    try:
+        return ReleaseSettings.model_validate(manifest["private"]["settings_in_full"])
+    except (KeyError, TypeError, ValidationError):
+        remedy = "use the version that made it"
+        raise InputError("is the vault of another version", where=vault.name, remedy=remedy) from None
+
+
+def _roles(manifest: dict[str, Any]) -> NotesSettings:
+    told = manifest["notes"]
+    return NotesSettings(text=told["text"], id=told["id"], patient=told["patient"], preset="none")
+
+
+def _refuse_another(released: Path, manifest: dict[str, Any]) -> None:
+    """Raise InputError where the release names another key than the vault."""
+    beside = read_json((released if released.is_dir() else released.parent) / NAME)
+    told = beside.get("key_commitment") if isinstance(beside, dict) else None
+    if told not in (None, manifest.get("key_commitment")):
+        raise InputError("is the vault of another release", where="--vault", remedy="name OUT/vault of this release")
+
+
+def _known(patients: Path | None, settings: ReleaseSettings) -> dict[str, Patient]:
+    if patients is None and settings.phi and settings.identifiers.patients is not None:
+        raise UsageError("the release was made with known patients", remedy="give them again: --patients FEED")
+    return read_patients(patients) if patients else {}
+
+
+def _entered(
+    corpus: Corpus, key: Key, settings: ReleaseSettings, known: dict[str, Patient], workers: int
+) -> MemoryCorpus:
+    """The notes with their identifiers treated as the run treated them."""
+    deidentifier = Deidentifier(key, mode=settings.identifiers.mode, patients=known or None)
+    return MemoryCorpus(tuple(made.batch for made in deidentify_corpus(corpus, deidentifier, processes(workers))))
+
+
+def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
+    try:
+        with pq.ParquetFile(vault / f"{name}.parquet") as file:
+            yield from file.iter_batches()
+    except (OSError, pa.ArrowException):
+        raise InputError(f"holds no {name}", where=vault.name, remedy=_REMEDY) from None

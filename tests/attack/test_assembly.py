@@ -1,0 +1,106 @@
+"""Shuffled releases: who restores the order reads more than who ignores it, and more than single words say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scenes import channel_of, right, scene, seen
+
+from clinveil.attacks.channel._scoring import spans
+from clinveil.attacks.reader import Scene, readers
+from clinveil.attacks.readers._windows import reordered, together, width
+from clinveil.channel.identity import identity_channel
+from clinveil.channel.policy import Policy
+
+WINDOW = Policy(shuffle="window", window=6)
+
+
+def read(name, case, seed=0, **settings):
+    return readers.get(name)(**settings).read(case, np.random.default_rng(seed))
+
+
+def phrases(*, seed=0, window=6, policy=WINDOW, notes=10, others=150):
+    """A language of fixed phrases of three words, whose words share their outputs with words of other phrases."""
+    rng = np.random.default_rng(seed)
+    n_words = 60
+    rows = [rng.choice(np.delete(np.arange(n_words), i), 4, replace=False) for i in range(n_words)]
+    channel = channel_of(rows, policy=policy)
+
+    def text():
+        return np.concatenate([3 * p + np.arange(3) for p in rng.integers(20, size=10)])
+
+    def order(note):
+        return np.concatenate([s + rng.permutation(min(window, note.size - s)) for s in range(0, note.size, window)])
+
+    there = [seen(channel, note, i, rng, order=order(note)) for i, note in enumerate(text() for _ in range(notes))]
+    return Scene(channel, there, [n.outputs for n in there], [text() for _ in range(others)])
+
+
+@pytest.fixture(scope="module")
+def case():
+    return phrases()
+
+
+def test_who_restores_the_order_reads_more_than_others(case):
+    single, pairs, restored = (right(read(name, case), case) for name in ("unigram", "bigram", "assembly"))
+    assert restored > single + 0.15 and restored > pairs + 0.15
+
+
+def test_restored_order_makes_longer_spans(case):
+    got = read("assembly", case)
+    ignored = [replace(one, order=None) for one in got]
+    assert spans(case.notes, got, 60).mean() > spans(case.notes, ignored, 60).mean() + 0.5
+
+
+def test_an_unprotected_release_is_read_whole(case):
+    plain = replace(identity_channel(case.channel.words), policy=WINDOW)
+    open_ = replace(case, channel=plain, notes=[replace(note, outputs=note.truth) for note in case.notes])
+    assert right(read("assembly", open_), open_) == 1.0
+
+
+def test_outputs_of_other_places_tell_nothing(case):
+    flat = np.random.default_rng(1).permutation(np.concatenate([note.outputs for note in case.notes]))
+    parts = np.split(flat, len(case.notes))
+    mixed = replace(case, notes=[replace(n, outputs=o) for n, o in zip(case.notes, parts, strict=True)])
+    assert right(read("assembly", mixed), mixed) < 0.08
+
+
+@pytest.mark.parametrize("shuffle", ["window", "note"])
+def test_never_below_single_words_where_windows_tell_nothing(shuffle):
+    """Independent words: nothing is to be had of an order, and the attacker notices on his own notes."""
+    rng = np.random.default_rng(5)
+    policy = Policy(shuffle=shuffle)
+    channel = channel_of([rng.choice(40, 4, replace=False) for _ in range(40)], policy=policy)
+    usual = 1 / np.arange(1, 41)
+    texts = [rng.choice(40, 40, p=usual / usual.sum()) for _ in range(80)]
+    there = [seen(channel, note, i, rng, order=rng.permutation(40)) for i, note in enumerate(texts[:20])]
+    case = Scene(channel, there, others=texts[20:])
+    assert right(read("assembly", case), case) > right(read("unigram", case), case) - 0.02
+
+
+def test_threads_change_nothing(case):
+    one, two = (read("assembly", replace(case, threads=n), sweeps=5, cooling=5) for n in (1, 2))
+    assert all((a.chances == b.chances).all() and (a.order == b.order).all() for a, b in zip(one, two, strict=True))
+
+
+def test_only_shuffled_releases_are_tried():
+    assert not readers.get("assembly")().can(scene())
+    assert readers.get("assembly")().can(scene(policy=WINDOW))
+
+
+def test_own_notes_are_shuffled_like_the_release():
+    rng = np.random.default_rng(0)
+    note = np.arange(20)
+    order = reordered(note, WINDOW, rng)
+    assert (order // 6 == note // 6).all() and (order != note).any()
+    assert sorted(reordered(note, Policy(shuffle="note"), rng)) == note.tolist()
+    assert width(WINDOW) == 6 and width(Policy(shuffle="note")) == 30
+
+
+def test_counts_of_windows_by_hand():
+    counts = together([np.array([0, 1, 2, 3, 0, 1]), np.array([4, 4])], 4, 3)
+    seen_pairs = {(w, int(x)) for w in range(4) for x in counts.indices[counts.indptr[w] : counts.indptr[w + 1]]}
+    assert seen_pairs == {(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1), (0, 3), (3, 0), (1, 3), (3, 1)}
+    assert counts.times == 12 and counts.shares.tolist() == [2 / 6, 2 / 6, 1 / 6, 1 / 6]
+    assert counts.indices[counts.indptr[0]] == 1
+    assert np.isclose(counts.ratios[counts.indptr[0]], np.log((2 + 0.5) / (12 * 4 / 36 + 0.5)))
