@@ -83,6 +83,7 @@ def test_the_line_of_the_threshold():
         linked("linkage", 0.04, "own vectors"),
         linked("linkage", 0.3, "with the channel"),
         linked("linkage_unprotected", 0.97),
+        replace(linked("linkage", 0.9), detail={"attacker": WHO[0], "against": "other notes"}),  # another attack
     )
     risks = criteria.risks(replace(record(), findings=found, risk_threshold=0.09))
     assert risks.initial.finding.value == 0.97 and risks.threshold == 0.09

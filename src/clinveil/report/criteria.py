@@ -54,8 +54,10 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What the line says: the risk without protection (None: not measured), the threshold, and each attacker's."""
+    """What the line says: what is known of people, the risk without protection (None: not measured), the threshold, and
+    each attacker's."""
 
+    known: str
     initial: Row | None
     threshold: float
     lines: tuple[Risk, ...]
@@ -106,13 +108,14 @@ def _fits(finding: Finding, rule: Mapping[str, Any]) -> bool:
 def risks(record: ReleaseRecord) -> Risks | None:
     """The line of EMA Policy 0070; None where no note was tried to be linked."""
     named = _text()["risk"]
-    average = _worst(record.findings, named["average"])
-    if not average:
-        return None
-    most, initial = _worst(record.findings, named["most"]), _worst(record.findings, named["initial"])
-    before = max(initial.values(), key=lambda f: f.value or 0.0, default=None)
+    initial = [f for f in record.findings if f.measure == named["initial"] and f.value is not None]
+    before = max(initial, key=lambda f: f.value or 0.0, default=None)
+    known = str(before.detail.get("against", "")) if before else ""  # the same attack before and after
+    after = [f for f in record.findings if not known or f.detail.get("against") == known]
+    average, most = _worst(after, named["average"]), _worst(after, named["most"])
     lines = tuple(_risk(attacker, one, most.get(attacker), record) for attacker, one in average.items())
-    return Risks(row(before, record.edition) if before else None, record.risk_threshold, lines)
+    shown = row(before, record.edition) if before else None
+    return Risks(known or "a text of theirs", shown, record.risk_threshold, lines) if lines else None
 
 
 def _worst(findings: Sequence[Finding], measure: str) -> dict[str, Finding]:
