@@ -149,6 +149,7 @@ def _masked(note: str) -> str:
 
 
 CLUSTERS = {"mechanism": "clusters", "cluster_outputs": 1}
+NOW = {"memo": "rare", "shuffle": "window", "vary_length": 0.2}
 NEAR = {"n": "3-14", "memo": "patient"}
 OURS: dict[str, tuple[VectorSettings, dict[str, object]]] = {
     "neighbours 3-14, memo patient, CBOW of 5 passes (default until now)": (CBOW5, NEAR),
@@ -159,10 +160,10 @@ OURS: dict[str, tuple[VectorSettings, dict[str, object]]] = {
     "clusters, one output, skip-gram, window 40": (WIDE, CLUSTERS),
     "clusters, three outputs, memo patient": (WIDE, {**CLUSTERS, "cluster_outputs": 3, "memo": "patient"}),
     "clusters, one output, articles as more text": (WIDE, {**CLUSTERS, "more": True}),
-    "clusters, words in keyed order within tens, length varied by a fifth (default now)": (
-        WIDE,
-        {**CLUSTERS, "memo": "rare", "shuffle": "window", "vary_length": 0.2},
-    ),
+    "clusters of 8, words in keyed order within tens, length varied by a fifth (default)": (WIDE, {**CLUSTERS, **NOW}),
+    "clusters of 16, the same": (WIDE, {**CLUSTERS, **NOW, "cluster_size": 16}),
+    "clusters of 32, the same": (WIDE, {**CLUSTERS, **NOW, "cluster_size": 32}),
+    "clusters of 64, the same": (WIDE, {**CLUSTERS, **NOW, "cluster_size": 64}),
 }
 """Our rows with a channel: vectors, and settings of the channel."""
 
