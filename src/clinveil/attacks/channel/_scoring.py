@@ -95,16 +95,20 @@ def scored(
 
 
 def _ranked(truth: Ints, patient: Ints, place: Ints, rows: Ints, chances: Doubles, n_words: int) -> Scored:
-    order = np.lexsort((rows, -chances, place))
-    place, rows, chances = place[order], rows[order], chances[order]
+    """Of each place the likeliest row (of equal ones the first) and the rank of the truth; `place` ascends."""
     sizes = np.bincount(place, minlength=truth.size)
-    starts = np.cumsum(sizes) - sizes
+    some = np.flatnonzero(sizes)
+    starts = (np.cumsum(sizes) - sizes)[some]
     named, belief = np.full(truth.size, -1, dtype=np.int64), np.zeros(truth.size)
-    some = sizes > 0
-    named[some], belief[some] = rows[starts[some]], chances[starts[some]]
-    rank = sizes + (n_words - sizes + 1) / 2
+    if some.size:
+        belief[some] = np.maximum.reduceat(chances, starts)
+        named[some] = np.minimum.reduceat(np.where(chances == belief[place], rows, n_words + rows.max()), starts)
     hit = rows == truth[place]
-    rank[place[hit]] = 1.0 + np.flatnonzero(hit) - starts[place[hit]]
+    believed = np.full(truth.size, np.inf)
+    believed[place[hit]] = chances[hit]
+    before = (chances > believed[place]) | ((chances == believed[place]) & (rows < truth[place]))
+    ahead = np.bincount(place[before], minlength=truth.size)
+    rank = np.where(np.isfinite(believed), 1.0 + ahead, sizes + (n_words - sizes + 1) / 2)
     return Scored(truth, patient, named, np.maximum(rank, 1.0), belief)
 
 
