@@ -123,7 +123,7 @@ def test_names_are_one_cluster_whose_outputs_are_names():
 def test_words_of_known_names_are_names_too():
     vectors = topical(400)
     known = vectors.words[60]
-    channel, without = (clustered(vectors, names=n, cluster_outputs=0) for n in ([known], []))
+    channel, without = (clustered(vectors, names=n, cluster_size=8, cluster_outputs=0) for n in ([known], []))
     name = channel.ids[NAMED[0]]
     assert channel.row(60)[0].tolist() == channel.row(name)[0].tolist()
     assert without.row(60)[0].tolist() != without.row(name)[0].tolist()
@@ -157,7 +157,7 @@ def test_the_clusters_follow_meaning():
     topic = np.repeat(np.arange(10), 30)
     matrix = (np.eye(10)[topic] * 5 + 0.1 * rng.normal(size=(300, 10))).astype(np.float32)
     words = topical(300).words
-    channel = clustered(Vectors(words, matrix, np.full(300, 50)), function_words=0)
+    channel = clustered(Vectors(words, matrix, np.full(300, 50)), cluster_size=8, function_words=0)
     inside = [g for g in groups_of(channel) if not {channel.ids[name] for name in NAMED} & set(g)]
     assert all(len(set(topic[group])) == 1 for group in inside) and len(inside) >= 15
 

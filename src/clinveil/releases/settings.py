@@ -44,7 +44,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "max_names": 1.0,
         "max_linkage": 1.0,
     },
-    "strict": {"cluster_size": 16, "cluster_share": 0.34, "min_patients": 10, "unknown": "drop", "vary_length": 0.4},
+    "strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "shuffle": "note", "vary_length": 0.4},
 }
 
 

@@ -33,7 +33,7 @@ class ClusterMechanism(Mechanism):
     """
 
     name: ClassVar[str] = "clusters"
-    cluster_size: int = flag(8, "clusters: words of a cluster that may come out, at least.", ge=2, le=100_000)
+    cluster_size: int = flag(16, "clusters: words of a cluster that may come out, at least.", ge=2, le=100_000)
     cluster_share: float = flag(0.25, "clusters: greatest share of a cluster's tokens of one word.", gt=0, le=1)
     cluster_outputs: int = flag(1, "clusters: outputs of a cluster, its most frequent words (0: all).", ge=0)
     function_words: int = flag(150, "clusters: the most frequent words, which are clustered apart.", ge=0)
