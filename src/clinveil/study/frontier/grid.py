@@ -57,6 +57,7 @@ def _clusters() -> list[Cell]:
             how |= {"cluster_size": size, "cluster_outputs": outputs}
             name = f"clusters-{size}x{outputs}"
             found += [_cell(name, how), _cell(f"{name}-shuffled", how | SHUFFLED)]
+        found.append(_cell(f"clusters-{size}x1-note", how | {"cluster_outputs": 1} | SHUFFLED | {"shuffle": "note"}))
     return found
 
 
