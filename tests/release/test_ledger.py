@@ -83,12 +83,18 @@ def test_the_one_that_shares_most_is_named_first(tmp_path):
     assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].said == "fewer than 11"
 
 
+def salted(table, salt):
+    told = json.loads(table.schema.metadata[b"clinveil"]) | {"salt": salt}
+    return table.replace_schema_metadata({"clinveil": json.dumps(told)})
+
+
 @pytest.mark.parametrize("damage", [
     lambda path: path.write_bytes(b""),
     lambda path: path.write_bytes(path.read_bytes()[:-40]),
     lambda path: path.write_text("note"),
     lambda path: pq.write_table(pa.table({"note": [1]}), path),
     lambda path: pq.write_table(pq.read_table(path).rename_columns(["notes"]), path),
+    lambda path: pq.write_table(salted(pq.read_table(path), "00" * 65), path),
 ])  # fmt: skip
 def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
     ledger = left(tmp_path, notes(5))

@@ -27,6 +27,7 @@ from clinveil.report.numerals import SMALL, SPACE, share
 
 Hashes = NDArray[np.uint64]
 NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
+SALT = 32  # bytes
 SAME = 0.01  # of the notes of the smaller of two releases; a few texts are everybody's ("did not attend")
 _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
@@ -80,7 +81,7 @@ def _may_be_ours(path: Path) -> bool:
 
 def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
     """The entry of a release of notes with these `text_hashes`."""
-    salt = token_bytes(32)
+    salt = token_bytes(SALT)
     return Entry(run, commitment, vault.resolve(), salt, _salted(np.unique(hashes), salt))
 
 
@@ -90,8 +91,8 @@ def read_entry(path: Path) -> Entry:
         table = pq.read_table(path)
         told = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
-        known = told["schema"] == SCHEMA
         made = Entry(str(told["run"]), str(told["commitment"]), Path(told["vault"]), bytes.fromhex(told["salt"]), notes)
+        known = told["schema"] == SCHEMA and len(made.salt) == SALT
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         known = False
     if not known:
