@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key, open_corpus
-from clinveil.attacks.channel._scene import Noted, rows_of, seen_of
+from clinveil.attacks.channel._scene import Noted, rows_of, seen_of, written
 from clinveil.attacks.channel._scoring import scored
 from clinveil.attacks.reader import Scene, Seen, readers
-from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -56,29 +55,41 @@ def _share(note: list[str], runs: set[tuple[str, ...]]) -> float:
     return sum(run in runs for run in own) / max(1, len(own))
 
 
-def main() -> None:
-    """Read the notes, obfuscate some, attack them, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(said: str | None) -> argparse.ArgumentParser:
+    """Of every benchmark that shares notes out so."""
+    parser = argparse.ArgumentParser(description=said, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("notes", type=Path)
     parser.add_argument("--id")
     parser.add_argument("--text")
     parser.add_argument("--source", type=int, default=577)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def shared_out(options: argparse.Namespace, rng: np.random.Generator) -> tuple[list[str], list[str]]:
+    """The texts of the source, and of the attackers."""
+    corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
+    texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
+    source, others = parts([words(text) for text in texts], options.source, rng)
+    return [texts[i] for i in source], [texts[i] for i in others]
+
+
+def main() -> None:
+    """Read the notes, obfuscate some, attack them, print."""
+    parser = arguments(__doc__)
     parser.add_argument("-n", default="3-14")
     parser.add_argument("--memo", default="patient")
     parser.add_argument("--shuffle", default="none")
     parser.add_argument("--algorithm", default="cbow")
     parser.add_argument("--tokens", type=int, default=10**9, help="words that are attacked, in whole notes")
     parser.add_argument("--reader", action="append", help="default: all who hold the channel alone")
-    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
-    corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
-    texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
-    source, others = parts([words(text) for text in texts], options.source, rng)
+    source, others = shared_out(options, rng)
     with tempfile.TemporaryDirectory() as scratch:
-        channel, notes = obfuscated([texts[i] for i in source], options, Path(scratch))
+        channel, notes = obfuscated(source, options, Path(scratch))
     some = int(np.searchsorted(np.cumsum([len(note) for note in notes]), options.tokens)) + 1
-    scene = Scene(channel, notes[:some], [n.outputs for n in notes], [rows_of(texts[i], channel) for i in others])
+    scene = Scene(channel, notes[:some], [n.outputs for n in notes], [rows_of(text, channel) for text in others])
     flat = np.concatenate([note.truth for note in notes])
     counts = np.bincount(flat, minlength=channel.unknown + 1)
     content = np.ones(counts.size, dtype=bool)
@@ -122,13 +133,16 @@ def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path)
     key = Key.generate()
     settings = ChannelSettings(n=options.n, memo=options.memo, shuffle=options.shuffle)
     channel, _ = build_channel(vectors, settings, key=key, threads=1, counts=counted)
-    (made,) = (Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches())
-    out, starts, ends = made.batch.column(TEXT), made.alignment.column("start"), made.alignment.column("end")
-    sides = zip(texts, out.to_pylist(), starts.to_pylist(), ends.to_pylist(), strict=True)
-    seen = [seen_of(Noted(i, text, said, (a, b)), channel) for i, (text, said, a, b) in enumerate(sides)]
+    return channel, [note for note in released(texts, channel, key) if len(note)]
+
+
+def released(texts: Sequence[str], channel: Channel, key: Key) -> list[Seen]:
+    """Texts as the channel and its policy release them, as readers see them, a patient a note."""
+    notes = written([Noted(i, text, "") for i, text in enumerate(texts)], channel, key)
+    seen = [seen_of(note, channel) for note in notes]
     if None in seen:
         raise SystemExit("a note came out with another number of words")
-    return channel, [note for note in seen if note is not None and len(note)]
+    return [note for note in seen if note is not None]
 
 
 if __name__ == "__main__":

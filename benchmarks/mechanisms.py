@@ -30,7 +30,7 @@ from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.open import open_corpus
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.ambiguity import is_name
 from clinveil.utility.classifiers import Side, predict
 from clinveil.utility.labelled import Labelled, Parts, folds_of, paired, read_labelled, texts_of
 from clinveil.utility.scores import METRICS
@@ -100,8 +100,7 @@ def table(corpus: Corpus, label: str, vectors: Vectors, counts: WordCounts, args
     folds = folds_of(labelled, rng, FOLDS)
     assert vectors.counts is not None
     seen, rare = vectors.counts, vectors.counts < RARE
-    classes = np.array([lexical_classes(word) for word in vectors.words])
-    names = (classes & LexicalClass.NAME > 0) & (classes & LexicalClass.WORD == 0)
+    names = np.array([is_name(word) for word in vectors.words])
     yield f"{len(labelled)} notes of {len(labelled.classes)} classes, {seen.sum():,} tokens, {len(seen):,} words,"
     yield f"of tokens {seen[rare].sum() / seen.sum():.1%} rare and {seen[names].sum() / seen.sum():.1%} names."
     yield "\n| mechanism | macro-F1 | one draw | rare | names | bits | cosine |\n|" + " --- |" * 7

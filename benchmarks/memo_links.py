@@ -9,7 +9,6 @@ released under every memo with one channel. Writes a Markdown table to stdout.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections import Counter
@@ -18,18 +17,17 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
-from context_attack import parts
+from context_attack import arguments, shared_out
 from outsiders import Tool
 
-from clinveil import Key, open_corpus
+from clinveil import Key
 from clinveil.attacks.attack import Context
 from clinveil.attacks.text.memo_links import MemoLinks
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.channel.scopes import scoped
-from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, Corpus, MemoryCorpus, memory_corpus
+from clinveil.corpus.corpus import Corpus, MemoryCorpus, memory_corpus
 
 MEMOS = ("occurrence", "note", "rare", "patient", "corpus")
 
@@ -47,22 +45,15 @@ def line(channel: Channel, source: Corpus, seed: int) -> str:
 
 def main() -> None:
     """Read the notes, cut them, release them under every memo, attack, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notes", type=Path)
-    parser.add_argument("--id")
-    parser.add_argument("--text")
-    parser.add_argument("--source", type=int, default=577)
+    parser = arguments(__doc__)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--seed", type=int, default=1)
     parser.set_defaults(memo="occurrence", window=0)
     options = parser.parse_args()
-    corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
-    texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
-    chosen, _ = parts([words(text) for text in texts], options.source, np.random.default_rng(options.seed))
+    chosen, _ = shared_out(options, np.random.default_rng(options.seed))
     halves = []
-    for number, row in enumerate(chosen):
-        note = words(texts[row])
+    for number, text in enumerate(chosen):
+        note = words(text)
         cut = len(note) // 2
         halves += [(f"{number}a", str(number), " ".join(note[:cut])), (f"{number}b", str(number), " ".join(note[cut:]))]
     source = memory_corpus(halves)

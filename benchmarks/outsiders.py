@@ -16,28 +16,29 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent))))  # names.py hides a package
-from context_attack import FREQUENT, RARE, Ids, parts, row
+from context_attack import arguments, released, shared_out
 
-from clinveil import Key, open_corpus
+from clinveil import Key
+from clinveil.attacks.channel._scene import rows_of
 from clinveil.attacks.reader import Reader, Reading, Scene, Seen, readers
-from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
-from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, Corpus, memory_corpus
+from clinveil.core.types import Ints, Mask
+from clinveil.corpus.corpus import Corpus, memory_corpus
+from clinveil.stats import share_by_patient
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
+FREQUENT, RARE = 150, 20  # words that stand for the function words; occurrences below which a word is rare
 LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("own-vectors", "own vectors of other notes", {}),
     ("own-vectors", "own vectors, the shadow channel believed without doubt", {"doubt": 0.0}),
@@ -74,12 +75,12 @@ class Tool:
 
     def release(self, texts: Sequence[str]) -> tuple[Channel, list[Seen], list[Seen]]:
         """A channel of texts, each of a patient of its own, and two releases of them under different keys."""
-        corpus, window = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)]), self.options.window
-        channel = self.channel(corpus)
-        first, second = (list(_released(corpus, channel, texts, window, _rng(self.options))) for _ in range(2))
-        return (channel.under(shuffle="window", window=window) if window else channel), first, second
+        window = self.options.window
+        channel = self.channel(memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)]))
+        channel = channel.under(shuffle="window", window=window) if window else channel
+        return channel, released(texts, channel, Key.generate()), released(texts, channel, Key.generate())
 
-    def shadow(self, notes: Sequence[Ids], names: Sequence[str]) -> tuple[Channel, list[Seen]]:
+    def shadow(self, notes: Sequence[Ints], names: Sequence[str]) -> tuple[Channel, list[Seen]]:
         """The same of somebody's own notes, which are rows of `names`."""
         channel, first, _ = self.release([" ".join(names[x] for x in note if x < len(names)) for note in notes])
         return channel, first
@@ -93,7 +94,7 @@ def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Name
     """A release of the texts, and what the readers have."""
     tool, held = Tool(options, scratch), options.held
     channel, first, second = tool.release(texts)
-    notes = [np.array([channel.ids.get(w, channel.unknown) for w in words(text)], dtype=np.int64) for text in others]
+    notes = [rows_of(text, channel) for text in others]
     counts = np.bincount(np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1)[:-1]
     return Scene(
         channel,
@@ -111,24 +112,7 @@ def _rng(options: argparse.Namespace) -> np.random.Generator:
     return np.random.default_rng(options.seed + 1)
 
 
-def _released(
-    corpus: Corpus, channel: Channel, texts: Sequence[str], window: int, rng: np.random.Generator
-) -> Iterator[Seen]:
-    """The notes under a new key; each word at its place, or anywhere in its window."""
-    plain = channel.under(layout="plain", numbers="drop", shuffle="none", sentences=False, length=0.0)
-    obfuscate = Obfuscator(plain, Key.generate())
-    written = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist()]
-    for i, (source, out) in enumerate(zip(texts, written, strict=True)):
-        outputs = np.array([channel.ids[word] for word in out.split()], dtype=np.int64)
-        truth = np.array([channel.ids.get(word, channel.unknown) for word in words(source)], dtype=np.int64)
-        if outputs.size != truth.size:
-            raise SystemExit("a note came out with another number of words")
-        at = np.arange(truth.size)
-        order = np.argsort(at // window + rng.random(at.size)) if window else at
-        yield Seen(outputs[order], truth[order], order, i)
-
-
-def first_choices(readings: Sequence[Reading]) -> list[Ids]:
+def first_choices(readings: Sequence[Reading]) -> list[Ints]:
     """The likeliest candidate at each place; -2 where there is none."""
     return [
         np.array([_best(reading, t) for t in range(reading.starts.size - 1)], dtype=np.int64) for reading in readings
@@ -140,26 +124,35 @@ def _best(reading: Reading, t: int) -> int:
     return int(reading.rows[place][np.argmax(reading.chances[place])]) if place.stop > place.start else -2
 
 
+def row(name: str, read: Sequence[Ints], truth: Sequence[Ints], counts: Ints) -> str:
+    """One row of the table: all tokens with an interval over notes, words that are not frequent, words below `RARE`."""
+    right = [r == t for r, t in zip(read, truth, strict=True)]
+    low, high = share_by_patient(np.array([[hits.sum(), hits.size] for hits in right]))
+    hits, inputs = np.concatenate(right), np.concatenate(truth)
+    frequent = np.zeros(counts.size, dtype=np.bool_)
+    frequent[np.argsort(-counts, kind="stable")[:FREQUENT]] = True
+    known = inputs >= 0
+
+    def share(some: Mask) -> str:
+        return f"{hits[some].mean():.3f}"
+
+    every = f"{hits.mean():.3f} ({low:.3f} to {high:.3f})"
+    return f"| {name} | {every} | {share(known & ~frequent[inputs])} | {share(known & (counts[inputs] < RARE))} |"
+
+
 def main() -> None:
     """Read the notes, release some, let everybody read, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notes", type=Path)
-    parser.add_argument("--id")
-    parser.add_argument("--text")
-    parser.add_argument("--source", type=int, default=577)
+    parser = arguments(__doc__)
     parser.add_argument("--held", type=int, default=200)
     parser.add_argument("--memo", default="patient")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--window", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
-    corpus = open_corpus(options.notes, NotesSettings(id=options.id, text=options.text))
-    texts = [text for batch in corpus.batches() for text in batch.column(TEXT).to_pylist() if text]
-    source, others = parts([words(text) for text in texts], options.source, np.random.default_rng(options.seed))
+    source, others = shared_out(options, np.random.default_rng(options.seed))
     with tempfile.TemporaryDirectory() as scratch:
-        scene = scene_of([texts[i] for i in source], [texts[i] for i in others], options, Path(scratch))
+        scene = scene_of(source, others, options, Path(scratch))
         report(scene, options)
 
 
@@ -174,16 +167,14 @@ def report(scene: Scene, options: argparse.Namespace) -> None:
     print(f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |")
     print("| --- | --- | ---: | ---: | ---: |")
     top = int(np.argmax(scene.prior))
-    blind = row(
-        "always names the most frequent word", [np.full_like(t, top) for t in truth], truth, scene.counts, _rng(options)
-    )
+    blind = row("always names the most frequent word", [np.full_like(t, top) for t in truth], truth, scene.counts)
     print(f"{blind} |", flush=True)
     for name, said, settings in LADDER:
         if options.only and name not in options.only:
             continue
         begun, reader = time.perf_counter(), readers.get(name)(**settings)
         read = first_choices(_read(reader, scene, options))
-        line = row(said, read, truth, scene.counts, _rng(options))
+        line = row(said, read, truth, scene.counts)
         print(f"{line} {time.perf_counter() - begun:.0f} |", flush=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import stat
@@ -14,7 +15,7 @@ import pytest
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
-from clinveil.releases.ledger import IN_VAULT, NAME, Ledger, entry, read_entry, text_hashes
+from clinveil.releases.ledger import IN_VAULT, NAME, Entry, Ledger, entry, read_entry, text_hashes
 
 KEYS = ("a" * 64, "b" * 64, "c" * 64)
 
@@ -82,12 +83,18 @@ def test_the_one_that_shares_most_is_named_first(tmp_path):
     assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].said == "fewer than 11"
 
 
+def salted(table, salt):
+    told = json.loads(table.schema.metadata[b"clinveil"]) | {"salt": salt}
+    return table.replace_schema_metadata({"clinveil": json.dumps(told)})
+
+
 @pytest.mark.parametrize("damage", [
     lambda path: path.write_bytes(b""),
     lambda path: path.write_bytes(path.read_bytes()[:-40]),
     lambda path: path.write_text("note"),
     lambda path: pq.write_table(pa.table({"note": [1]}), path),
     lambda path: pq.write_table(pq.read_table(path).rename_columns(["notes"]), path),
+    lambda path: pq.write_table(salted(pq.read_table(path), "00" * 65), path),
 ])  # fmt: skip
 def test_a_damaged_ledger_vouches_for_nothing(tmp_path, damage):
     ledger = left(tmp_path, notes(5))
@@ -112,11 +119,12 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
     with pytest.raises(UsageError, match="no ledger of releases can be kept here"):
         Ledger.at(None, tmp_path / "out")
     (open_to_all / "other").rename(open_to_all / ".other")
-    with pytest.raises(UsageError, match="others can enter"):
-        left(tmp_path, notes(5))
+    for use in (lambda: left(tmp_path, notes(5)), lambda: Ledger.at(None, tmp_path / "out")):
+        with pytest.raises(UsageError, match="others can enter"):
+            use()
 
 
-FAST = ["--epochs", "1", "--dim", "8", "--workers", "1", "--quiet", "--no-phi"]
+FAST = ["--epochs", "1", "--dim", "8", "--workers", "1", "--quiet", "--no-phi", "--max-names", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +186,38 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh):
         assert str(fresh) not in said
     shutil.rmtree(fresh / "out")  # it left all the same
     assert main(release(fresh, "third")) == 2
+
+
+def test_a_ledger_that_cannot_be_written_costs_no_run(fresh, monkeypatch, capsys):
+    def full(self, path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    shutil.rmtree(fresh / "out")
+    shutil.rmtree(fresh / NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr(Entry, "write", full)
+        assert main(release(fresh, "out")) == 5
+    assert capsys.readouterr().err.splitlines() == [
+        f"clinveil: {NAME}: the ledger of releases cannot be written (mend that; the same command goes on from here)"
+    ]
+    vectors = (fresh / "out/vault/vectors/matrix.npy").stat().st_mtime_ns
+    assert not (fresh / "out/release").exists() and not list(fresh.glob(f"{NAME}/*"))
+    assert main(release(fresh, "out")) == 0
+    assert (fresh / "out/vault/vectors/matrix.npy").stat().st_mtime_ns == vectors
+
+
+def test_of_two_runs_side_by_side_one_leaves(fresh, monkeypatch, capsys):
+    known, looks = Ledger.earlier, []
+
+    def late(self, *given):  # the other run ends after this one has looked
+        looks.append(1)
+        return known(self, *given) if len(looks) > 1 else []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "earlier", late)
+        assert main(release(fresh, "other")) == 4
+    said = capsys.readouterr().err
+    assert f"{NAME}: 100 % of these notes left before" in said and len(said.splitlines()) == 1
+    assert not (fresh / "other/release").exists() and len(list((fresh / NAME).iterdir())) == 1
+    assert main(release(fresh, "other")) == 2
+    assert main(release(fresh, "other", "--again")) == 0  # what was made is gone on with

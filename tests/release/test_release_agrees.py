@@ -15,10 +15,13 @@ from clinveil.cli.main import main
 from clinveil.core.files import sha256
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import fingerprint
-from clinveil.core.tokens import words
+from clinveil.core.tokens import lookup_form, words
+from clinveil.corpus.corpus import rows
 from clinveil.releases import side_by_side
+from clinveil.releases.attacked import attacked_release
 from clinveil.report.record import from_json
 
+IN_ORDER = ["--shuffle", "none", "--vary-length", "0"]
 FAST = ["--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet"]
 
 
@@ -33,16 +36,76 @@ def desk(tmp_path_factory):
 
 
 def shown(folder):
-    """The released words of each sampled note of the internal report."""
+    """The released words of each sampled note of the internal report, in the order of the source."""
     record = from_json(json.loads((folder / "out/vault/record.json").read_text())["internal"])
-    return [" ".join(token.released for token in note.tokens if token.released) for note in record.notes]
+    return [" ".join(token.released for token in note.tokens if token.released).split() for note in record.notes]
 
 
-def test_every_sampled_note_stands_in_the_release_word_for_word(desk):
-    released = set(pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist())
+def test_every_sampled_note_stands_in_the_release_with_all_its_words(desk):
+    released = {
+        tuple(sorted(words(text))) for text in pq.read_table(desk / "out/release/notes.parquet")["text"].to_pylist()
+    }
     notes = shown(desk)
-    assert len(notes) == side_by_side.SAMPLED and all(len(note.split()) > 10 for note in notes)
-    assert [note in released for note in notes] == [True] * len(notes)
+    assert len(notes) == side_by_side.SAMPLED and all(len(note) > 10 for note in notes)
+    assert [tuple(sorted(note)) in released for note in notes] == [True] * len(notes)
+
+
+@pytest.fixture(scope="module")
+def sides(desk):
+    """The policy that the manifest names, the channel, and of each released note its words and those it is made of."""
+    told = json.loads((desk / "out/release/manifest.json").read_text())["settings"]
+    people = desk / "demo/patients.parquet"
+    both = attacked_release(desk / "out/release", desk / "out/vault", desk / "demo/notes.parquet", patients=people)
+    entered = {note.note_id: note.text for note in rows(both.entered)}
+    places = {}
+    for batch in both.alignment():
+        for note_id, *at in zip(*(batch.column(name).to_pylist() for name in ("note_id", "start", "end")), strict=True):
+            places[note_id] = list(zip(*at, strict=True))
+    ids = {note.note_id: both.notes[note.note_id] for note in rows(both.released)}
+    notes = [(words(note.text), entered[ids[note.note_id]], places[ids[note.note_id]]) for note in rows(both.released)]
+    return told, both.channel, notes
+
+
+def test_the_page_and_the_manifest_name_the_policy_of_the_channel(desk, sides):
+    told, channel, _ = sides
+    policy = {"shuffle": channel.policy.shuffle, "shuffle_window": channel.policy.window, "memo": channel.policy.memo}
+    policy |= {"mechanism": channel.mechanism, "vary_length": channel.policy.length}
+    assert policy == {name: told[name] for name in policy}
+    page = (desk / "out/release/report.html").read_text()
+    assert [name for name, value in policy.items() if f">{name.replace('_', ' ')}<" not in page] == []
+    assert "clusters of 8 words or more" in page
+
+
+def test_every_released_word_is_an_output_of_the_channel_for_its_word(sides):
+    _, channel, notes = sides
+    pairs = Counter()
+    for released, entered, places in notes:
+        pairs.update(zip((lookup_form(entered[a:b]) for a, b in places), released, strict=True))
+    inputs = [channel.ids.get(word, channel.unknown) for word, _ in pairs]
+    outputs = [channel.ids[word] for _, word in pairs]
+    assert pairs.total() > 10_000 and (channel.matrix()[inputs, outputs] > 0).all()
+
+
+def test_words_of_a_window_are_a_permutation_and_no_word_leaves_its_window(sides):
+    told, _, notes = sides
+    moved = 0
+    for _, _, places in notes:
+        starts, size = [start for start, _ in places], told["shuffle_window"]
+        windows = [sorted(starts[at : at + size]) for at in range(0, len(starts), size)]
+        assert [start for window in windows for start in window] == sorted(starts)
+        moved += starts != sorted(starts)
+    assert told["shuffle"] == "window" and moved > 0.95 * len(notes)
+
+
+def test_each_note_drops_or_doubles_up_to_the_share_that_is_said(sides):
+    told, _, notes = sides
+    changes = []
+    for _, entered, places in notes:
+        n, written = len(words(entered)), Counter(places)
+        assert max(written.values()) <= 2 and not (len(written) < n and max(written.values()) == 2)
+        assert abs(len(places) - n) < told["vary_length"] * n + 5 * (told["vary_length"] * n) ** 0.5
+        changes.append((len(places) - n) / n)
+    assert min(changes) < -0.1 < 0.1 < max(changes)
 
 
 @pytest.mark.parametrize("order", [{}, {"shuffle": "note"}, {"sentences": True, "shuffle": "window"}])
@@ -64,7 +127,7 @@ def test_a_long_note_is_cut_after_it_was_treated(desk, monkeypatch):
     patients = ["--patients", str(desk / "demo" / "patients.parquet")]
     monkeypatch.setattr(side_by_side, "LONGEST", 97)
     source = str(desk / "demo" / "notes.parquet")
-    assert main(["release", source, "-o", str(desk / "cut"), "--again", *patients, *FAST]) == 0
+    assert main(["release", source, "-o", str(desk / "cut"), "--again", *patients, *FAST, *IN_ORDER]) == 0
     released = pq.read_table(desk / "cut/release/notes.parquet")["text"].to_pylist()
     record = from_json(json.loads((desk / "cut/vault/record.json").read_text())["internal"])
     for note in record.notes:

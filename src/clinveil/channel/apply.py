@@ -50,6 +50,13 @@ class Obfuscated:
     tally: Tally
     alignment: pa.RecordBatch | None = field(default=None, repr=False)
 
+    def beside(self) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Each released text with the starts and the ends of the source words; ValueError without the alignment."""
+        if self.alignment is None:
+            raise ValueError("the notes were not aligned")
+        columns = self.batch.column(TEXT), self.alignment.column("start"), self.alignment.column("end")
+        return zip(*(column.to_pylist() for column in columns), strict=True)
+
 
 class Obfuscator:
     """Replaces every word of a batch of notes by a draw from a channel; safe to call from several threads.

@@ -12,7 +12,7 @@ from clinveil.channel.kernel import CORPUS, OCCURRENCE, PATIENT
 from clinveil.channel.policy import SCOPES
 from clinveil.core.tokens import words
 from clinveil.core.types import Ints
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.ambiguity import is_name
 
 
 def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None) -> Channel:
@@ -37,9 +37,4 @@ def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None
 def name_rows(channel: Channel, names: Iterable[str] = ()) -> Ints:
     """The rows of words that are names and no other word, by the lexicon or in `names`: (n_names,), in order."""
     given = {form for name in names for form in words(name)}
-    return np.flatnonzero([_is_name(word, given) for word in channel.words])
-
-
-def _is_name(word: str, given: set[str]) -> bool:
-    classes = lexical_classes(word)
-    return not classes & LexicalClass.WORD and (word in given or bool(classes & LexicalClass.NAME))
+    return np.flatnonzero([is_name(word, given) for word in channel.words])

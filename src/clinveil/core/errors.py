@@ -52,6 +52,12 @@ class GateError(ClinveilError):
     exit_code = 4
 
 
+class DiskError(ClinveilError):
+    """What is made cannot be written, for want of space or of leave; the run can be gone on with (exit 5)."""
+
+    exit_code = 5
+
+
 class MissingExtra(ClinveilError):
     """An optional library is not installed (exit 6); the message holds the pip line."""
 

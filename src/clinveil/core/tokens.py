@@ -73,6 +73,7 @@ class Token(NamedTuple):
 # ASCII letters in lower case, all else a space: the whole tokenizer for a text of ASCII.
 _LETTERS = bytes(ord(chr(c).lower()) if chr(c).isalpha() and c < 128 else 32 for c in range(256))
 # A word never crosses an ASCII character that is no letter, so each run between those stands for itself.
+_ASCII_WORD = re.compile("[A-Za-z]+")
 _RUN = re.compile("[A-Za-z\x80-\U0010ffff]+")
 _CACHED_RUN = 64
 _JOINED = (Kind.WORD, Kind.NUMBER, Kind.SPACE)
@@ -112,6 +113,13 @@ def lookup_form(word: str) -> str:
     bare = "".join(c for c in word if classes[ord(c)] != Kind.IGNORABLE)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).casefold())
     return unicodedata.normalize("NFKC", "".join(c for c in folded if classes[ord(c)] == Kind.WORD))
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end, in code points, of each WORD token of a text, in order; one whose lookup form is empty, too."""
+    if text.isascii():
+        return (match.span() for match in _ASCII_WORD.finditer(text))
+    return ((token.start, token.end) for token in tokenize(text) if token.kind == Kind.WORD)
 
 
 def words(text: str) -> list[str]:

@@ -6,6 +6,7 @@ PhysioNet's deid (Neamatullah et al., BMC Med Inform Decis Mak 2008) split its l
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
@@ -44,6 +45,21 @@ def lexical_classes(word: str) -> int:
             return LexicalClass.WORD
         return _union(parts)
     return _single(name_form(word))
+
+
+def is_no_word(word: str) -> bool:
+    """Whether it is no ordinary word: what stands in a list of names is then a name and nothing else, unlike May."""
+    return not lexical_classes(word) & LexicalClass.WORD
+
+
+def is_name(word: str, given: AbstractSet[str] = frozenset(), *, usual: bool = False) -> bool:
+    """Whether a word is a name and no ordinary word; eponyms (Foley) are names too.
+
+    Args:
+        given: words of names beside those of the lists. usual: of the lists, the usual first names and surnames alone.
+    """
+    listed = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY if usual else LexicalClass.NAME
+    return is_no_word(word) and (word in given or bool(lexical_classes(word) & listed))
 
 
 def _union(parts: list[int]) -> int:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from clinveil.attacks.attack import Context
+from clinveil.channel.apply import ALIGNMENT
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import read_json
@@ -25,13 +26,14 @@ from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
-from clinveil.releases.crosswalk import id_maps
+from clinveil.releases.crosswalk import CROSSWALK, id_maps
 from clinveil.releases.manifest import NAME, SCHEMA
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 
 _REMEDY = "name the vault folder of a release, OUT/vault"
+_LEDGERS = {"crosswalk": CROSSWALK, "alignment": ALIGNMENT}
 
 
 def attacked_release(
@@ -54,8 +56,9 @@ def attacked_release(
         InputError: what was given does not belong together. UsageError: the release was made with known patients.
     """
     manifest = read_json(vault / NAME)
-    settings, roles = _settings(manifest, vault), _roles(manifest)
-    notes = released / manifest["notes"]["file"] if (released / NAME).is_file() else released
+    settings = _settings(manifest, vault)
+    file, roles = _notes(manifest, vault)
+    notes = released / file if (released / NAME).is_file() else released
     _refuse_another(released, manifest)
     known = _known(patients, settings)
     corpus = open_corpus(original, settings.notes, keep=settings.keep)
@@ -89,9 +92,14 @@ def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
         raise InputError("is the vault of another version", where=vault.name, remedy=remedy) from None
 
 
-def _roles(manifest: dict[str, Any]) -> NotesSettings:
-    told = manifest["notes"]
-    return NotesSettings(text=told["text"], id=told["id"], patient=told["patient"], preset="none")
+def _notes(manifest: dict[str, Any], vault: Path) -> tuple[str, NotesSettings]:
+    """The file of the released notes, and their columns."""
+    try:
+        told = manifest["notes"]
+        roles = NotesSettings(text=told["text"], id=told["id"], patient=told["patient"], preset="none")
+        return str(told["file"]), roles
+    except (KeyError, TypeError, ValidationError):
+        raise InputError("holds a damaged manifest", where=vault.name, remedy=_REMEDY) from None
 
 
 def _refuse_another(released: Path, manifest: dict[str, Any]) -> None:
@@ -119,6 +127,8 @@ def _entered(
 def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(vault / f"{name}.parquet") as file:
+            if file.schema_arrow.names != _LEDGERS[name].names:
+                raise pa.ArrowInvalid
             yield from file.iter_batches()
     except (OSError, pa.ArrowException):
         raise InputError(f"holds no {name}", where=vault.name, remedy=_REMEDY) from None

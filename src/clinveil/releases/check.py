@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import Policy
-from clinveil.core.tokens import Kind, lookup_form, tokenize, words
+from clinveil.core.tokens import Kind, lookup_form, tokenize, word_spans, words
 from clinveil.corpus.corpus import rows
 
 Place = tuple[int, int]  # the start and the end of a word of the source
@@ -114,7 +113,7 @@ def _inputs(source: str, n_outputs: int, place: Sequence[Place] | None, policy: 
     if place is None or len(place) != n_outputs:
         return None
     times = Counter(place)
-    if not times.keys() <= {*_word_places(source)} or max(times.values(), default=0) > (2 if policy.length else 1):
+    if not times.keys() <= {*word_spans(source)} or max(times.values(), default=0) > (2 if policy.length else 1):
         return None
     return [lookup_form(source[start:end]) for start, end in place]
 
@@ -123,16 +122,9 @@ def source_words(text: str) -> list[str]:
     """The lookup form of every WORD token, empty ones too: one for each place where a word is released."""
     if text.isascii():
         return words(text)
-    return [lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD]
+    return [lookup_form(text[start:end]) for start, end in word_spans(text)]
 
 
-def _word_places(text: str) -> Iterator[Place]:
-    if text.isascii():
-        return (found.span() for found in _ASCII_WORD.finditer(text))
-    return ((token.start, token.end) for token in tokenize(text) if token.kind == Kind.WORD)
-
-
-_ASCII_WORD = re.compile("[A-Za-z]+")
 _SAFE = {
     ord(c): None for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n\r!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 }

@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import private_folder, refuse_nameless, whole
 from clinveil.report.numerals import SMALL, SPACE, share
 
 Hashes = NDArray[np.uint64]
 NAME, IN_VAULT, SCHEMA = "clinveil-ledger", "ledger.parquet", "clinveil.ledger/1"
+SALT = 32  # bytes
 SAME = 0.01  # of the notes of the smaller of two releases; a few texts are everybody's ("did not attend")
 _LOWER = bytes(range(256)).lower()
 _OTHER = bytes(code for code in range(128) if not chr(code).isalpha())
@@ -80,7 +81,7 @@ def _may_be_ours(path: Path) -> bool:
 
 def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
     """The entry of a release of notes with these `text_hashes`."""
-    salt = token_bytes(32)
+    salt = token_bytes(SALT)
     return Entry(run, commitment, vault.resolve(), salt, _salted(np.unique(hashes), salt))
 
 
@@ -90,8 +91,8 @@ def read_entry(path: Path) -> Entry:
         table = pq.read_table(path)
         told = json.loads(table.schema.metadata[b"clinveil"])
         notes = table["note"].to_numpy().astype(np.uint64, casting="safe")
-        known = told["schema"] == SCHEMA
         made = Entry(str(told["run"]), str(told["commitment"]), Path(told["vault"]), bytes.fromhex(told["salt"]), notes)
+        known = told["schema"] == SCHEMA and len(made.salt) == SALT
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         known = False
     if not known:
@@ -136,6 +137,8 @@ class Ledger:
         if not usable or (near == place and not all(_may_be_ours(path) for path in near.iterdir())):
             remedy = "name another folder with --ledger"
             raise UsageError("no ledger of releases can be kept here", where=near.name, remedy=remedy)
+        if place.exists():
+            private_folder(place)  # now, not after the hours that come before its entry
         return cls(place)
 
     def entries(self) -> list[Entry]:
@@ -155,21 +158,21 @@ class Ledger:
                 found.append(Earlier(made, int(shared), min(mine.size, made.notes.size)))
         return sorted((one for one in found if one.share > SAME), key=lambda one: -one.shared)
 
-    def refuse(self, earlier: Sequence[Earlier]) -> None:
-        """Raise UsageError if there are earlier releases of the same notes."""
+    def refuse(self, earlier: Sequence[Earlier], error: type[ClinveilError] = UsageError) -> None:
+        """Raise UsageError, or another error, if there are earlier releases of the same notes."""
         if not earlier:
             return
         first, more = earlier[0], f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
         what = f"{first.said} of these notes left before, under another key: release {first.entry.run}{more}"
         never = f"if that one never left, delete its {first.entry.file} there"
         remedy = f"--again releases them once more, and the report says what both give away; {never}"
-        raise UsageError(what, where=self.folder.name, remedy=remedy)
+        raise error(what, where=self.folder.name, remedy=remedy)
 
     def enter(self, made: Entry, vault: Path) -> None:
-        """Write the entry of a release, into its vault too. Raises UsageError where the ledger cannot be written."""
+        """Write the entry of a release, into its vault too. Raises DiskError where the ledger cannot be written."""
         try:
             made.write(vault / IN_VAULT)
             made.write(private_folder(self.folder) / made.file)
         except OSError:
-            what, remedy = "the ledger of releases cannot be written", "mend that; the next run goes on from here"
-            raise UsageError(what, where=self.folder.name, remedy=remedy) from None
+            what, remedy = "the ledger of releases cannot be written", "mend that; the same command goes on from here"
+            raise DiskError(what, where=self.folder.name, remedy=remedy) from None

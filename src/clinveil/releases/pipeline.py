@@ -19,7 +19,7 @@ from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
-from clinveil.core.errors import InputError
+from clinveil.core.errors import GateError, InputError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
@@ -37,7 +37,7 @@ from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading
 from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
-from clinveil.releases.ledger import Earlier, Ledger, entry
+from clinveil.releases.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
 from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
@@ -241,6 +241,13 @@ class _Before:
     earlier: Sequence[Earlier]
     source_sha256: str
 
+    def enter(self, left: Entry, found: Preflight, vault: Path) -> None:
+        """Write the release down. Raises GateError for one of the same notes that left while this one was made."""
+        known = {one.entry.commitment for one in self.earlier}
+        now = self.ledger.earlier(found.hashes, left.commitment)
+        self.ledger.refuse([one for one in now if one.entry.commitment not in known], GateError)
+        self.ledger.enter(left, vault)
+
     def channel(self) -> Channel | None:
         """The channel of the earlier release that shares most and whose vault is still there."""
         for one in self.earlier:
@@ -320,7 +327,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
     left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
-    enter = partial(before.ledger.enter, left, job.folder.vault)
+    enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
 
 

@@ -14,7 +14,7 @@ from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import TEXT, Corpus, Note, memory_corpus, rows
+from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
 from clinveil.corpus.demo.stream import demo_corpus
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.releases.settings import ReleaseSettings
@@ -67,13 +67,10 @@ def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str, *, demo
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
-    result = obfuscator(batch)
-    assert result.alignment is not None
-    texts = result.batch.column(TEXT).to_pylist()
-    starts, ends = result.alignment.column("start").to_pylist(), result.alignment.column("end").to_pylist()
+    sides = zip(notes, obfuscator(batch).beside(), strict=True)
     return [
-        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(*case, obfuscator.channel)), demo)
-        for i, case in enumerate(zip(notes, texts, starts, ends, strict=True), 1)
+        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(note, *side, obfuscator.channel)), demo)
+        for i, (note, side) in enumerate(sides, 1)
     ]
 
 

@@ -6,7 +6,6 @@ other way round, so that nobody is attacked with their own notes; or with notes 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,15 +22,14 @@ from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
-from clinveil.core.tokens import Kind, lookup_form, tokenize, words
+from clinveil.core.tokens import lookup_form, word_spans, words
 from clinveil.core.types import Ints
-from clinveil.corpus.corpus import NOTE_ID, TEXT, Corpus, memory_corpus, rows
+from clinveil.corpus.corpus import NOTE_ID, Corpus, memory_corpus, rows
 
 ALIGNED, FOREIGN = "not laid beside its source", "no word of the channel"
 PAIRS = 200
 FEW = 0.05
 _STRAY = 0.01  # share of words that no channel could have made so
-_LETTERS = re.compile("[A-Za-z]+")
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def seen_of(note: Noted, channel: Channel) -> Seen | None:
     """A note as readers see it; None where the two sides cannot be laid beside each other."""
     outputs, starts = words(note.released), word_starts(note.entered)
     if note.places is None:
-        ends, own = _ends(note.entered), starts
+        own, ends = starts, np.array([end for _, end in word_spans(note.entered)], dtype=np.int64)
     else:
         own, ends = np.array(note.places[0], dtype=np.int64), np.array(note.places[1], dtype=np.int64)
     if len(outputs) != own.size:
@@ -139,28 +137,14 @@ def written(notes: Sequence[Noted], channel: Channel, key: Key) -> list[Noted]:
     if not notes:
         return []
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
-    obfuscate, made = Obfuscator(channel, key, align=True), list[tuple[str, tuple[list[int], list[int]]]]()
-    for batch in memory_corpus(texts).batches():
-        out = obfuscate(batch)
-        assert out.alignment is not None
-        starts, ends = (out.alignment.column(side).to_pylist() for side in ("start", "end"))
-        made += zip(out.batch.column(TEXT).to_pylist(), zip(starts, ends, strict=True), strict=True)
-    return [replace(note, released=text, places=at) for note, (text, at) in zip(notes, made, strict=True)]
+    obfuscate = Obfuscator(channel, key, align=True)
+    made = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).beside()]
+    return [replace(note, released=text, places=(a, b)) for note, (text, a, b) in zip(notes, made, strict=True)]
 
 
 def word_starts(text: str) -> Ints:
     """Where the words of a text begin, in code points."""
-    return np.array([start for start, _ in _borders(text)], dtype=np.int64)
-
-
-def _ends(text: str) -> Ints:
-    return np.array([end for _, end in _borders(text)], dtype=np.int64)
-
-
-def _borders(text: str) -> Iterator[tuple[int, int]]:
-    if text.isascii():
-        return (match.span() for match in _LETTERS.finditer(text))
-    return ((token.start, token.end) for token in tokenize(text) if token.kind == Kind.WORD)
+    return np.array([start for start, _ in word_spans(text)], dtype=np.int64)
 
 
 def rows_of(text: str, channel: Channel) -> Ints:

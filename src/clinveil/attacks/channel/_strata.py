@@ -12,11 +12,10 @@ from clinveil.attacks.channel._inputs import RARE
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import words
 from clinveil.core.types import Mask
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.ambiguity import is_name, is_no_word
 
 FUNCTION = 150
 """So many of the most frequent words are taken for function words; all others are content words."""
-USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 
 
 def word_strata(channel: Channel, counts: NDArray[Any], names: Iterable[str] = ()) -> dict[str, Mask]:
@@ -45,18 +44,13 @@ def unknown_strata(unknown: Mapping[str, int], names: Iterable[str] = ()) -> dic
 
 def _strata(forms: Iterable[str], counts: NDArray[Any], function: Mask, names: Iterable[str]) -> dict[str, Mask]:
     given = name_forms(names)[0]
-    is_name = np.array([form in given or _is_name(form) for form in forms], dtype=np.bool_)
+    is_given = np.array([is_name(form, given, usual=True) for form in forms], dtype=np.bool_)
     every = np.ones(counts.size, dtype=np.bool_)
-    return {"all": every, "rare": counts < RARE, "content": ~function, "function": function, "names": is_name}
+    return {"all": every, "rare": counts < RARE, "content": ~function, "function": function, "names": is_given}
 
 
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
     """The words of names that are no other word, and how many are left out: most tokens of "Blood" are no name."""
     forms = {form for name in names for form in words(name)}
-    only = {form for form in forms if not lexical_classes(form) & LexicalClass.WORD}
+    only = set(filter(is_no_word, forms))
     return only, len(forms) - len(only)
-
-
-def _is_name(word: str) -> bool:
-    classes = lexical_classes(word)
-    return bool(classes & USUAL) and not classes & LexicalClass.WORD

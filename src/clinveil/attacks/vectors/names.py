@@ -181,10 +181,9 @@ class PickedNames:
 
 def listed_names(words: Sequence[str]) -> Mask:
     """Which words stand in a list of names and are no ordinary word, (n_words,)."""
-    from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes  # reads its lists
+    from clinveil.lexicons.ambiguity import is_name  # reads its lists
 
-    classes = (lexical_classes(word) if len(word) > 1 else LexicalClass.NOTHING for word in words)
-    return np.array([bool(r & LexicalClass.NAME) and not r & LexicalClass.WORD for r in classes], dtype=bool)
+    return np.array([len(word) > 1 and is_name(word) for word in words], dtype=bool)
 
 
 def near_names(vectors: Vectors, listed: Mask, *, threads: int = 2) -> Mask:

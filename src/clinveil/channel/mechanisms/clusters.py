@@ -23,6 +23,7 @@ from clinveil.channel.mechanism import Material, Mechanism, mechanisms
 from clinveil.channel.mechanisms._groups import CONTENT, FUNCTION, NAMES, Wanted, group_words
 from clinveil.core.settings import flag
 from clinveil.core.types import Ints, Mask, SmallInts
+from clinveil.lexicons.ambiguity import is_name
 
 
 @mechanisms.register("clusters")
@@ -92,12 +93,9 @@ class ClusterMechanism(Mechanism):
 
 def _names(material: Material) -> tuple[Mask, Mask]:
     """(n_words,) which words are names and nothing else; and which are those of known patients, May and Rose too."""
-    from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-
     words, n = material.vectors.words, len(material.vectors)
-    classes = np.fromiter(map(lexical_classes, words), dtype=np.int64, count=n)
-    known = np.fromiter((word in material.names for word in words), dtype=np.bool_, count=n)
-    return (known | (classes & LexicalClass.NAME > 0)) & (classes & LexicalClass.WORD == 0), known
+    names = np.fromiter((is_name(word, material.names) for word in words), dtype=np.bool_, count=n)
+    return names, np.fromiter((word in material.names for word in words), dtype=np.bool_, count=n)
 
 
 def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[SmallInts, Ints]:

@@ -23,7 +23,7 @@ from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import Corpus, memory_corpus, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.ambiguity import LexicalClass, is_name, lexical_classes
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import found
@@ -218,7 +218,5 @@ def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> lis
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word can be read as a usual name and as nothing else: no list of patients is asked for here."""
-    kinds = lexical_classes(word)
-    usual, other = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY, LexicalClass.WORD | LexicalClass.EPONYM
-    return bool(kinds & usual) and not kinds & other
+    """Whether a word can be read as a usual name and as nothing else; no eponym, for here is no list of patients."""
+    return is_name(word, usual=True) and not lexical_classes(word) & LexicalClass.EPONYM

@@ -1,0 +1,30 @@
+"""A vault that is damaged is refused in one line, whatever of it is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clinveil.core.errors import InputError
+from clinveil.releases.attacked import _ledger, _notes
+
+
+@pytest.mark.parametrize("name", ["crosswalk", "alignment"])
+@pytest.mark.parametrize("damage", [
+    lambda path: path.unlink(),
+    lambda path: path.write_bytes(path.read_bytes()[:40]),
+    lambda path: pq.write_table(pq.read_table(path).drop_columns(["start"]), path),
+])  # fmt: skip
+def test_a_damaged_crosswalk_or_alignment_is_none(tmp_path, name, damage):
+    path = tmp_path / f"{name}.parquet"
+    pq.write_table(pa.table({"note_id": ["n"], "start": [[0]]}), path)
+    damage(path)
+    with pytest.raises(InputError, match=f"{tmp_path.name}: holds no {name}"):
+        list(_ledger(tmp_path, name))
+
+
+@pytest.mark.parametrize("told", [{}, {"notes": []}, {"notes": {"file": "notes.parquet"}}])
+def test_a_manifest_without_its_notes_is_damaged(tmp_path, told):
+    with pytest.raises(InputError, match="holds a damaged manifest"):
+        _notes(told, tmp_path)
