@@ -219,7 +219,7 @@ def test_what_cannot_be_is_refused():
         OptimalMechanism(distortion=0.0).compile(material(30, 5, eligible=eligible))
     with pytest.raises(UsageError, match="more than 22,500 entries"):
         OptimalMechanism(distortion=1.0).compile(material(200, 5))
-    with pytest.raises(ValueError, match="optimal needs distortion"):
+    with pytest.raises(ValueError, match="optimal needs --distortion"):
         ChannelSettings(mechanism="optimal")
     with pytest.raises(ValueError, match="exponential needs --epsilon"):
         ChannelSettings(mechanism="exponential")

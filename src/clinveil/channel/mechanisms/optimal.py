@@ -35,7 +35,7 @@ class OptimalMechanism(Mechanism):
     @model_validator(mode="after")
     def _has_a_distance(self) -> Self:
         if self.distortion is None:
-            raise ValueError("optimal needs distortion")
+            raise ValueError("--mechanism optimal needs --distortion")
         return self
 
     @property
