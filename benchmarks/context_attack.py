@@ -27,7 +27,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, memory_corpus
+from clinveil.corpus.corpus import TEXT, corpus_of_texts
 from clinveil.stats import share_by_patient
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
@@ -126,7 +126,7 @@ def row(name: str, scene: Scene, strata: dict[str, np.ndarray], rng: np.random.G
 
 def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[Seen]]:
     """The channel, and each note as readers see it, a patient a note."""
-    corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
+    corpus = corpus_of_texts(texts)
     counted = count_words(corpus, scratch)
     how = VectorSettings(algorithm=options.algorithm)
     vectors = train(corpus, how, seed=options.seed, workers=1, scratch=scratch, counts=counted)

@@ -34,7 +34,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.finding import Finding, read_findings, write_findings
 from clinveil.core.tokens import words
-from clinveil.corpus.corpus import TEXT, memory_corpus
+from clinveil.corpus.corpus import TEXT, corpus_of_texts
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.vectors.count import count_words
 from clinveil.vectors.files import load_vectors, save_vectors
@@ -78,17 +78,12 @@ class Case:
         return Sides(self.notes, self.known, rows, rows)
 
 
-def corpus(texts: Sequence[str]):
-    """A corpus in which each text is a person's."""
-    return memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
-
-
 def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -> Vectors:
     """Vectors trained on texts, or those that an earlier call of the same kind kept."""
     name = f"{whose}-{how.algorithm}-{how.window}-{how.epochs}-{case.seed}"
     if not (case.keep / name).exists():
         how = how if whose == "ours" or how.epochs else how.but(epochs=THEIRS)
-        made = train(corpus(texts), how, seed=case.seed, workers=2, scratch=case.scratch)
+        made = train(corpus_of_texts(texts), how, seed=case.seed, workers=2, scratch=case.scratch)
         save_vectors(made, case.keep / name)
     return load_vectors(case.keep / name)
 
@@ -96,7 +91,9 @@ def trained(case: Case, whose: str, texts: Sequence[str], how: VectorSettings) -
 def identified(case: Case, mode: str) -> list[str]:
     """The notes after PHI replacement, as a release does it."""
     made = Deidentifier(Key.from_seed(case.seed), mode=mode)
-    texts = [text for batch in corpus(case.notes).batches() for text in made(batch).batch.column(TEXT).to_pylist()]
+    texts = [
+        text for batch in corpus_of_texts(case.notes).batches() for text in made(batch).batch.column(TEXT).to_pylist()
+    ]
     if len(texts) < len(case.notes):
         raise SystemExit("detectors failed; run with python -P")
     return texts
@@ -114,10 +111,10 @@ def obfuscated(
     entered = identified(case, "replace")
     vectors = trained(case, "both" if more else "ours", [*entered, *(case.known if more else ())], how)
     settings = ChannelSettings(min_patients=MIN_PATIENTS, **{"mechanism": "neighbours", **channel})
-    counts = count_words(corpus(entered), case.scratch)
+    counts = count_words(corpus_of_texts(entered), case.scratch)
     made, _ = build_channel(vectors, settings, key=Key.from_seed(case.seed), threads=2, counts=counts)
     run = Obfuscator(made, Key.from_seed(case.seed + 1))
-    texts = [text for batch in corpus(entered).batches() for text in run(batch).batch.column(TEXT).to_pylist()]
+    texts = [text for batch in corpus_of_texts(entered).batches() for text in run(batch).batch.column(TEXT).to_pylist()]
     own = settings.but(min_patients=1, allow_small=True)
     return Protection(name, texts, made, vectors, (how, own))
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.neighbours import neighbours
 from clinveil.vectors.search import Space, exact_search
@@ -45,7 +45,7 @@ def trained(cache: Path, threads: int) -> Vectors:
         for name, column in TEXTS:
             with gzip.open(DATA / name, "rt", encoding="utf-8", newline="") as file:
                 texts += [row[column] for row in csv.DictReader(file)]
-        corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
+        corpus = corpus_of_texts(texts)
         with tempfile.TemporaryDirectory() as scratch:
             vectors = train(
                 corpus,

@@ -32,7 +32,7 @@ from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.types import Ints, Mask
-from clinveil.corpus.corpus import Corpus, memory_corpus
+from clinveil.corpus.corpus import Corpus, corpus_of_texts
 from clinveil.stats import share_by_patient
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
@@ -76,7 +76,7 @@ class Tool:
     def release(self, texts: Sequence[str]) -> tuple[Channel, list[Seen], list[Seen]]:
         """A channel of texts, each of a patient of its own, and two releases of them under different keys."""
         window = self.options.window
-        channel = self.channel(memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)]))
+        channel = self.channel(corpus_of_texts(texts))
         channel = channel.under(shuffle="window", window=window) if window else channel
         return channel, released(texts, channel, Key.generate()), released(texts, channel, Key.generate())
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.attacks.channel.inversion import inversion
-from clinveil.channel.calibrate import Rays, calibrate, cast_rays, epsilon_for, sigma_for
+from clinveil.channel.calibrate import Rays, calibrate, cast_rays
 from clinveil.channel.mechanism import Material
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism, expected_length, gaussian_noise
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism, laplace_noise
@@ -193,8 +193,8 @@ def test_what_a_user_chooses_the_noise_by_is_stated():
 def test_calibration_hits_the_wanted_share(share):
     vectors, eligible = cloud(300, 8), np.arange(300) % 20 != 3
     rng = np.random.default_rng(0)
-    laplace = laplace_of(epsilon_for(vectors, eligible, rng, unchanged=share))
-    gaussian = gaussian_of(sigma_for(vectors, eligible, rng, unchanged=share))
+    laplace = laplace_of(calibrate("laplace", cast_rays(vectors, eligible, rng), share))
+    gaussian = gaussian_of(calibrate("gaussian", cast_rays(vectors, eligible, rng), share))
     for mechanism in (laplace, gaussian):
         assert compiled(mechanism, vectors, eligible).parameters["unchanged"] == pytest.approx(share, abs=0.03)
 
@@ -256,4 +256,6 @@ def test_a_share_instead_of_a_size_is_calibrated():
     vectors = cloud(200, 6)
     said = compiled(LaplaceMechanism(unchanged=0.5), vectors).parameters
     assert said["unchanged"] == pytest.approx(0.5, abs=0.05)
-    assert said["epsilon"] == epsilon_for(vectors, np.ones(200, bool), np.random.default_rng(0), unchanged=0.5)
+    assert said["epsilon"] == calibrate(
+        "laplace", cast_rays(vectors, np.ones(200, bool), np.random.default_rng(0)), 0.5
+    )

@@ -120,6 +120,11 @@ class Context:
         counts = self.counts
         return None if counts is None else dict(zip(counts.words, counts.counts.tolist(), strict=True))
 
+    @property
+    def full_names(self) -> list[str]:
+        """Full names of the known patients; none without a feed."""
+        return [" ".join(patient.name) for patient in (self.known or {}).values()]
+
     def has(self, needs: frozenset[str]) -> bool:
         """Whether all that an attack needs is at hand. Raises ValueError for a need that no context knows."""
         if unknown := needs - {field.name for field in fields(self)}:

@@ -126,13 +126,3 @@ def calibrate(mechanism: str, rays: Rays, unchanged: float) -> float:
         return rays.unchanged(mechanism, float(np.exp(log_size)))[0] - unchanged
 
     return float(np.exp(brentq(over, *np.log(sizes), xtol=1e-10)))
-
-
-def epsilon_for(vectors: Vectors, eligible: NDArray[np.bool_], rng: Generator, *, unchanged: float = 0.5) -> float:
-    """The epsilon of `LaplaceMechanism` at which a share of the tokens comes out unchanged; see `calibrate`."""
-    return calibrate("laplace", cast_rays(vectors, eligible, rng), unchanged)
-
-
-def sigma_for(vectors: Vectors, eligible: NDArray[np.bool_], rng: Generator, *, unchanged: float = 0.5) -> float:
-    """The sigma of `GaussianMechanism` at which a share of the tokens comes out unchanged; see `calibrate`."""
-    return calibrate("gaussian", cast_rays(vectors, eligible, rng), unchanged)

@@ -10,7 +10,7 @@ import numpy as np
 from clinveil.channel.channel import Channel
 from clinveil.channel.kernel import CORPUS, OCCURRENCE, PATIENT
 from clinveil.channel.policy import SCOPES
-from clinveil.core.tokens import words
+from clinveil.core.tokens import word_set
 from clinveil.core.types import Ints
 from clinveil.lexicons.ambiguity import is_name
 
@@ -36,5 +36,5 @@ def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None
 
 def name_rows(channel: Channel, names: Iterable[str] = ()) -> Ints:
     """The rows of words that are names and no other word, by the lexicon or in `names`: (n_names,), in order."""
-    given = {form for name in names for form in words(name)}
+    given = word_set(names)
     return np.flatnonzero([is_name(word, given) for word in channel.words])

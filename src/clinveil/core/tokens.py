@@ -135,6 +135,11 @@ def words(text: str) -> list[str]:
     return forms
 
 
+def word_set(texts: Iterable[str]) -> frozenset[str]:
+    """The different words of some texts, in lookup form: of full names, the words that are parts of one."""
+    return frozenset(form for text in texts for form in words(text))
+
+
 def _slow_words(text: str) -> list[str]:
     forms = (lookup_form(text[t.start : t.end]) for t in tokenize(text) if t.kind == Kind.WORD)
     return [form for form in forms if form]

@@ -204,6 +204,11 @@ class Accounting:
         return Accounting(self.read + other.read, self.written + other.written, self.skipped + other.skipped)
 
 
+def corpus_of_texts(texts: Iterable[str]) -> MemoryCorpus:
+    """A corpus of texts, each of a patient of its own; ids are numbers."""
+    return memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
+
+
 def memory_corpus(notes: Sequence[tuple[str, str, str | None]]) -> MemoryCorpus:
     """A corpus of (note_id, patient_id, text) triples, for tests and small things."""
     columns = list(zip(*notes, strict=True)) or [(), (), ()]

@@ -26,7 +26,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.core.settings import NotesSettings
-from clinveil.core.tokens import words
+from clinveil.core.tokens import word_set
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.corpus.open import open_corpus
@@ -159,7 +159,7 @@ class Job:
     @property
     def names(self) -> frozenset[str]:
         """Words of the names of known patients, lookup forms."""
-        return frozenset(form for patient in self.known.values() for form in words(" ".join(patient.name)))
+        return word_set(" ".join(patient.name) for patient in self.known.values())
 
     def deidentifier(self) -> Deidentifier | None:
         """What finds and treats PHI; None with `--no-phi`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,14 +134,6 @@ def load_neighbours(path: Path) -> Neighbours:
         return Neighbours(**columns, recall=float(meta["recall"]), meta=dict(meta["meta"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError("cannot be read as the description of a neighbour table", where=file.name) from None
-
-
-def table_digest(table: Neighbours) -> str:
-    """SHA-256 in hex of the shape, the ids, the similarities and the mask: what names a table in the manifest."""
-    digest = hashlib.sha256(f"clinveil.neighbours/1 {len(table)} {table.k}\n".encode())
-    for name, column in _columns(table).items():
-        digest.update(np.ascontiguousarray(column, dtype=_KINDS[name]).data)
-    return digest.hexdigest()
 
 
 _KINDS = {"ids": "<i4", "similarities": "<f4", "eligible": "?"}

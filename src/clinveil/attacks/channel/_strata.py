@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clinveil.attacks.channel._inputs import RARE
 from clinveil.channel.channel import Channel
-from clinveil.core.tokens import words
+from clinveil.core.tokens import word_set
 from clinveil.core.types import Mask
 from clinveil.lexicons.ambiguity import is_name, is_no_word
 
@@ -51,6 +51,6 @@ def _strata(forms: Iterable[str], counts: NDArray[Any], function: Mask, names: I
 
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
     """The words of names that are no other word, and how many are left out: most tokens of "Blood" are no name."""
-    forms = {form for name in names for form in words(name)}
+    forms = word_set(names)
     only = set(filter(is_no_word, forms))
     return only, len(forms) - len(only)

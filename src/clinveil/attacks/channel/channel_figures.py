@@ -56,7 +56,7 @@ class ChannelFigures(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """All figures; only the random pairs are drawn."""
         channel, known, unknown = channel_and_counts(context)
-        names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+        names = context.full_names
         own = Inputs(channel, known, frequencies(unknown))
         strata = Strata(word_strata(channel, known, names), unknown_strata(unknown, names))
         bands = strata.bands(own)
@@ -162,7 +162,7 @@ def singles(inputs: Inputs, strata: Strata) -> Iterator[Finding]:
 def single_names(context: Context) -> list[Finding]:
     """`singles` of the names alone, for a gate of every release; empty where no name has an output."""
     channel, known, unknown = channel_and_counts(context)
-    names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+    names = context.full_names
     strata = Strata(word_strata(channel, known, names), unknown_strata(unknown, names))
     found = singles(Inputs(channel, known, frequencies(unknown)), strata)
     return [finding for finding in found if finding.detail["label"] == LABELS["names"]]

@@ -42,8 +42,7 @@ class Inversion(Attack):
         channel, known, unknown = channel_and_counts(context)
         found = inversion(channel, known, frequencies(unknown), rare=self.rare)
         if context.known:
-            names = [" ".join(patient.name) for patient in context.known.values()]
-            found += inversion_names(channel, names, known, unknown)
+            found += inversion_names(channel, context.full_names, known, unknown)
         if channel.policy.memo == "patient" and context.entered is not None:
             found += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
         return found

@@ -61,7 +61,7 @@ class Ladder(Attack):
         """Raises InputError for fewer than two patients, and where notes and channel do not belong together."""
         found = halves(context, self.tokens or IN_A_RELEASE, self.others, rng)
         cases = scenes(context, found, rng)
-        names = [" ".join(patient.name) for patient in (context.known or {}).values()]
+        names = context.full_names
         assert cases[0].counts is not None
         strata = word_strata(cases[0].channel, cases[0].counts, names)
         about = {"left_out": found.left_out.total()}

@@ -19,7 +19,7 @@ from clinveil.channel.channel import Channel
 from clinveil.core.compiled import kernel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
-from clinveil.core.tokens import words
+from clinveil.core.tokens import word_set
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.core.words import words_beside
 from clinveil.stats.findings import unmeasured
@@ -45,8 +45,7 @@ class NameOutputs(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Nothing is drawn."""
         channel, known, _ = channel_and_counts(context)
-        names = [" ".join(patient.name) for patient in (context.known or {}).values()]
-        found = name_outputs(channel, names, known)
+        found = name_outputs(channel, context.full_names, known)
         return [finding for finding in found if self.bands or finding.detail.get("label", EVERY) == EVERY]
 
 
@@ -61,7 +60,7 @@ def name_outputs(channel: Channel, names: Iterable[str], counts: Ints) -> list[F
         distance 1 is `one_letter` in the detail), each over all name tokens and by how often the name occurs. Chance: a
         random output as frequent as it comes out of the channel.
     """
-    known = {form for name in names for form in words(name)} & channel.ids.keys()
+    known = word_set(names) & channel.ids.keys()
     rows = np.array(sorted(channel.ids[form] for form in known), dtype=np.int64)
     rows = rows[counts[rows] > 0]
     if not rows.size:

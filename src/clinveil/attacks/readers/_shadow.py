@@ -20,7 +20,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.types import Doubles, Ints
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
@@ -48,8 +48,7 @@ def _by_tool(scene: Scene, notes: Sequence[Ints]) -> Channel:
 
 def _by_hand(scene: Scene, notes: Sequence[Ints], rng: Generator) -> Channel:
     known, seed = np.array([*scene.channel.words, ""], dtype=object), int(rng.integers(2**31))
-    texts = [" ".join(known[note]) for note in notes]
-    corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
+    corpus = corpus_of_texts(" ".join(known[note]) for note in notes)
     with _folder(scene) as folder:
         counts = count_words(corpus, folder)
         vectors = train(corpus, VectorSettings(), seed=seed, workers=1, scratch=folder, counts=counts)

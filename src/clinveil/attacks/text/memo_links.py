@@ -26,7 +26,7 @@ from clinveil.core.settings import flag
 from clinveil.core.tokens import words
 from clinveil.core.types import Doubles, Ints
 from clinveil.core.words import words_beside
-from clinveil.corpus.corpus import TEXT, Corpus, memory_corpus, rows
+from clinveil.corpus.corpus import TEXT, Corpus, corpus_of_texts, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.stats import bootstrap_clusters, ratio
 from clinveil.stats.findings import clustered_share, unmeasured
@@ -95,7 +95,7 @@ def _afresh(channel: Channel, entered: Corpus, sources: Mapping[str, int], sampl
     for note, _, text in rows(entered):
         if note in sources:
             texts[sources[note]] = text
-    corpus = memory_corpus([(str(i), str(i), text) for i, text in enumerate(texts)])
+    corpus = corpus_of_texts(texts)
     fresh = channel.under(memo="occurrence", layout="plain", numbers="drop")
     obfuscate = Obfuscator(fresh, Key(rng.bytes(32)))
     written = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist()]

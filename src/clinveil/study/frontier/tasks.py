@@ -22,7 +22,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import save_array
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
-from clinveil.core.tokens import words
+from clinveil.core.tokens import word_set
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, memory_corpus, rows, rows_with
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.scale.tasks import Result, Store
@@ -135,8 +135,7 @@ class Treat(NotesTask):
         if self.cell.name == CONTROL:
             channel = identity_channel(vectors.words)
         else:
-            forms = frozenset(form for name in names for form in words(name))
-            channel, _ = build_channel(vectors, self.cell.channel, key=key, threads=1, names=forms)
+            channel, _ = build_channel(vectors, self.cell.channel, key=key, threads=1, names=word_set(names))
         save_channel(channel, folder / CHANNEL)
         write_notes((one.batch for one in self._obfuscated(channel, store)), folder)
         assert vectors.counts is not None

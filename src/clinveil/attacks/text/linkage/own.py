@@ -12,7 +12,7 @@ from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.keys import Key
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
@@ -40,7 +40,7 @@ class Own:
         threads: int = 1,
     ) -> Own:
         """Trained on the known texts. Raises InputError where they have too few words for it."""
-        texts = memory_corpus([(str(j), str(j), text) for j, text in enumerate(sides.known)])
+        texts = corpus_of_texts(sides.known)
         made = train(texts, vectors, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
         key = Key.from_seed(int(rng.integers(2**31)))
         built = [build_channel(made, one, key=key, threads=threads)[0] for one in channels]
