@@ -60,6 +60,8 @@ from clinveil.core.types import Say
 from clinveil.core.words import MeasureText
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from numpy.random import Generator
 
@@ -86,7 +88,8 @@ class Context:
         vectors: models of word vectors that are to be released. names: full names, first name first.
         codes: code -> words of its description.
         model: a language model. training, held_out: notes that it learnt from, and did not; reference: of others.
-        keep: columns of the release that stand as they were. workers: threads; no finding depends on it.
+        keep: columns of the release that stand as they were. scratch: a private folder for those who write words down
+            to train on them, such as the vault; None: the system's. workers: threads; no finding depends on it.
         say: takes a line for people.
     """
 
@@ -111,6 +114,7 @@ class Context:
     prior: WordCounts | None = None
     near: Neighbours | None = field(default=None, repr=False)
     keep: tuple[str, ...] = ()
+    scratch: Path | None = field(default=None, repr=False)
     workers: int = 2
     say: Say = lambda line: None
 

@@ -1,6 +1,6 @@
 """A release and its vault as attacks want them: both sides of its notes, its channel, and what leads from one to other.
 
-What entered the channel is made anew from the key, in memory: no text is written.
+What entered the channel is made anew from the key, in memory; who trains vectors writes words to the vault only.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def attacked_release(
         notes=walk,
         patients=ids,
         known=known or None,
+        scratch=vault,
         workers=workers,
         say=say,
     )

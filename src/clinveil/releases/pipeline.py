@@ -345,6 +345,7 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         patients=patients,
         known=job.known,
         keep=released.columns.keep,
+        scratch=job.folder.work,
         workers=job.settings.workers,
     )
 

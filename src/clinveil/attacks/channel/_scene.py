@@ -169,7 +169,7 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[Scene]:
         released = [known for side in found.held for known in _released(side, channel)]
         pairs = _all_seen(held[:PAIRS], channel, Counter())
         known: Any = {"others": others, "pairs": pairs, "again": again[half], "counts": counts}
-        scene = Scene(channel, sides[half], released, **known, threads=context.workers)
+        scene = Scene(channel, sides[half], released, **known, threads=context.workers, scratch=context.scratch)
         made += [scene] if sides[half] else []
     return made
 

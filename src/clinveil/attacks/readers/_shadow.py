@@ -57,7 +57,7 @@ def _by_hand(scene: Scene, notes: Sequence[Ints], rng: Generator) -> Channel:
 
 @contextmanager
 def _folder(scene: Scene) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="clinveil-shadow", dir=scene.scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix=".clinveil-shadow", dir=scene.scratch) as folder:
         yield Path(folder)
 
 

@@ -61,7 +61,7 @@ class Linkage(Attack):
                 raise
             return [unmeasured("attack.linkage", "fewer than two people have a released note", unit="notes")]
         vectors = context.vectors[0] if context.vectors else None
-        own = _own(views[0].sides, rng, context.workers) if self.own_vectors else None
+        own = _own(views[0].sides, rng, context) if self.own_vectors else None
         held = Held(context.channel, vectors, own)
         return [finding for view in views for finding in view.findings(held, rng, top=self.top, each=self.each)]
 
@@ -79,9 +79,9 @@ class Linkage(Attack):
         return views
 
 
-def _own(sides: Sides, rng: Generator, threads: int) -> Own:
-    with tempfile.TemporaryDirectory(prefix="clinveil-linkage") as scratch:
-        return Own.of(sides, rng, Path(scratch), threads=threads)
+def _own(sides: Sides, rng: Generator, context: Context) -> Own:
+    with tempfile.TemporaryDirectory(prefix=".clinveil-linkage", dir=context.scratch) as scratch:
+        return Own.of(sides, rng, Path(scratch), threads=context.workers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,6 +51,7 @@ def linkage(
         notes=source_notes(vault) if vault else None,
         channel=load_channel(channel) if channel else None,
         vectors=[load_vectors(vectors)] if vectors else None,
+        scratch=vault,
         workers=how.workers,
         say=run.say,
     )
