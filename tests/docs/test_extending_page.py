@@ -62,7 +62,19 @@ def test_the_mechanism_and_the_detector_work(desk):
 
 def test_a_release_is_measured_by_the_attack_and_the_report_has_its_words(desk):
     said = clinveil(
-        desk, "release", "notes.jsonl", "-o", "out", "--epochs", "1", "--window", "5", "-n", "2", "--min-patients", "2"
+        desk,
+        "release",
+        "notes.jsonl",
+        "-o",
+        "out",
+        "--epochs",
+        "1",
+        "--window",
+        "5",
+        "--cluster-size",
+        "2",
+        "--min-patients",
+        "2",
     )
     page = desk / "out" / "vault" / "report.html"
     assert page.exists(), said

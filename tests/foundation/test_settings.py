@@ -16,21 +16,27 @@ from clinveil.releases.settings import ReleaseSettings
 def test_defaults_are_the_documented_ones():
     settings = ReleaseSettings()
     channel = settings.channel
-    assert (channel.n.low, channel.n.high) == (3, 14)
-    assert (channel.memo, channel.layout, channel.numbers, channel.min_patients) == ("patient", "plain", "drop", 5)
+    assert (channel.mechanism, channel.own.cluster_size, channel.own.cluster_share) == ("clusters", 16, 0.25)
+    assert (channel.memo, channel.shuffle, channel.vary_length) == ("rare", "note", 0.2)
+    assert (channel.layout, channel.numbers, channel.min_patients) == ("plain", "drop", 5)
     assert settings.seed is None
 
 
 def test_flags_win_over_the_file(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('n = "5"\nmemo = "note"\nlabel = ["a", "b"]\n')
+    path.write_text('mechanism = "neighbours"\nn = "5"\nmemo = "note"\nlabel = ["a", "b"]\n')
     settings = load_settings(ReleaseSettings, {"n": "7", "memo": None}, path)
     assert (str(settings.channel.n), settings.channel.memo, settings.label) == ("7", "note", ("a", "b"))
 
 
 def test_the_record_reads_back():
-    settings = ReleaseSettings(n="5-9", label=("x",))
+    settings = ReleaseSettings(mechanism="neighbours", n="5-9", label=("x",))
     assert ReleaseSettings.model_validate(settings.flat()) == settings
+
+
+def test_neighbours_are_of_mechanisms_that_draw_them():
+    with pytest.raises(UsageError, match="-n and --n-per are of"):
+        load_settings(ReleaseSettings, {"n": "7"})
 
 
 @pytest.mark.parametrize("text", ["0", "x", "9-3", "3-", "-3", "3-9-12", "1"])
@@ -61,12 +67,12 @@ def test_a_range_prints_as_it_is_written():
 
 def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
     strict = load_settings(ReleaseSettings, {"profile": "strict"}).channel
-    assert (str(strict.n), strict.min_patients, strict.unknown) == ("9-30", 10, "drop")
+    assert (strict.own.cluster_size, strict.min_patients, strict.unknown) == (32, 10, "drop")
     assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.memo == "occurrence"
     path = tmp_path / "c.toml"
-    path.write_text('profile = "strict"\nn = "5"\n')
+    path.write_text('profile = "strict"\ncluster_size = 5\n')
     mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path).channel
-    assert (str(mixed.n), mixed.min_patients, mixed.unknown) == ("5", 7, "drop")
+    assert (mixed.own.cluster_size, mixed.min_patients, mixed.unknown) == (5, 7, "drop")
     with pytest.raises(UsageError, match="--profile"):
         load_settings(ReleaseSettings, {"profile": "lax"})
 

@@ -67,7 +67,10 @@ def test_an_interrupted_run_resumes_with_its_key_and_without_its_scratch(tmp_pat
 def test_other_settings_or_other_notes_do_not_resume(tmp_path, notes):
     out = tmp_path / "out"
     interrupted(out, notes)
-    with pytest.raises(UsageError, match="other notes or settings"), run_folder(out, notes, ReleaseSettings(n=5)):
+    with (
+        pytest.raises(UsageError, match="other notes or settings"),
+        run_folder(out, notes, ReleaseSettings(cluster_size=5)),
+    ):
         pass
     notes.write_text("id,text\n1,b\n")
     with pytest.raises(UsageError, match="other notes or settings"), run_folder(out, notes, PLAIN):

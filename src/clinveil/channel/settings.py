@@ -127,6 +127,12 @@ class ChannelSettings(Settings):
             raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
         return self
 
+    @model_validator(mode="after")
+    def _neighbours_are_of_those_who_draw_them(self) -> Self:
+        if self.mechanism not in ("neighbours", "matched") and (str(self.n), self.n_per) != ("3-14", "occurrence"):
+            raise ValueError(f"-n and --n-per are of --mechanism neighbours or matched, not of {self.mechanism}")
+        return self
+
     @field_validator("n")
     @classmethod
     def _at_least_two(cls, value: NeighbourRange) -> NeighbourRange:

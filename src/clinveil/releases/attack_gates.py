@@ -19,6 +19,7 @@ from clinveil.report.numerals import SPACE, share
 from clinveil.report.record import Gate
 from clinveil.stats.intervals import effective_share
 
+LINKAGE_WARNED = 0.05  # points above chance
 READING, SINGLE, LINKAGE = "attack.reading", "attack.channel_single", "attack.linkage"
 SECRET = {"names": "names", "canaries": "planted canaries"}  # strata, as the gates call them
 OUTSIDERS = ("without the vectors", "own vectors")  # `attacker` of linkage: what every recipient can do
@@ -60,6 +61,14 @@ def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
     top = max(found, key=_above)
     told = {"attacker": str(top.detail["attacker"]), "known": str(top.detail["against"])}
     return [_estimated("linked", top, min(1.0, (top.chance or 0.0) + most), **told)]
+
+
+def switched_off(names: float, linkage: float) -> Iterator[str]:
+    """The gates that the settings let anything pass."""
+    if names >= 1:
+        yield "The gates on names were switched off (--max-names 1): names may be read back, see the ladder."
+    if linkage >= 1:
+        yield "The gate on linkage was switched off (--max-linkage 1): anybody may find whose note is whose."
 
 
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:

@@ -18,7 +18,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
-from clinveil.releases.attack_gates import linkage_warnings
+from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.settings import ReleaseSettings
@@ -185,7 +185,7 @@ def record_of(
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.corpus.columns),
         more=(
-            Fact("words that may come out", int(made.channel.eligible.sum())),
+            Fact("different words that may come out", int((made.channel.in_degree > 0).sum())),
             Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
             Fact("words without a vector", without_vector(made.vectors, made.counts)[0]),
             Fact("word vectors", origin(made.job)),
@@ -262,7 +262,8 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
     said += _vector_warnings(job)
     said += [_again(one, findings) for one in made.earlier]
-    said += linkage_warnings(findings, settings.max_linkage)
+    said += linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
+    said += switched_off(settings.max_names, settings.max_linkage)
     said += _feed_warnings(findings, made.counts.n_patients)
     if not settings.phi:
         said.append("PHI replacement was switched off: names entered the vocabulary.")

@@ -44,7 +44,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "max_names": 1.0,
         "max_linkage": 1.0,
     },
-    "strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "shuffle": "note", "vary_length": 0.4},
+    "strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "vary_length": 0.4},
 }
 
 
@@ -57,7 +57,7 @@ class ReleaseChannelSettings(ChannelSettings):
         "Repeat the secret draw of a word within this scope (rare: within the patient, of rare words only; "
         "occurrence: the paper's fresh draws).",
     )
-    shuffle: Shuffle = flag("window", "Released words in a keyed order within windows, sentences or the note.")
+    shuffle: Shuffle = flag("note", "Released words in a secret order within windows, sentences or whole notes.")
     vary_length: float = flag(
         0.2, "Each note has its own rate up to this: so many of its words are left out, or written twice.", ge=0, le=0.9
     )

@@ -32,7 +32,7 @@ def _replaced(record: ReleaseRecord) -> Tile:
     total, everything = TokenRow.total(words), TokenRow.total(record.accounting)
     figure = number(total.replaced / total.seen if total.seen else None, "share")
     lines = (
-        f"of {total.seen:,} source words came out of a random draw",
+        f"of {total.seen:,} source words were replaced",
         f"{total.kept:,} kept as they were, {total.self_replaced:,} drawn as themselves, {total.dropped:,} dropped",
         f"of all {everything.seen:,} tokens {everything.dropped:,} were dropped (numbers, punctuation, other)",
     )
@@ -83,8 +83,10 @@ def _attacker(shown: Row) -> str:
     """Who reads so much, as far as the finding says it."""
     detail = shown.finding.detail
     if not detail.get("knowledge") and not detail.get("attacker"):
-        return "by somebody who holds the vault's vectors and reads no context"
-    return "what this attacker holds stands in the table of the three criteria"
+        return "by a thief of the vault's vectors who reads no context"
+    thief = detail.get("attacker") == "with the channel" or "the channel" in str(detail.get("knowledge", ""))
+    who = "by a thief of the vault's vectors or channel" if thief else "by a recipient"
+    return f"{who}; all attackers stand in the table of the three criteria"
 
 
 def points(difference: float) -> str:

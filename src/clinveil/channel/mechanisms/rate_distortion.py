@@ -35,7 +35,7 @@ class RateDistortionMechanism(Mechanism):
 
     name: ClassVar[str] = "rate-distortion"
     nearest: int = flag(50, NEAREST_HELP, ge=1, le=1000)
-    beta: float = flag(10.0, "rate-distortion: slope; small moves words far and tells little.", gt=0, le=HIGHEST)
+    beta: float = flag(4.0, "rate-distortion: slope; small moves words far and tells little.", gt=0, le=HIGHEST)
     distortion: float | None = flag(None, DISTORTION_HELP, ge=0, le=2)
 
     @property

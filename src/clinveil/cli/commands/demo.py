@@ -29,9 +29,10 @@ def demo(
 ) -> None:
     """Make a demo corpus, release it, and print where the report lies."""
     folder = out or _free(Path("clinveil-demo"))
-    refuse_existing(folder, force=False)
     notes = folder / "notes"
-    write_demo(notes, patients=PATIENTS, seed=1, workers=workers)
+    if not (notes / "codes.csv").is_file():  # else an interrupted demo, which goes on
+        refuse_existing(folder, force=False)
+        write_demo(notes, patients=PATIENTS, seed=1, workers=workers)
     identifiers, label = PhiSettings(patients=notes / "patients.parquet"), ("diagnosis_group",)
     settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=workers)
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=Speaker(quiet=quiet))

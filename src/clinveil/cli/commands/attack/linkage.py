@@ -11,6 +11,7 @@ from clinveil.attacks.attack import Context
 from clinveil.attacks.text.linkage import Linkage
 from clinveil.channel.files import load_channel
 from clinveil.cli.command import Run, command
+from clinveil.core.files import read_json
 from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.releases.crosswalk import source_notes
@@ -46,7 +47,7 @@ def linkage(
     """Find whose note a released note is, among people of whom something is known; beside chance and a shuffle."""
     how = run.settings
     context = Context(
-        released=_open(released, how, how.notes),
+        released=_open(_notes_of(released), how, how.notes),
         original=_open(known, how, how.notes.but(text=how.known_text) if how.known_text else how.notes),
         notes=source_notes(vault) if vault else None,
         channel=load_channel(channel) if channel else None,
@@ -57,6 +58,13 @@ def linkage(
     )
     found = how.attack(context, run.rng())
     run.show(found, f"linkage of {released.name} with {known.name} (seed {run.seed}; lower is safer)")
+
+
+def _notes_of(path: Path) -> Path:
+    """The notes of a release's folder; else the path itself."""
+    told = read_json(path / "manifest.json") if (path / "manifest.json").is_file() else None
+    file = told.get("notes", {}).get("file") if isinstance(told, dict) else None
+    return path / file if isinstance(file, str) and (path / file).exists() else path
 
 
 def _open(path: Path, how: LinkageSettings, notes: NotesSettings) -> NotesCorpus:
