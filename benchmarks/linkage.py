@@ -146,7 +146,7 @@ def _masked(note: str) -> str:
 
 
 CLUSTERS = {"mechanism": "clusters", "cluster_outputs": 1}
-NOW = {"memo": "rare", "shuffle": "window", "vary_length": 0.2}
+NOW = {"memo": "rare", "shuffle": "note", "vary_length": 0.2}
 NEAR = {"n": "3-14", "memo": "patient"}
 OURS: dict[str, tuple[VectorSettings, dict[str, object]]] = {
     "neighbours 3-14, memo patient, CBOW of 5 passes (default until now)": (CBOW5, NEAR),
@@ -155,7 +155,7 @@ OURS: dict[str, tuple[VectorSettings, dict[str, object]]] = {
     "neighbours 3-14, memo patient, skip-gram, window 40": (WIDE, NEAR),
     "the same, articles as more text for the vectors": (WIDE, {**NEAR, "more": True}),
     "clusters of 8, one output, order and length kept": (WIDE, {**CLUSTERS, "cluster_size": 8}),
-    "clusters of 8, words in keyed order within tens, length varied by a fifth": (
+    "clusters of 8, words of a note in keyed order, length varied by a fifth": (
         WIDE,
         {**CLUSTERS, **NOW, "cluster_size": 8},
     ),

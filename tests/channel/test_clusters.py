@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material
+from clinveil.channel.mechanism import Material, common_pool
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputError
@@ -110,6 +110,20 @@ def test_a_cluster_is_written_as_another_by_one_cycle_that_the_key_decides():
         assert steps == len(following)
         orders.append(following)
     assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("words", ["own", "other"])
+def test_an_unknown_word_comes_out_as_known_words_do(words):
+    vectors = topical(300)
+    assert vectors.counts is not None
+    eligible = np.ones(300, dtype=np.bool_)
+    pool = common_pool(vectors.counts, eligible)
+    channel = ClusterMechanism(cluster_words=words).compile(Material(vectors, eligible, pool))
+    outputs, chances = channel.row(channel.unknown)
+    assert set(outputs.tolist()) == set(np.flatnonzero(channel.written).tolist()) and outputs.size < 40
+    usual = channel.outputs(vectors.counts / vectors.counts.sum())
+    assert chances == pytest.approx(usual[outputs])
+    assert ClusterMechanism().compile(Material(vectors, eligible)).row(channel.unknown)[0].size == 0
 
 
 def test_names_are_one_cluster_whose_outputs_are_names():

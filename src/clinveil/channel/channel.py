@@ -133,6 +133,13 @@ class Channel:
         return any(self.words[i] not in self.kept for i in np.flatnonzero(self.unchanged).tolist())
 
     @cached_property
+    def written(self) -> Mask:
+        """(n_words,) the words that known words can come out as; the pool of unknown words is not among them."""
+        found = np.zeros(len(self.words), dtype=np.bool_)
+        found[self.indices[self.rows < self.unknown]] = True
+        return read_only_view(found)
+
+    @cached_property
     def settled(self) -> bool:
         """Whether many draws of a word tell no more than one: known words that share an output have the same row."""
         known = self.rows < self.unknown

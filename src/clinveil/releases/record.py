@@ -185,7 +185,7 @@ def record_of(
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
         columns=dispositions(job.corpus.columns),
         more=(
-            Fact("different words that may come out", int((made.channel.in_degree > 0).sum())),
+            Fact("different words that may come out", int(made.channel.written.sum())),
             Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
             Fact("words without a vector", without_vector(made.vectors, made.counts)[0]),
             Fact("word vectors", origin(made.job)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, model_validator
 
+from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
@@ -23,6 +24,7 @@ from clinveil.scale.tasks import Result, Store, Work, name_of, perform_all
 if TYPE_CHECKING:
     from clinveil.study.tables import Table
 
+LIMIT_HOURS = 2.0  # a longer plan is started with --yes only
 AHEAD = 1_000  # all tasks of a stage: they are few, and of very unlike length
 
 
@@ -234,6 +236,15 @@ class Bench:
     def stage(self, name: str, tasks: Sequence[Work]) -> None:
         """Do those of some tasks that are not done; they must not need one another."""
         perform_all(self.store, tasks, self.over, lambda line: self.say(f"{name} {line}"))
+
+    def do_if_short(self, plan: Plan, settings: Any) -> None:
+        """Say the plan, and do it. Raises UsageError for a long one without `yes`."""
+        for line in plan.lines(self.store, settings.workers):
+            self.say(line)
+        hours = plan.hours(self.store, settings.workers)
+        if hours > LIMIT_HOURS and not settings.yes:
+            raise UsageError(f"this is planned to take about {hours:.0f} hours", remedy="--yes starts it")
+        self.do(plan)
 
     def do(self, plan: Plan) -> None:
         """Do all that is not done."""

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse import csr_matrix
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.suffix_automaton import Vocabulary
+from clinveil.attacks.text.linkage.matchers import unit
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.channel import Channel
 from clinveil.core.finding import Detail, Finding
@@ -156,8 +157,7 @@ def _weighted(words: Sequence[Ints]) -> csr_matrix:
     shape = (len(words), int(every.max(initial=0)) + 1)
     weight = np.log(len(words) / np.maximum(1, np.bincount(every, minlength=shape[1])))
     table = csr_matrix((weight[every], every, starts), shape=shape)
-    lengths = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)).ravel())
-    return csr_matrix(diags_array(1 / np.maximum(lengths, 1e-12)) @ table)
+    return csr_matrix(unit(table))
 
 
 def _placed(scores: Doubles, rows_: Ints, patients: Ints) -> tuple[Ints, Doubles]:

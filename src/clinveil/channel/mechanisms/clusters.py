@@ -14,15 +14,16 @@ greatest share is what l-diversity (Machanavajjhala et al. 2007) asks of their v
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.mechanism import Material, Mechanism, mechanisms
+from clinveil.channel.mechanism import Material, Mechanism, Pool, mechanisms
 from clinveil.channel.mechanisms._groups import CONTENT, FUNCTION, NAMES, Wanted, group_words
 from clinveil.core.settings import flag
-from clinveil.core.types import Ints, Mask, SmallInts
+from clinveil.core.types import Doubles, Ints, Mask, SmallInts
 from clinveil.lexicons.ambiguity import is_name
 
 
@@ -69,8 +70,11 @@ class ClusterMechanism(Mechanism):
         written = self._written(len(starts) - 1, material)[groups]
         sizes = np.diff(starts)[written]
         places = np.repeat(starts[written] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        said = self.model_dump() | _measured(groups, counts, material.eligible, wanted)
-        return material.channel(self.name, said, sizes, outputs[places], np.repeat(1 / sizes, sizes))
+        said, chances = self.model_dump() | _measured(groups, counts, material.eligible, wanted), 1 / sizes
+        shares = np.repeat(np.maximum(counts, 1) * chances, sizes)
+        mass = np.asarray(np.bincount(outputs[places], shares, len(vectors)), dtype=np.float64)
+        own = replace(material, pool=_pool(material.pool, mass))
+        return own.channel(self.name, said, sizes, outputs[places], np.repeat(chances, sizes))
 
     def _written(self, n: int, material: Material) -> Ints:
         """The cluster whose words each cluster is written as, (n,): by one secret cycle, so that none is its own."""
@@ -107,6 +111,12 @@ def _outputs(groups: Ints, counts: Ints, eligible: Mask, most: int) -> tuple[Sma
     taken = rank < most if most else np.ones(rows.size, dtype=np.bool_)
     starts = np.concatenate([[0], np.cumsum(np.bincount(groups[rows[taken]], minlength=len(ends) - 1))])
     return rows[taken].astype(np.int32), starts
+
+
+def _pool(pool: Pool, mass: Doubles) -> Pool:
+    """The row of unknown words, where there is one: what known words come out as, so that no other word stands out."""
+    rows = np.flatnonzero(mass).astype(np.int32)
+    return (rows, mass[rows] / mass[rows].sum()) if pool[0].size else pool
 
 
 def _measured(groups: Ints, counts: Ints, eligible: Mask, wanted: Wanted) -> dict[str, Any]:

@@ -27,8 +27,6 @@ from clinveil.study.tables import Table
 from clinveil.utility.classifiers import any_neural, classifier
 from clinveil.utility.pairs import read_pairs
 
-LIMIT_HOURS = 2.0
-
 
 def run_study(
     notes: Path,
@@ -92,13 +90,7 @@ class Frontier(Study):
 
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. Raises UsageError for a long plan without `yes`."""
-        workers = self.settings.workers
-        for line in self.plan.lines(bench.store, workers):
-            bench.say(line)
-        hours = self.plan.hours(bench.store, workers)
-        if hours > LIMIT_HOURS and not self.settings.yes:
-            raise UsageError(f"this is planned to take about {hours:.0f} hours", remedy="--yes starts it")
-        bench.do(self.plan)
+        bench.do_if_short(self.plan, self.settings)
         return self._collected(bench.store)
 
     @cached_property

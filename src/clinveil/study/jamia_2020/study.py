@@ -29,7 +29,6 @@ from clinveil.utility.classifiers import any_neural, classifier
 from clinveil.vectors.settings import VectorSettings
 
 ORIGINAL = Setting("original")
-LIMIT_HOURS = 2.0
 LEVEL = 0.9  # paper A's intervals
 
 
@@ -79,13 +78,7 @@ class Jamia2020(Study):
 
     def perform(self, bench: Bench) -> Results:
         """Do what is not done, and gather what was found. Raises UsageError for a long plan without `yes`."""
-        workers = self.settings.workers
-        for line in self.plan.lines(bench.store, workers):
-            bench.say(line)
-        hours = self.plan.hours(bench.store, workers)
-        if hours > LIMIT_HOURS and not self.settings.yes:
-            raise UsageError(f"this is planned to take about {hours:.0f} hours", remedy="--yes starts it")
-        bench.do(self.plan)
+        bench.do_if_short(self.plan, self.settings)
         return self._collected(bench.store)
 
     @cached_property
