@@ -15,8 +15,10 @@ from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.corpus.people import Patient
-from clinveil.phi import deidentifier as room
-from clinveil.phi.deidentifier import NULL_TEXT, RAISED, Deidentifier, deidentify_corpus
+from clinveil.phi import finder as room
+from clinveil.phi import passes
+from clinveil.phi.deidentifier import NULL_TEXT, RAISED, Deidentifier
+from clinveil.phi.passes import deidentify_corpus
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)
@@ -154,8 +156,9 @@ class TestSameOutput:
         assert texts(again(batch)) == texts(deidentifier(batch))
 
     def test_workers_get_only_the_patients_of_their_batch(self):
-        items = list(room._with_patients(memory_corpus(NOTES), PATIENTS | {"p9": PATIENTS["p1"]}))
-        assert [set(patients) for _, patients in items] == [{"p1"}]
+        known = Deidentifier(KEY, patients=PATIENTS | {"p9": PATIENTS["p1"]})
+        items = list(passes._with_patients(memory_corpus(NOTES), known))
+        assert [set(one.patients) for _, one in items] == [{"p1"}]
 
     def test_a_note_without_patient_is_a_patient_of_its_own(self):
         done = run([("n1", None, "Mr. Okafor"), ("n2", None, "Mr. Okafor"), ("n1x", None, "Mr. Okafor")])

@@ -42,6 +42,7 @@ class Span:
         label: one of `LABELS`.
         detector: the name of what found it ("gold" for truth).
         score: in (0, 1]; what the detector claims, not a measured precision.
+        why: what made it fire, in a word or two of the detector's own (never text of the note); may be empty.
 
     Raises:
         InputError: an empty or negative span, or an unknown label.
@@ -52,6 +53,7 @@ class Span:
     label: str
     detector: str = "gold"
     score: float = 1.0
+    why: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end:

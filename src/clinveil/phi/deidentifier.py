@@ -1,31 +1,30 @@
 """`Deidentifier`: notes in, notes without the identifiers that were found out, fail closed.
 
 A note is written only after every detector has read it and every span has been treated; a note that raises, or whose
-text is null, is not written and is counted. Names that are found in one note of a patient are not looked for in
-their other notes (that would need two passes): the known-patient feed does that.
+text is null, is not written and is counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
-from clinveil.corpus.corpus import PATIENT_ID, TEXT, Corpus, Note, rows, with_texts
-from clinveil.phi.detector import Detector, all_detectors
-from clinveil.phi.note import NoteView, plain
-from clinveil.phi.policy import Mode, Treatment, resolve, tag, treatment
+from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
+from clinveil.phi.detector import Detector
+from clinveil.phi.finder import Finder
+from clinveil.phi.note import plain
+from clinveil.phi.policy import Mode, Treatment, tag, treatment
 from clinveil.phi.surrogates import Surrogates
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
-    from clinveil.scale import Map
 
 NULL_TEXT, RAISED = "null text", "detector raised"
 
@@ -83,13 +82,23 @@ class Deidentifier:
         finders: Sequence[Detector] | None = None,
     ) -> None:
         treatment("NAME", mode)
-        self.key, self.mode, self.patients, self.keep_spans = key, mode, patients or {}, keep_spans
-        self.detectors = all_detectors() if finders is None else tuple(finders)
+        self.key, self.mode, self.keep_spans = key, mode, keep_spans
+        self.finder = Finder(finders, patients=patients)
+
+    @property
+    def patients(self) -> Mapping[str, Patient]:
+        """What is known of patients beforehand, by patient id."""
+        return self.finder.patients
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
-        view = NoteView(text, note_id, self.patients.get(patient_id))
-        return resolve(text, (span for detector in self.detectors for span in detector.find(view)))
+        return self.finder.find(text, patient_id, note_id)
+
+    def with_finder(self, finder: Finder) -> Deidentifier:
+        """The same treatment of what another finder finds."""
+        other = copy(self)
+        other.finder = finder
+        return other
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """The text with its spans treated, and how many were tagged for want of a surrogate, by label."""
@@ -138,25 +147,3 @@ class Deidentifier:
                 return made
             tagged[span.label] += 1
         return tag(span.label)
-
-
-def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> Iterator[Deidentified]:
-    """Treat a corpus batch by batch, in order; each worker gets only the known patients of its batch."""
-    bare = _with(deidentifier, {})
-    yield from map(partial(_treat_batch, bare), _with_patients(corpus, deidentifier.patients))
-
-
-def _with(one: Deidentifier, patients: Mapping[str, Patient]) -> Deidentifier:
-    """The same deidentifier with other known patients."""
-    return Deidentifier(one.key, mode=one.mode, patients=patients, keep_spans=one.keep_spans, finders=one.detectors)
-
-
-def _with_patients(corpus: Corpus, patients: Mapping[str, Any]) -> Iterator[tuple[pa.RecordBatch, dict[str, Any]]]:
-    for batch in corpus.batches():
-        ids = set(batch.column(PATIENT_ID).to_pylist()) if patients else set()
-        yield batch, {patient_id: patients[patient_id] for patient_id in ids if patient_id in patients}
-
-
-def _treat_batch(bare: Deidentifier, item: tuple[pa.RecordBatch, dict[str, Any]]) -> Deidentified:
-    batch, patients = item
-    return _with(bare, patients)(batch)

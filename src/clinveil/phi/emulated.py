@@ -26,8 +26,9 @@ from clinveil.core.spans import Span
 from clinveil.core.tokens import Kind, tokenize, words
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.lexicons.names import name_form
-from clinveil.phi.deidentifier import Deidentified, Deidentifier, deidentify_corpus
+from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.note import NoteView
+from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.policy import Mode
 from clinveil.phi.surrogates.names import NameSurrogates
 from clinveil.scale import serial

@@ -197,9 +197,9 @@ class NoteView:
         """Where runs of characters stand, by what was looked for; several patterns share one look."""
         return {}
 
-    def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0) -> Span:
+    def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = "") -> Span:
         """The span in the note of a place in the plain copy."""
-        return Span(*self.whole.place(start, end), label, detector, score)
+        return Span(*self.whole.place(start, end), label, detector, score, why)
 
 
 class Words(Sequence[Word]):

@@ -22,8 +22,9 @@ from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier, deidentify_corpus
+from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier
 from clinveil.phi.emulated import EmulatedRemover
+from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.scale import processes
 

@@ -25,7 +25,8 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, MemoryCorpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.crosswalk import CROSSWALK, id_maps
 from clinveil.releases.manifest import NAME, SCHEMA
 from clinveil.releases.settings import ReleaseSettings

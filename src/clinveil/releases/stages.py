@@ -32,7 +32,8 @@ from clinveil.corpus.estimate import estimate
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
-from clinveil.phi.deidentifier import Deidentifier, deidentify_corpus
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.publish import Places
