@@ -25,6 +25,7 @@ from clinveil.phi.surrogates import Surrogates
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
+    from clinveil.phi.settings import PhiSettings
 
 NULL_TEXT, RAISED = "null text", "detector raised"
 
@@ -84,6 +85,19 @@ class Deidentifier:
         treatment("NAME", mode)
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
         self.finder = Finder(finders, patients=patients)
+
+    @classmethod
+    def of(
+        cls,
+        settings: PhiSettings,
+        key: Key,
+        *,
+        patients: Mapping[str, Patient] | None = None,
+        keep_spans: bool = False,
+    ) -> Deidentifier:
+        """The de-identifier that settings ask for."""
+        made = cls(key, mode=settings.mode, keep_spans=keep_spans)
+        return made.with_finder(Finder.of(settings, patients))
 
     @property
     def patients(self) -> Mapping[str, Patient]:

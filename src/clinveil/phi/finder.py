@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
@@ -12,6 +12,10 @@ from clinveil.phi.policy import resolve
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
+    from clinveil.phi.settings import PhiSettings
+
+Revise = Callable[[str, str, list[Span]], list[Span]]
+"""(note id, text, spans) -> spans: the last word on what was found in a note, such as a reviewer's decisions."""
 
 
 class Finder:
@@ -20,20 +24,31 @@ class Finder:
     Args:
         finders: detectors to use in place of all that are registered.
         patients: what is known of patients beforehand, by patient id.
+        revise: what has the last word on the spans of a note.
     """
 
     def __init__(
-        self, finders: Sequence[Detector] | None = None, *, patients: Mapping[str, Patient] | None = None
+        self,
+        finders: Sequence[Detector] | None = None,
+        *,
+        patients: Mapping[str, Patient] | None = None,
+        revise: Revise | None = None,
     ) -> None:
         self.detectors = all_detectors() if finders is None else tuple(finders)
-        self.patients = patients or {}
+        self.patients, self.revise = patients or {}, revise
+
+    @classmethod
+    def of(cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None) -> Finder:
+        """The finder that settings ask for."""
+        return cls(patients=patients)
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
         view = NoteView(text, note_id, self.patients.get(patient_id))
-        return resolve(text, (span for detector in self.detectors for span in detector.find(view)))
+        spans = resolve(text, (span for detector in self.detectors for span in detector.find(view)))
+        return spans if self.revise is None else self.revise(note_id, text, spans)
 
-    def of(self, patient_ids: Iterable[str]) -> Finder:
+    def about(self, patient_ids: Iterable[str]) -> Finder:
         """The same finder that knows of these patients only: what a worker needs for its batch."""
         known = {patient_id: self.patients[patient_id] for patient_id in patient_ids if patient_id in self.patients}
-        return Finder(self.detectors, patients=known)
+        return Finder(self.detectors, patients=known, revise=self.revise)

@@ -19,7 +19,7 @@ def deidentify_corpus(corpus: Corpus, deidentifier: Deidentifier, map: Map) -> I
 def _with_patients(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:
     for batch in corpus.batches():
         ids = set(batch.column(PATIENT_ID).to_pylist()) if deidentifier.patients else set()
-        yield batch, deidentifier.with_finder(deidentifier.finder.of(ids))
+        yield batch, deidentifier.with_finder(deidentifier.finder.about(ids))
 
 
 def _treat(item: tuple[pa.RecordBatch, Deidentifier]) -> Deidentified:

@@ -121,7 +121,7 @@ def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedR
     how = settings.identifiers
     patients = read_patients(how.patients) if how.patients else None
     if settings.miss_rate is None:
-        return Deidentifier(key, mode=how.mode, patients=patients, keep_spans=settings.spans)
+        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans)
     if patients is None:
         raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
     return EmulatedRemover(key, patients, settings.miss_rate, how.mode, keep_spans=settings.spans)

@@ -122,7 +122,7 @@ def _entered(
     corpus: Corpus, key: Key, settings: ReleaseSettings, known: dict[str, Patient], workers: int
 ) -> MemoryCorpus:
     """The notes with their identifiers treated as the run treated them."""
-    deidentifier = Deidentifier(key, mode=settings.identifiers.mode, patients=known or None)
+    deidentifier = Deidentifier.of(settings.identifiers, key, patients=known)
     return MemoryCorpus(tuple(made.batch for made in deidentify_corpus(corpus, deidentifier, processes(workers))))
 
 

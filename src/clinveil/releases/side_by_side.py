@@ -134,6 +134,6 @@ def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
     )
     channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
     obfuscator = Obfuscator(channel, key, align=True)
-    deidentifier = Deidentifier(key, mode=settings.identifiers.mode) if settings.phi else None
+    deidentifier = Deidentifier.of(settings.identifiers, key) if settings.phi else None
     note = next(note for note in rows(corpus) if note.text)
     return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)

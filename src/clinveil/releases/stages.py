@@ -166,7 +166,7 @@ class Job:
         """What finds and treats PHI; None with `--no-phi`."""
         if not self.settings.phi:
             return None
-        return Deidentifier(self.key, mode=self.settings.identifiers.mode, patients=self.known or None)
+        return Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
 
     def obfuscator(self, channel: Channel) -> Obfuscator:
         """What draws the released words."""
