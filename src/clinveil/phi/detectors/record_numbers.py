@@ -1,55 +1,93 @@
-"""Numbers that name a person or a thing: the label comes from the words before them.
+"""Numbers that name a person or a thing: the label comes from the words before them, or from their own shape.
 
-Codes of medicine have no such words before them and stay: ICD, CPT, LOINC, NDC, TNM, laboratory values.
+Codes of medicine have no such words before them and stay: ICD, CPT, LOINC, NDC, TNM, genes, trials, laboratory values.
 """
 
 from __future__ import annotations
 
 import re
 
-from clinveil.phi.detector import Rule, RuleDetector, before, detectors
+from clinveil.phi.detector import Rule, RuleDetector, after, before, detectors
 from clinveil.phi.note import NoteView
 
 _I = re.IGNORECASE
 # Digits and capitals with separators; at least one digit, at least three characters.
 _NUMBER = (
-    r"(?P<phi>(?=#?[A-Z*./-]{0,6}\d)(?=#?[\w*./-]{3})#?[A-Z0-9*]+(?:(?:[-./]|\s(?=\d{2,}\b))[A-Z0-9*]+)*)(?!\w|[-./]\w)"
+    r"(?P<phi>(?=#?[A-Z*./_-]{0,6}\d)(?=#?[\w*./-]{2,}?\w)#?[A-Z0-9*_]+(?:(?:[-./]"
+    r"|\s(?=\d{2,}\b))[A-Z0-9*]+)*)(?!\w|[-./]\w)"
 )
-_NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code)"
-_SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(-]{0,4}"
-_DRUG_CODE = re.compile(r"\b(?:ndc|loinc|cpt|icd|hcpcs|drg|snomed|rxnorm)\W*(?:code)?\W*$")
+_NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
+# Words, signs, quotes of JSON and tags of XML may stand between a label and its number.
+_SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(\"'>|-]{0,5}"
+_CODE = re.compile(
+    r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
+    r"|catalog)\W*(?:code|no\.?|#)?\W*$"
+)
+# Before a bare number of seven or eight digits: a count, not a record.
+_COUNT = re.compile(
+    r"(?:ferritin|platelets?|plt|plts|ck|cpk|count|counts|copies|load|units?|wbc|rbc|bnp|dimer|ldh|troponin|viral"
+    r"|pcr|hcg"
+    r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
+)
+_PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
 
 _CUES = {
-    "MRN": rf"(?:mrn|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?"
-    rf"(?:\s+{_NO})?|record\s+{_NO}"
-    rf"|unit\s+{_NO}|hospital\s+{_NO}|(?:patient|pt)\.?\s*{_NO}|chart\s+{_NO}|health\s+record\s+{_NO}|emr\s*{_NO}"
-    rf"|ehr\s*{_NO})",
-    "SSN": rf"(?:ssn|ss\s?#|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?)",
-    "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|card)\s*{_NO}|acct\.?:|account:|iban)",
+    "MRN": rf"(?:mrn|m\.r\.n\.?|mr\s?{_NO}|mr#|medical\s+record(?:s)?(?:\s+{_NO})?|med(?:ical)?\.?\s+rec(?:ord)?\.?"
+    rf"(?:\s+{_NO})?|record\s+{_NO}|unit\s+{_NO}|hosp(?:ital)?\.?\s+{_NO}|(?:patient|pt)\.?\s*{_NO}|chart\s+{_NO}"
+    rf"|health\s+record\s+{_NO}|emr\s*{_NO}|ehr\s*{_NO}|empi|mpi\s*{_NO}|pid\s*{_NO}?|patient_?id|history\s+{_NO}"
+    rf"|urn\s*{_NO}?|umrn|ipp|film\s+{_NO}|x-?ray\s+{_NO})",
+    "SSN": rf"(?:ssn|s\.s\.n\.?|ss\s?#|ss\s(?:no\.?|number)|soc(?:ial)?\.?\s+sec(?:urity)?\.?(?:\s+{_NO})?"
+    rf"|social\s*[:#]"
+    rf"|last\s(?:four|4)(?:\s(?:digits\s)?(?:of\s)?(?:the\s|her\s|his\s)?(?:ssn|social))?|sin\s*[:#]|itin)",
+    "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|debit\s+card|card|har|guarantor"
+    rf"|routing|check)\s*{_NO}"
+    rf"|acct\.?:|account:|iban|receipt\s+{_NO})",
     "HEALTH_PLAN": rf"(?:(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|plan|group"
-    rf"|medicaid|medicare"
-    rf"|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn|hbn|coverage)"
-    rf"\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|nhs\s+{_NO})",
-    "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
-    rf"|ion)\s+{_NO}"
-    rf"|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO})",
-    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|plate\s*{_NO}?|tag\s+{_NO})",
-    "DEVICE": rf"(?:serial\s*{_NO}?|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi|imei)",
-    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#)|order\s+{_NO}|visit\s+{_NO}"
-    rf"|encounter\s*{_NO}|csn|fin"
-    rf"|requisition\s*{_NO}?|(?:study|job|document|dictation|transcription|confirmation|claim|claims|referral"
-    rf"|reference|ref\.?|site|sample"
-    rf"|employee|badge|staff|student|user|trial|subject|participant)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]"
-    rf"|id\s+(?:is\s+)?(?=\d))",
+    rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
+    rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp|pcn)|rxbin|rxgrp"
+    rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|phn"
+    rf"|rxbin|rxgrp|nhs\s*(?:{_NO})?(?=\s*:?\s*\d)|chi\s+{_NO}|medicare\s*#)",
+    "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
+    rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
+    rf"|board\s+cert\s*{_NO})",
+    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|(?:license\s+)?plate\s*{_NO}?|tag\s+{_NO})",
+    "DEVICE": rf"(?:serial\s*{_NO}?|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi|imei"
+    rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
+    rf"|generator\s+{_NO}"
+    rf"|batch\s+{_NO})",
+    "ID": rf"(?:accession\s*{_NO}?|acc\s?(?:#|no\.?|:)|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|case:"
+    rf"|order\s+{_NO}|visit\s+{_NO}"
+    rf"|encounter\s*{_NO}?|csn|fin|episode\s+{_NO}|visit(?:id|_id)|enc_?id"
+    rf"|requisition\s*{_NO}?|(?:study|job|document|dictation|transcription|confirmation|claims?|referral"
+    rf"|reference|ref\.?|site|sample|employee|badge|staff|student|user|trial|subject|participant|tracking|ticket|rx"
+    rf"|prescription|incident|donor|unos|dicom|provider|physician|clinician|nurse|caregiver|person|client"
+    rf"|resident|inmate|inmate/booking|booking|docket|police\s+report|report|transaction|slide|block|tissue|bag"
+    rf"|unit|blood\s+unit|note"
+    rf"|pathology|surgical|admission|discharge|registry|enrollment|randomi[sz]ation|screening|barcode)\s+{_NO}"
+    rf"|path(?:ology)?\.?\s?#|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]"
+    rf"|id\s+(?:is\s+)?(?=\d)|(?:claim|docket|badge|barcode|ticket)\s?[#:])",
 }
 
 
 def _no_code(match: re.Match[str], note: NoteView) -> bool:
-    return not _DRUG_CODE.search(before(match, note, 16))
+    return not _CODE.search(before(match, note, 20))
+
+
+def _unpublished(match: re.Match[str], note: NoteView) -> bool:
+    """No code of medicine, and no number of a public trial or paper."""
+    return not match["phi"].startswith(_PUBLIC) and _no_code(match, note)
 
 
 def _long_number(match: re.Match[str], note: NoteView) -> bool:
     return _no_code(match, note) and len(set(match["phi"])) > 1
+
+
+def _bare(match: re.Match[str], note: NoteView) -> bool:
+    """Seven or eight digits alone are a record number unless something is counted."""
+    counted = re.match(
+        r"\s*(?:copies|iu|units?|cells|/|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)", after(match, note, 12)
+    )
+    return not counted and not _COUNT.search(before(match, note, 20)) and _long_number(match, note)
 
 
 def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
@@ -64,20 +102,26 @@ def _cued(label: str, example: str) -> Rule:
 
 
 _INSURED = re.compile(
-    r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS|United\s?Health(?:care)?|Anthem"
-    r"|Tricare|policy"
+    r"\b(?:Medicare|Medicaid|Cigna|Aetna|Humana|Kaiser|Blue\s?(?:Cross|Shield)|BCBS|United\s?Health(?:care)?|UHC|Anthem"
+    r"|Tricare|Champus|Molina|Centene|Wellcare|Medi-?Cal|Bupa|policy"
     r"|health\splan:\s?[A-Z]\w+)[\s:,#]{1,3}(?P<phi>[A-Z]{0,3}-?\d{3,}-?\d{3,}[A-Z]?\d*)\b",
     _I,
 )
+# Initials and a number of staff, where someone signs; initials of author and typist.
+_STAFF = re.compile(
+    r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
+    r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"
+)
+_TYPIST = re.compile(r"^\s*(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:[/:]?\d+)?)\s*$", re.M)
 RULES = (
     _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
     _cued("SSN", "Social security number is {536 22 1234}."),
     _cued("ACCOUNT", "Account number: {A-99812}."),
-    _cued("HEALTH_PLAN", "Member ID {XYZ123456}."),
+    _cued("HEALTH_PLAN", "Member ID {XYZ123456}; NHS {943 476 5919}."),
     _cued("LICENSE", "License no. {D1234567}; NPI: {1234567893}"),
     _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
     _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
-    _cued("ID", "Accession {S19-12345}; specimen # {77-123}."),
+    _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.'),
     Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), "Chart: {923-4528}"),
     Rule(
         "ACCOUNT",
@@ -92,8 +136,12 @@ RULES = (
     ),
     Rule(
         "VEHICLE",
-        re.compile(r"\b(?i:plates?)[\s:#]+(?P<phi>[A-Z]{2,4}[ -]?\d{2,4}|\d{1,4}[ -]?[A-Z]{2,4})\b"),
-        "Plate {XCM 6435}, seen twice.",
+        re.compile(
+            r"\b(?i:plates?|registration|reg\.?)(?:\s(?:number|no\.?|is))?[\s:#]+(?P<phi>[A-Z]{2}\d{2}\s?[A-Z]{3}"
+            r"|[A-Z]{2,4}[ -]?\d{2,4}[A-Z]?"
+            r"|\d{1,4}[ -]?[A-Z]{2,4}|\d[A-Z]{3}\d{3})\b"
+        ),
+        "Plate {XCM 6435}, seen twice; registration {AB12 CDE}.",
     ),
     Rule(
         "SSN",
@@ -108,7 +156,9 @@ RULES = (
     ),
     Rule(
         "ACCOUNT",
-        re.compile(r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}(?:[A-Z]{0,4}\d{6,}[A-Z0-9]*|(?: [A-Z0-9]{4}){3,7}))(?!\w)"),
+        re.compile(
+            r"(?<!\w)(?P<phi>[A-Z]{2}\d{2}(?:[A-Z]{0,4}\d{6,}[A-Z0-9]*|(?: [A-Z0-9]{4}){3,7}(?: [A-Z0-9]{1,3})?))(?!\w)"
+        ),
         "To {GB29NWBK60161331926819} by Monday.",
     ),
     Rule(
@@ -118,10 +168,30 @@ RULES = (
         score=0.8,
     ),
     Rule(
+        "HEALTH_PLAN",
+        re.compile(r"(?<![\w-])(?P<phi>[1-9][A-Z][A-Z0-9]\d-?[A-Z][A-Z0-9]\d-?[A-Z]{2}\d{2})(?![\w-])"),
+        "Covered: {1EG4-TE5-MK73}.",
+    ),
+    Rule(
+        "DEVICE",
+        re.compile(
+            r"(?P<phi>\(01\)\s?\d{14}(?:\s?\(\d{2}\)\s?[\w-]+)*|(?<![\w:-])(?:[0-9A-F]{2}[:-]){5}[0-9A-F]{2}(?![\w:-]))"
+        ),
+        "Label {(01)00643169001763(17)210331(21)A5512}.",
+    ),
+    Rule(
+        "MRN",
+        re.compile(r"(?<![\w.,/()-])(?P<phi>\d{2}-\d{2}-\d{3}|\d{3}-\d{2}-\d{2,3}|\d{2,3}-\d{3}-\d{3})(?![\w/-]|\.\d)"),
+        "Under {00-12-345} in the book, not NDC 123-45-67.",
+        score=0.7,
+        check=_no_code,
+    ),
+    Rule(
         "ID",
         re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{2}-\d{3,7})(?![\w-])"),
         "Slides {S19-12345} were read.",
         score=0.8,
+        check=_unpublished,
     ),
     Rule(
         "ID",
@@ -132,11 +202,20 @@ RULES = (
     ),
     Rule(
         "ID",
-        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"),
-        "Under {AB-987654}, not LOINC 2345-7.",
-        score=0.7,
-        check=_no_code,
+        re.compile(r"(?<![\w.,/$-])(?P<phi>#?\d{7,8})(?![\w/%-]|[.,]\d)"),
+        "Filed as {8812345} on arrival; a count of 1250000 was seen.",
+        score=0.6,
+        check=_bare,
     ),
+    Rule(
+        "ID",
+        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"),
+        "Under {AB-987654}, not LOINC 2345-7 or NCT01234567.",
+        score=0.7,
+        check=_unpublished,
+    ),
+    Rule("ID", _STAFF, "Seen by {JW17} on the ward.", score=0.6),
+    Rule("ID", _TYPIST, "{JW/ab}", score=0.6),
 )
 
 detectors.register("record-numbers")(RuleDetector("record_numbers", RULES))
