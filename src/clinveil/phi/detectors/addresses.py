@@ -101,9 +101,27 @@ def _zip(match: re.Match[str], note: NoteView) -> bool:
     return "loinc" not in before(match, note, 20)
 
 
-def _dutch(match: re.Match[str], note: NoteView) -> bool:
-    """`1500 ML Bolus` is no postcode: units are none."""
-    return match["phi"][-2:] not in ("ML", "MG", "KG", "CC", "CM", "MM", "IU", "AM", "PM", "HR", "MD", "SS", "SA", "SD")
+def _postcode(match: re.Match[str], note: NoteView) -> bool:
+    """Canada's (M5B 1W8) or Britain's (SW1A 2AA); no segment with a rank or an hour (T1 3RD)."""
+    return bool(_CANADIAN.fullmatch(match["phi"]) or _BRITISH.fullmatch(match["phi"]))
+
+
+_UNIT_LETTERS = words("ML MG KG CC CM MM IU AM PM HR MD SS SA SD MR PO IV IM QD HS")
+
+
+def _continental(match: re.Match[str], note: NoteView) -> bool:
+    """After a country's letter, with a postcode's letters that are no unit (1016 GV), or behind a house number."""
+    if match["letters"]:
+        return match["letters"].strip() not in _UNIT_LETTERS
+    if match["country"]:
+        return True
+    house = re.search(r"[a-z.] \d{1,4}[a-z]?,\s$", note.plain[: match.start()][-20:])
+    return house is not None and re.search(r"\b\d{5}\b", match[0]) is not None
+
+
+def _town(match: re.Match[str], note: NoteView) -> bool:
+    """`In SW1A 2AA` names no town."""
+    return match["phi"].lower() not in word_list("function")
 
 
 def _county(match: re.Match[str], note: NoteView) -> bool:
@@ -115,24 +133,24 @@ _CITY_RUN = r"(?P<phi>(?:(?:St|Ft|Mt)\.\s)?[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2})"
 _STATE_NAMES = "|".join(sorted(name.replace(" ", r"\s") for name in word_list("states")))
 _FACILITY = r"(?:clinic|office|hospital|facility|location|campus|practice|branch|site|center|area|ER|ED)"
 _STREET = re.compile(
-    rf"(?<![\w.-])(?P<phi>(?:(?:Flat|Unit|Apt\.?"
-    rf"|Suite)\s\w{{1,4}},?[\s/]\s?)?(?<![\w.-])\d{{1,6}}[A-Z]?(?:-\d+)?(?:\s1/2)?,?\s+"
+    rf"(?<![\w.-])(?P<phi>\d{{1,6}}[A-Z]?(?:-\d+)?(?:\s1/2)?,?\s+"
     rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th|ST|ND|RD|TH))\s+)"
     rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
 _BOX = re.compile(
-    r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+|Post\sOffice\sBox\s+#?\d+|(?:R\.?R\.?|H\.?C\.?"
-    r"|Rural\sRoute)\s?#?\d+,?\s+Box\s+\d+"
-    r"|(?<=\s)\d{1,6}\s(?:County|State|CR|Old)\s(?:Road|Rd|Route|Hwy|Highway)\s\d{1,4}"
-    r"|Postfach\s\d+|Postbus\s\d+|GPO\sBox\s\d+)",
+    r"\b(?P<phi>(?:P\.?\s?O\.?|Post\sOffice|GPO|(?:R\.?R\.?|H\.?C\.?|Rural\sRoute)\s?#?\d+,?)\s+Box\s+#?\d+"
+    r"|(?:Postfach|Postbus)\s\d+)",
     _I,
+)
+_NUMBERED_ROAD = re.compile(
+    r"(?<![\w.-])(?P<phi>\d{1,6}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy|Highway)\s\d{1,4})(?!\w)"
 )
 _AFTER_ADDRESS = re.compile(
     r"\b(?:address|lives at|residing at|resides at|living at|home is|lived at|stays at)(?: is)?[:\s]+"
     rf"(?P<phi>\d{{1,6}}(?:\s+\w[\w'-]*){{1,4}}?\s+{_KIND}\b|\d{{1,6}}(?:\s+(?-i:[A-Z][a-z])[\w'-]*){{1,4}})",
     _I,
 )
-_FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste)\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
+_FLAT_ALONE = re.compile(r"\b(?P<phi>(?:Apt|Apartment|Suite|Ste|(?-i:Flat))\.?\s*#?\s?\d{1,5}[A-Z]?)\b", _I)
 _LOWER = re.compile(
     r"(?<![\w./-])(?P<phi>\d{1,6}\s(?:(?:n|s|e|w|north|south|east|west)\.?\s)?[a-z]+(?:\s[a-z]+)?\s(?:street"
     r"|avenue|ave|road|boulevard"
@@ -145,9 +163,9 @@ _NAMELESS = re.compile(
     r"|th)\s(?:[Ss]treet|[Aa]ve(?:nue)?)))\b"
 )
 _BEHIND = re.compile(
-    r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:stra(?:ß|ss)e|str\.|weg|platz|allee|gasse"
+    r"(?<![\w-])(?P<phi>[A-Z\xc0-\xde]\w*(?:[ -][A-Z\xc0-\xde]\w+)?(?:strasse|str\.|weg|platz|allee|gasse"
     r"|damm|ufer|vej|gade|gata"
-    r"|gatan|vägen|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
+    r"|gatan|veien|straat|laan|gracht|plein|dijk|katu|utca|svej)\s+\d{1,4}\s?[a-zA-Z]?)(?!\w|[.%-]\w|%)"
 )
 _ROMANCE = re.compile(
     r"\b(?P<phi>(?:Via|Viale|Piazza|Corso|Calle|C/|Avenida|Avda?\.?|Plaza|Paseo|Rua|Rue|Chemin|ul\.|ulica|Ulica"
@@ -157,9 +175,8 @@ _ROMANCE = re.compile(
     r"(?:n[º°o.]{0,2}\s*)?\d{1,4}[A-Za-z]?)(?!\w|[.%-]\w|%)"
 )
 _RUE = re.compile(
-    r"(?<![\w./-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd|place|chemin|allée|impasse"
-    r"|quai|cours|passage"
-    r"|Rue|Avenue|Boulevard|Bd|Chemin|Allée|Quai)\s+(?:(?:de|du|des|la|le|les|l'"
+    r"(?<![\w./-])(?P<phi>\d{1,4}(?:\s?(?:bis|ter))?,?\s+(?:rue|avenue|boulevard|bd|chemin|impasse|quai"
+    r"|Rue|Avenue|Boulevard|Bd|Chemin|Quai)\s+(?:(?:de|du|des|la|le|les|l'"
     r"|d')\s?){0,3}[A-Z\xc0-\xde][\w'-]*(?:[\s-][A-Z\xc0-\xde][\w'-]*){0,3})"
 )
 _CUED_ZIP = re.compile(
@@ -167,19 +184,22 @@ _CUED_ZIP = re.compile(
     r"|plz)[\"']?\s*(?:is)?[:\s\"'=>]*(?P<phi>[A-Z0-9]{2,5}(?:[ -]?[A-Z0-9]{3,4})?)\b",
     _I,
 )
-_UK = (
-    r"(?:GIR 0AA|[A-PR-UWYZ](?:\d{1,2}|[A-HK-Y]\d{1,2}|\d[A-HJKPSTUW]|[A-HK-Y]\d[ABEHMNPRVWXY])\s(?!1ST|2ND|3RD"
-    r"|\dTH|\dHR|\dLB|\dDR|\dPT)\d[ABD-HJLNP-UW-Z]{2})"
-)
+_OUTWARD = r"[A-PR-UWYZ](?:\d[A-Z\d]?|[A-HK-Y]\d[A-Z\d]?)"
+_INWARD = r"\d[ABD-HJLNP-UW-Z][ABD-HJLNP-UW-Z\d]"
+_CANADIAN = re.compile(r"[ABCEGHJ-NPR-TVXY]\d[A-Z][ -]\d[A-Z]\d")
+_BRITISH = re.compile(r"[A-Z]{1,2}\d[A-Z\d]? (?!1ST|2ND|3RD|\dTH|\dHR|\dLB|\dDR|\dPT|\dQD)\d[A-Z]{2}")
+_CONTINENTAL = r"(?P<country>(?:D|A|CH|F|B|NL|DK|S|I|E|FI|NO|L)-)?\d{4,5}(?P<letters>\s[A-Z]{2})?"
+_TOWN = r"[A-Z\xc0-\xde][a-zß-ÿ]{2,}(?:[ -][A-Z\xc0-\xde][a-zß-ÿ]+)?"
 
 RULES = (
     Rule(
         "ADDRESS",
         _STREET,
-        "He lives at {123 Oak Street, Apt 4B}, Boston; once {Flat 2, 14 ACACIA AVENUE}, Leeds.",
+        "He lives at {123 Oak Street, Apt 4B}, Boston; once {14 ACACIA AVENUE}, Leeds.",
         check=_street,
     ),
     Rule("ADDRESS", _BOX, "Mail to {P.O. Box 45}.", score=0.95),
+    Rule("ADDRESS", _NUMBERED_ROAD, "At {4411 County Road 12} since May.", score=0.9),
     Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
     Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),
     Rule("ADDRESS", _LOWER, "lives at {123 oak street}, a 20 minute drive.", score=0.7, check=_plain_street),
@@ -197,8 +217,9 @@ RULES = (
     Rule("ZIP", _CUED_ZIP, "Moved; zip {60601}."),
     Rule(
         "ZIP",
-        re.compile(rf"(?<![\w-])(?P<phi>[ABCEGHJ-NPR-TVXY]\d[A-Z][ -]\d[A-Z]\d|{_UK})(?![\w-])"),
-        "In {M5B 1W8} since May, in {SW1A 2AA} before; B12 level.",
+        re.compile(rf"(?<![\w-])(?P<phi>{_OUTWARD}[ -]{_INWARD})(?![\w-])"),
+        "In {M5B 1W8} since May, in {SW1A 2AA} before; B12 level, T1 3RD.",
+        check=_postcode,
     ),
     Rule(
         "ZIP",
@@ -209,35 +230,24 @@ RULES = (
     ),
     Rule(
         "ZIP",
-        re.compile(r"(?<![\w.-])(?P<phi>[1-9]\d{3}\s[A-Z]{2})(?=,?\s[A-Z][a-z]{2,})"),
-        "Naar {1016 GV} Amsterdam; 1500 ML Bolus.",
+        re.compile(rf"(?<![\w.-])(?P<phi>{_CONTINENTAL}),?\s(?={_TOWN})"),
+        "Hauptweg 12, {10115} Berlin, {D-80331} München, {1016 GV} Amsterdam; 1500 ML Bolus.",
         score=0.6,
-        check=_dutch,
-    ),
-    Rule(
-        "ZIP",
-        re.compile(
-            r"(?:[\w.]\s\d{1,4}[a-zA-Z]?,\s|\b(?=[A-Z]{1,2}-\d))(?P<phi>(?:(?:D|A|CH|F|B|NL|DK|S|I|E|FI|NO"
-            r"|L)-)?\d{4,5})\s(?=[A-Z\xc0-\xde][a-zß-ÿ]+)"
-        ),
-        "Hauptweg 12, {10115} Berlin, or {D-80331} München.",
-        score=0.6,
+        check=_continental,
     ),
     Rule(
         "CITY",
-        re.compile(
-            r"(?:[\w.]\s\d{1,4}[a-zA-Z]?,\s\d{4,5}|\b(?:D|A|CH|F|B|NL|DK|S|I|E|FI|NO|L)-\d{4,5}"
-            r"|\b[1-9]\d{3}\s(?!M[GL]|CC|IU)[A-Z]{2})\s"
-            r"(?P<phi>[A-Z\xc0-\xde][a-zß-ÿ]+(?:[ -][A-Z\xc0-\xde][a-zß-ÿ]+)?)"
-        ),
+        re.compile(rf"(?<![\w.-]){_CONTINENTAL},?\s(?P<phi>{_TOWN})"),
         "Hauptweg 12, 10115 {Berlin}, or D-80331 {München}.",
-        score=0.6,
+        score=0.9,
+        check=_continental,
     ),
     Rule(
         "CITY",
-        re.compile(rf"(?<!\w){_CITY_RUN},?\s+(?:{_UK}|[A-Z]{{2}}\s[ABCEGHJ-NPR-TVXY]\d[A-Z] ?\d[A-Z]\d)"),
+        re.compile(rf"(?<!\w){_CITY_RUN},?\s{_OUTWARD}[ -]{_INWARD}(?!\w)"),
         "14 Acacia Avenue, {London} SW1A 2AA.",
         score=0.7,
+        check=_town,
     ),
     Rule(
         "CITY",
@@ -288,7 +298,7 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|Hopkins|Langone|Sinai|Street|St\.?|Avenue"
+            rf"(?:[Hh]ospital|[Cc]enter|[Cc]linic|[Oo]ffice|(?:Hopkins|Langone|Sinai)(?!\sHosp|\sMed)|Street|St\.?|Avenue"
             rf"|Ave\.?),?\s+(?:in\s+)?{_CITY_RUN}"
         ),
         "Mayo Clinic, {Rochester}",

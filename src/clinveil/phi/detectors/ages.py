@@ -32,7 +32,7 @@ _PERSON = rf"(?:patient|pt|he|she|{_KIN}|man|woman|lady|gentleman|resident|veter
 # What may follow an age that has no unit: never a measure.
 _ALONE = (
     r"(?=\s*(?:[,;:)]|\.(?!\d)|$|\n)|\s+(?:and|with|who|but|when|now|today|today's|this|from|of|after|in\s(?:the"
-    r"|a|\d{4})"
+    r"|a|\d{4}|[jfmasond][a-z]{2,8})"
     r"|by|due|because|living|lives|at\shome)\b)"
 )
 
@@ -54,7 +54,7 @@ RULES = (
         "Aged {92}. She turned {100}. He turned 90 degrees.",
     ),
     _rule(
-        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being)\s)?(?:(?:now|just|almost|nearly|about|currently|a"
+        rf"\b{_PERSON}(?:'s)?\s(?:(?:is|was|turned|turns|being|will\sbe)\s)?(?:(?:now|just|almost|nearly|about|currently|a"
         rf"|an)\s)?"
         rf"(?P<phi>{_OLD}){_ALONE}",
         "Pt is {94}. His mother was {96}, his pulse was 96.",
@@ -92,10 +92,10 @@ RULES = (
         "He is {ninety-three}, and turned ninety degrees.",
         check=_no_vital,
     ),
+    _rule(r"\b(?P<phi>nonagenarian|centenarian)\b", "A {nonagenarian} in good health."),
     _rule(
-        r"\b(?P<phi>nonagenarian|centenarian|(?:9\d|1[01]\d)(?:st|nd|rd|th)(?=\sbirthday)|(?:ninet(?:y-\w+th|ieth)"
-        r"|hundredth)(?=\sbirthday))\b",
-        "A {nonagenarian} near her {95th} birthday.",
+        r"\b(?P<phi>(?:9\d|1[01]\d)(?:st|nd|rd|th)|ninetieth|ninety-\w+th|hundredth)\sbirthday\b",
+        "Near her {95th} birthday.",
     ),
     _rule(
         r"\b(?:dob|d\.o\.b\.?|date of birth|birth\s?date|born(?:\s+on)?)[\s:]*(?:is\s+)?"

@@ -10,8 +10,6 @@ from clinveil.phi.note import NoteView
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)\b|(?:co|nhs|ac|org|gov)\.uk\b)"
-# Endings of two letters end sentences too: they need a path behind them, or www before.
-_COUNTRY = r"(?:ca|us|de|fr|nl|eu|au|ie|ch|at|es|it|se|no|dk|me|app|health|care|clinic|doctor|dev|ai)"
 _PATH = r"/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
 _AT = r"(?:\s+at\s+|\s*[(\[]\s?at\s?[)\]]\s*)"
 _DOT = r"(?:\s+dot\s+|\s*[(\[]\s?dot\s?[)\]]\s*)"
@@ -42,10 +40,10 @@ RULES = (
     ),
     Rule.any_case(
         "EMAIL",
-        rf"\b(?P<phi>[\w.+-]+{_AT}(?:{_MAILERS}\.(?:com|net)|(?<=[)\]])[\w-]+(?:\.[\w-]+)+"
-        rf"|(?<=[)\]]\s)[\w-]+(?:\.[\w-]+)+))\b",
-        "It is {rsmith (at) hosp.org}, or {rsmith at gmail.com}.",
+        r"\b(?P<phi>[\w.+-]+\s*[(\[]\s?at\s?[)\]]\s*[\w-]+(?:\.[\w-]+)+)\b",
+        "It is {rsmith (at) hosp.org}.",
     ),
+    Rule.any_case("EMAIL", rf"\b(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))\b", "It is {rsmith at gmail.com}."),
     Rule.any_case(
         "URL",
         r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
@@ -55,8 +53,8 @@ RULES = (
     ),
     Rule.any_case(
         "URL",
-        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.(?:{_ENDING}(?:{_PATH})?|{_COUNTRY}{_PATH}))(?!@)",
-        "See {portal.example.org/u/42}, {hosp.ca/jane}, or {example.co.uk}.",
+        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:{_PATH})?)(?!@)",
+        "See {portal.example.org/u/42}, or {example.co.uk}.",
     ),
     Rule.any_case(
         "IP",
@@ -66,8 +64,7 @@ RULES = (
     ),
     Rule.any_case(
         "IP",
-        r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+|(?:[0-9a-f]{1,4}:){1,6}:[0-9a-f]{1,4}"
-        r"(?::[0-9a-f]{1,4}){0,6})(?![\w:])",
+        r"(?<![\w:])(?P<phi>[0-9a-f]{1,4}:(?:[0-9a-f]{0,4}:){1,6}[0-9a-f]{1,4})(?![\w:])",
         "Host {2001:db8:0:0:1:2:3:4} logged in, {fe80::1} did not.",
         check=_groups,
     ),

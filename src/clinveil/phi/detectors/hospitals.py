@@ -37,7 +37,7 @@ _NAMED = (
 _KIND_FIRST = (
     r"\b(?P<phi>(?:University(?:\sHospitals?)?\sof|(?:Cancer|Medical|Heart|Trauma|Surgery|Burn)\s(?:Center"
     r"|Centre)\s(?:of|in|at)"
-    r"|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|H[oô]pital|Hospital\s(?:Universitario"
+    r"|Hospitals?\s(?:of|for)|Institute\sof|College\sof|Bank\sof|Hopital|Hospital\s(?:Universitario"
     r"|General\sde|Cl[ií]nico)"
     r"|Klinikum|Universit[aä]tsklinikum|Ospedale|Policlinico|Clinique|Centre\sHospitalier(?:\sUniversitaire)?)"
     r"(?:\s(?:the|de|la|du|von|di))?\s"
@@ -203,7 +203,7 @@ _CARED = (
     r"|discharged|surgery|presented|care|examined|stay)\s(?:[a-z]+\s){0,2}?(?:at|from)\s+(?:the\s+)?"
 )
 _SHORT = re.compile(
-    r"\b(?i:transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen|hospitali[sz]ed|presented"
+    r"\b(?i:then|transferr?(?:red|ring)?|tx'?d|xfer(?:red)?|admitted|admission|seen|hospitali[sz]ed|presented"
     r"|discharged|treated"
     r"|followed|surgery|care|referred|stay|sent|went|taken)\s(?:[a-z]+\s){0,3}?(?:at|to|from"
     r"|by)\s+(?P<phi>[A-Z]{1,3}(?:H|MC|GH|CH))\b"

@@ -41,6 +41,12 @@ def _no_unit(match: re.Match[str], note: NoteView) -> bool:
     return not _UNITS.match(after(match, note, 8))
 
 
+def _abroad(match: re.Match[str], note: NoteView) -> bool:
+    """Nine to eleven digits in groups, which are no date (01-02-2019)."""
+    digits = sum(c.isdigit() for c in re.split(r"[a-z,]", match["phi"].lower())[0])
+    return 9 <= digits <= 11 and "ndc" not in before(match, note, 12)
+
+
 def _enough(match: re.Match[str], note: NoteView) -> bool:
     """At least seven digits."""
     return sum(c.isdigit() for c in match["phi"]) >= 7
@@ -57,10 +63,10 @@ RULES = (
     ),
     Rule.any_case(
         "PHONE",
-        rf"(?<![\w./-])(?P<phi>\(?0\d{{2,4}}\)?(?:[\s-]|/\s?)\d{{3,4}}[\s-]?\d{{3,4}}{_EXTENSION}"
-        rf"|\(?0[1-9]\)?(?:[\s.-]\d{{2}}){{4}}"
-        r"|\(?0\d\)?\s\d{4}\s\d{4})(?![\w-])",
+        rf"(?<![\w./-])(?P<phi>\(?0\d{{1,4}}\)?(?:(?:[\s./-]{{1,2}}\d{{2,4}}){{2,4}}|[\s/-]\d{{6,7}}){_EXTENSION})"
+        rf"(?![\w-])",
         "From abroad {020 7946 0958}, {07700 900123}, {01 42 68 53 00}, or {(02) 9374 4000}.",
+        check=_abroad,
     ),
     Rule.any_case(
         "PHONE",
@@ -90,7 +96,7 @@ RULES = (
     ),
     Rule.any_case(
         "PHONE",
-        r"(?<![\w.-])(?P<phi>[px]\d{4,5}|x\d-\d{4})(?![\w-])",
+        r"(?<![\w.-])(?P<phi>[px](?:\d-)?\d{4,5})(?![\w-])",
         "Page {p12345} or {x4567}.",
         score=0.6,
     ),

@@ -29,6 +29,7 @@ _COUNT = re.compile(
     r"|pcr|hcg"
     r"|afp|psa|ast|alt|amylase|lipase|dose|total|cost|\$|population|over|about|of|than|least|titer|level|was|at|to)\W*$"
 )
+_COUNTED = re.compile(r"\s*(?:copies|iu|units?|cells|/|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)")
 _PUBLIC = ("NCT", "PMC", "ISBN", "GSE", "ISRC", "EPIC", "GRCH", "PMID", "ENST", "ENSG", "COVI", "SARS")
 
 _CUES = {
@@ -42,7 +43,7 @@ _CUES = {
     "ACCOUNT": rf"(?:(?:account|acct\.?|billing|invoice|bank|credit\s+card|debit\s+card|card|har|guarantor"
     rf"|routing|check)\s*{_NO}"
     rf"|acct\.?:|account:|iban|receipt\s+{_NO})",
-    "HEALTH_PLAN": rf"(?:(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|plan|group"
+    "HEALTH_PLAN": rf"(?:(?:insurance|policy|member(?:ship)?|subscriber|beneficiary|group"
     rf"|medicaid|medicare|insurance\s+plan|health\s+plan|plan\s+beneficiary|medicare\s+beneficiary|payer|hicn?|mbi|hpbn"
     rf"|hbn|coverage|insured|authori[sz]ation|auth|prior\s+auth(?:orization)?|rx\s?(?:bin|grp|pcn)|rxbin|rxgrp"
     rf"|health\s+card|ohip|ahcip|msp|personal\s+health)\s*(?:beneficiary\s*)?(?:{_NO}\s*)+|hicn|mbi|hpbn|hbn|ohip|phn"
@@ -51,21 +52,16 @@ _CUES = {
     rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
     rf"|board\s+cert\s*{_NO})",
     "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|(?:license\s+)?plate\s*{_NO}?|tag\s+{_NO})",
-    "DEVICE": rf"(?:serial\s*{_NO}?|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi|imei"
+    "DEVICE": rf"(?:serial\s*(?:{_NO}|:)|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi"
+    rf"|imei"
     rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
     rf"|generator\s+{_NO}"
     rf"|batch\s+{_NO})",
-    "ID": rf"(?:accession\s*{_NO}?|acc\s?(?:#|no\.?|:)|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|case:"
-    rf"|order\s+{_NO}|visit\s+{_NO}"
-    rf"|encounter\s*{_NO}?|csn|fin|episode\s+{_NO}|visit(?:id|_id)|enc_?id"
-    rf"|requisition\s*{_NO}?|(?:study|job|document|dictation|transcription|confirmation|claims?|referral"
-    rf"|reference|ref\.?|site|sample|employee|badge|staff|student|user|trial|subject|participant|tracking|ticket|rx"
-    rf"|prescription|incident|donor|unos|dicom|provider|physician|clinician|nurse|caregiver|person|client"
-    rf"|resident|inmate|inmate/booking|booking|docket|police\s+report|report|transaction|slide|block|tissue|bag"
-    rf"|unit|blood\s+unit|note"
-    rf"|pathology|surgical|admission|discharge|registry|enrollment|randomi[sz]ation|screening|barcode)\s+{_NO}"
-    rf"|path(?:ology)?\.?\s?#|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]"
-    rf"|id\s+(?:is\s+)?(?=\d)|(?:claim|docket|badge|barcode|ticket)\s?[#:])",
+    "ID": rf"(?:accession\s*{_NO}?|specimen\s+{_NO}|case\s+(?:no\.?|number|#|id)|order\s+{_NO}|visit\s+{_NO}"
+    rf"|encounter\s*{_NO}?|csn|fin|visitid|visit_id|encid|enc_id|requisition\s*{_NO}?"
+    rf"|(?:study|job|document|dictation|transcription|confirmation|claims?|referral|reference|ref\.?|site|sample"
+    rf"|employee|badge|staff|student|user|trial|subject|participant|rx|prescription|incident|booking|docket|provider"
+    rf"|tracking|donor|barcode)\s+{_NO}|\bid(?:\s+(?:no\.?|number|#))?\s*[:#]|id\s+(?:is\s+)?(?=\d)|docket\s?[#:])",
 }
 
 
@@ -78,16 +74,22 @@ def _unpublished(match: re.Match[str], note: NoteView) -> bool:
     return not match["phi"].startswith(_PUBLIC) and _no_code(match, note)
 
 
-def _long_number(match: re.Match[str], note: NoteView) -> bool:
-    return _no_code(match, note) and len(set(match["phi"])) > 1
+_NUMBERED = re.compile(r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code)|#)[\s:.#]*(?:is|was)?\s*$")
 
 
 def _bare(match: re.Match[str], note: NoteView) -> bool:
-    """Seven or eight digits alone are a record number unless something is counted."""
-    counted = re.match(
-        r"\s*(?:copies|iu|units?|cells|/|per|x10|k/|mg|ml|ng|cfu|colonies|dollars|people)", after(match, note, 12)
-    )
-    return not counted and not _COUNT.search(before(match, note, 20)) and _long_number(match, note)
+    """Nine digits alone are a record number, seven where nothing is counted, five where they are called one."""
+    digits, lead = match["phi"].lstrip("#"), before(match, note, 20)
+    if len(set(digits)) == 1 or _CODE.search(lead):
+        return False
+    if len(digits) >= 9 or _NUMBERED.search(lead):
+        return True
+    counted = _COUNTED.match(after(match, note, 12)) or _COUNT.search(lead)
+    return len(digits) >= 7 and not counted
+
+
+def _seven(match: re.Match[str], note: NoteView) -> bool:
+    return len(match["phi"]) >= 9 and _no_code(match, note)
 
 
 def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
@@ -96,9 +98,9 @@ def _cue_is_a_word(match: re.Match[str], note: NoteView) -> bool:
     return word is None or match.start() + word.end() <= match.start("phi")
 
 
-def _cued(label: str, example: str) -> Rule:
+def _cued(label: str, example: str, score: float = 0.95) -> Rule:
     pattern = rf"(?<![A-Z0-9]){_CUES[label]}{_SEPARATOR}{_NUMBER}"
-    return Rule.any_case(label, pattern, example, score=0.95, check=_cue_is_a_word)
+    return Rule.any_case(label, pattern, example, score=score, check=_cue_is_a_word)
 
 
 _INSURED = re.compile(
@@ -112,7 +114,7 @@ _STAFF = re.compile(
     r"\b(?i:by|per|initials?|signed|sig|entered|dictated|rn|md|staff|tech|user|operator)[:\s]{1,2}"
     r"(?P<phi>[A-Z]{2,3}\d{1,5}|[A-Z]{2,3}[/:][a-z]{2,3}|[A-Z]{2,3}/[A-Z]{2,3}(?=\s*[.\n]|\s*$))(?![\w/-])"
 )
-_TYPIST = re.compile(r"^\s*(?P<phi>[A-Z]{2,3}[/:][a-z]{2,3}(?:[/:]?\d+)?)\s*$", re.M)
+_TYPIST = re.compile(r"^(?P<phi>[A-Z]{2,3}/[a-z]{2,3}(?:/?\d+)?)\s*$", re.M)
 RULES = (
     _cued("MRN", "MRN {00-12-345} and Unit No {1234567}."),
     _cued("SSN", "Social security number is {536 22 1234}."),
@@ -121,7 +123,7 @@ RULES = (
     _cued("LICENSE", "License no. {D1234567}; NPI: {1234567893}"),
     _cued("VEHICLE", "VIN {1HGCM82633A004352}."),
     _cued("DEVICE", "S/N {PJN123456H}; lot # {3344AB}; not serials8."),
-    _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.'),
+    _cued("ID", 'Accession {S19-12345}; specimen # {77-123}; "case_id", encounter {88123}.', 0.94),
     Rule("MRN", re.compile(r"\bchart\s*:\s*(?P<phi>[A-Z]{0,2}-?\d{3,}-?\d{1,7})\b", _I), "Chart: {923-4528}"),
     Rule(
         "ACCOUNT",
@@ -129,11 +131,6 @@ RULES = (
         "The bill goes to account {9318-197640}.",
     ),
     Rule("HEALTH_PLAN", _INSURED, "Health plan: Cigna {368-899777}; BlueCross {123-45678}"),
-    Rule(
-        "ID",
-        re.compile(r"\bnumber\s+(?:is\s+|was\s+)?(?P<phi>[A-Z]{0,2}-?\d{6,12})\b", _I),
-        "Number {1234567} was called; ferritin 1234567.",
-    ),
     Rule(
         "VEHICLE",
         re.compile(
@@ -163,7 +160,7 @@ RULES = (
     ),
     Rule(
         "VEHICLE",
-        re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{17})(?!\w)"),
+        re.compile(r"(?<!\w)(?P<phi>(?=[A-Z]*\d)(?=\d*[A-Z])[A-HJ-NPR-Z0-9]{13}\d{4})(?!\w)"),
         "A Honda, {1HGCM82633A004352}.",
         score=0.8,
     ),
@@ -174,17 +171,20 @@ RULES = (
     ),
     Rule(
         "DEVICE",
-        re.compile(
-            r"(?P<phi>\(01\)\s?\d{14}(?:\s?\(\d{2}\)\s?[\w-]+)*|(?<![\w:-])(?:[0-9A-F]{2}[:-]){5}[0-9A-F]{2}(?![\w:-]))"
-        ),
+        re.compile(r"(?P<phi>\(01\)\s?\d{14}(?:\s?\(\d{2}\)\s?[\w-]+)*)"),
         "Label {(01)00643169001763(17)210331(21)A5512}.",
     ),
     Rule(
+        "DEVICE",
+        re.compile(r"\bMAC\b(?:\saddress)?[:\s]{1,2}(?P<phi>(?:[0-9A-F]{2}[:-]){5}[0-9A-F]{2})(?!\w)", _I),
+        "Pump MAC {00:1A:2B:3C:4D:5E}.",
+    ),
+    Rule(
         "MRN",
-        re.compile(r"(?<![\w.,/()-])(?P<phi>\d{2}-\d{2}-\d{3}|\d{3}-\d{2}-\d{2,3}|\d{2,3}-\d{3}-\d{3})(?![\w/-]|\.\d)"),
-        "Under {00-12-345} in the book, not NDC 123-45-67.",
+        re.compile(r"(?<![\w.,/()-])(?P<phi>\d{2,3}-\d{2,3}-\d{2,3})(?![\w/-]|\.\d)"),
+        "Under {00-12-345} in the book, not NDC 123-45-67 and not 12-14-16.",
         score=0.7,
-        check=_no_code,
+        check=_seven,
     ),
     Rule(
         "ID",
@@ -195,16 +195,9 @@ RULES = (
     ),
     Rule(
         "ID",
-        re.compile(r"(?<![\w.,/-])(?P<phi>#?\d{9,12})(?![\w/-]|[.,]\d)"),
-        "Under {123456789} in the book.",
+        re.compile(r"(?<![\w.,/$-])(?P<phi>#?\d{5,12})(?![\w/%-]|[.,]\d)"),
+        "Under {123456789}, filed as {8812345}, room no. {88123}; a count of 1250000, ferritin 12345.",
         score=0.7,
-        check=_long_number,
-    ),
-    Rule(
-        "ID",
-        re.compile(r"(?<![\w.,/$-])(?P<phi>#?\d{7,8})(?![\w/%-]|[.,]\d)"),
-        "Filed as {8812345} on arrival; a count of 1250000 was seen.",
-        score=0.6,
         check=_bare,
     ),
     Rule(
