@@ -21,7 +21,7 @@ _NO = r"(?:numbers?|no\.?|num\.?|nbr\.?|#|id|code|nr\.?)"
 _SEPARATOR = r"\s*(?:is|was|of|are)?[\s:#=.,(\"'>|-]{0,5}"
 _CODE = re.compile(
     r"\b(?:ndc|loinc|cpt|icd|icd-?10|icd-?9|hcpcs|drg|snomed|rxnorm|omim|cas|pmid|doi|isbn|gtin|grch\d+"
-    r"|catalog)\W*(?:code|no\.?|#)?\W*$"
+    r"|catalog|model|code\sagain|part)\W*(?:code|no\.?|#)?\W*(?:is\W*)?$"
 )
 # Before a bare number of seven or eight digits: a count, not a record.
 _COUNT = re.compile(
@@ -51,7 +51,8 @@ _CUES = {
     "LICENSE": rf"(?:licen[sc]e\s*(?:plate\s*)?{_NO}?|lic\.?\s*{_NO}|dea\s*{_NO}?|npi\s*{_NO}?|certificat(?:e"
     rf"|ion)\s+{_NO}|passport\s*{_NO}?|registration\s+{_NO}|dl\s?{_NO}|upin\s*{_NO}?|gmc\s*{_NO}?|nmc\s*{_NO}?"
     rf"|board\s+cert\s*{_NO})",
-    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|(?:license\s+)?plate\s*{_NO}?|tag\s+{_NO})",
+    "VEHICLE": rf"(?:vin\s*{_NO}?|vehicle\s+(?:identification\s+)?{_NO}|licen[sc]e\s+plate\s*{_NO}?|plate\s*{_NO}"
+    rf"|tag\s+{_NO})",
     "DEVICE": rf"(?:serial\s*(?:{_NO}|:)|s/n|sn:|ser\.?\s+{_NO}|device\s+{_NO}|implant\s+{_NO}|lot\s*(?:{_NO}|:)|udi"
     rf"|imei"
     rf"|(?:model|catalog|ref|part|batch)/?\s?(?:lot|serial|sn)\s*{_NO}?|mac(?:\saddress)?\s?:|pump\s+{_NO}"
@@ -196,7 +197,7 @@ RULES = (
     Rule(
         "ID",
         re.compile(r"(?<![\w.,/$-])(?P<phi>#?\d{5,12})(?![\w/%-]|[.,]\d)"),
-        "Under {123456789}, filed as {8812345}, room no. {88123}; a count of 1250000, ferritin 12345.",
+        "Under {123456789}, filed as {8812345}, room no. {88123}; a count of 1250000, ferritin 12345, model # 12345.",
         score=0.7,
         check=_bare,
     ),
