@@ -137,11 +137,9 @@ _STREET = re.compile(
     rf"(?:(?:[NSEW]|NE|NW|SE|SW|North|South|East|West)\.?\s+)?(?:(?:{_CAP}|\d{{1,3}}(?:st|nd|rd|th|ST|ND|RD|TH))\s+)"
     rf"{{1,4}}(?P<kind>{_KIND})\b\.?(?:\s+(?:[NSEW]|NE|NW|SE|SW)\b\.?)?{_FLAT})"
 )
-_BOX = re.compile(
-    r"\b(?P<phi>(?:P\.?\s?O\.?|Post\sOffice|GPO|(?:R\.?R\.?|H\.?C\.?|Rural\sRoute)\s?#?\d+,?)\s+Box\s+#?\d+"
-    r"|(?:Postfach|Postbus)\s\d+)",
-    _I,
-)
+_BOX = re.compile(r"\b(?P<phi>P\.?\s?O\.?\s+Box\s+#?\d+)", _I)
+_RURAL = re.compile(r"\b(?P<phi>(?:R\.?R\.?|H\.?C\.?|Rural\sRoute|GPO|Post\sOffice)(?:\s?#?\d+,?)?\s+Box\s+\d+)")
+_FOREIGN_BOX = re.compile(r"\b(?P<phi>(?:Postfach|Postbus)\s\d+)")
 _NUMBERED_ROAD = re.compile(
     r"(?<![\w.-])(?P<phi>\d{1,6}\s(?:County|State|Old|US)\s(?:Road|Rd|Route|Hwy|Highway)\s\d{1,4})(?!\w)"
 )
@@ -199,6 +197,8 @@ RULES = (
         check=_street,
     ),
     Rule("ADDRESS", _BOX, "Mail to {P.O. Box 45}.", score=0.95),
+    Rule("ADDRESS", _RURAL, "Mail to {RR 2 Box 34}.", score=0.95),
+    Rule("ADDRESS", _FOREIGN_BOX, "Mail to {Postfach 12}.", score=0.95),
     Rule("ADDRESS", _NUMBERED_ROAD, "At {4411 County Road 12} since May.", score=0.9),
     Rule("ADDRESS", _AFTER_ADDRESS, "He lives at {12 Elmwood Park}, and walks.", score=0.8),
     Rule("ADDRESS", _FLAT_ALONE, "Ring at {Apt 4B}.", score=0.7),

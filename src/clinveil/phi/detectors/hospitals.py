@@ -15,7 +15,8 @@ _KIND = (
     r"(?:Hosp\.|"
     r"(?:Hospitals?|Med(?:ical|\.)\s+(?:Center|Centre|Group|Associates|College|Ctr\.?)|Clinics?"
     r"|Health(?:care)?\s+(?:System"
-    r"|Center|Centre|Network|Services|Partners|Trust)|Healthcare|Infirmary|Hospice|Nursing\s+(?:Home|Facility|Center)"
+    r"|Center|Centre|Network|Services|Partners|Trust)|Healthcare|Infirmary|Hospice|(?:Nursing|Veterans"
+    r"|Retirement)\s+(?:Home|Facility|Center)"
     r"|Rehab(?:ilitation)?\s+(?:Center|Hospital|Facility)|Rehab"
     r"|(?:Cancer|Heart|Surgery|Surgical|Care|Trauma|Urgent\s+Care|Community\s+Health|Family\s+Health|Dialysis|Senior"
     r"|Women's|Children's|Eye|Spine|Pain|Wellness|Birth|Imaging|Community|Treatment|Recovery|Day)\s+(?:Center|Centre)"
@@ -136,7 +137,8 @@ def _employs(match: re.Match[str], note: NoteView) -> bool:
     if re.match(r"\s(?:trial|study|registry|protocol|program|class|group|arm)", after(match, note, 12)):
         return False
     wide = " ".join(pieces).title() in word_list("states") or pieces in (["university"], ["college"], ["school"])
-    return not wide and not any(p in _WARDS or p in word_list("clinical") for p in pieces)
+    told = [piece for piece in pieces if piece not in ("and", "of", "&", "the")]
+    return not wide and not any(p in _WARDS or p in word_list("clinical") for p in told)
 
 
 _NO_PLACE = words(

@@ -89,6 +89,13 @@ def _bare(match: re.Match[str], note: NoteView) -> bool:
     return len(digits) >= 7 and not counted
 
 
+def _lettered(match: re.Match[str], note: NoteView) -> bool:
+    """One letter with five digits may be a code (J12345): it needs six, or a word for a number."""
+    digits = sum(c.isdigit() for c in match["phi"])
+    named = match["phi"][1].isalpha() or digits >= 6 or _NUMBERED.search(before(match, note, 20))
+    return bool(named) and _unpublished(match, note)
+
+
 def _seven(match: re.Match[str], note: NoteView) -> bool:
     return len(match["phi"]) >= 9 and _no_code(match, note)
 
@@ -203,10 +210,10 @@ RULES = (
     ),
     Rule(
         "ID",
-        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{2,4}-?\d{5,10})(?![\w-])"),
-        "Under {AB-987654}, not LOINC 2345-7 or NCT01234567.",
+        re.compile(r"(?<![\w-])(?P<phi>[A-Z]{1,4}-?\d{5,12})(?![\w-])"),
+        "Under {AB-987654} or {M1234567}, not LOINC 2345-7, J12345 or NCT01234567.",
         score=0.7,
-        check=_unpublished,
+        check=_lettered,
     ),
     Rule("ID", _STAFF, "Seen by {JW17} on the ward.", score=0.6),
     Rule("ID", _TYPIST, "{JW/ab}", score=0.6),
