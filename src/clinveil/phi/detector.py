@@ -133,6 +133,7 @@ _FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")
 _SHAPE = str.maketrans(
     "0123456789" + "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "9" * 10 + "x" * 26 + "X" * 26
 )
+_FIGURES = str.maketrans("0123456789", "9" * 10)
 
 
 @cache
@@ -140,7 +141,7 @@ def _shape(example: str) -> str:
     """The first identifier of an example with 9 for its digits and x for its letters, after the words before it."""
     match = _FIRST_MARK.match(example)
     before, phi = (match["before"], match["phi"]) if match else ("", "")
-    return " ".join((before[-40:] + phi.translate(_SHAPE)).split())
+    return " ".join((before[-40:].translate(_FIGURES) + phi.translate(_SHAPE)).split())
 
 
 def words(text: str) -> frozenset[str]:

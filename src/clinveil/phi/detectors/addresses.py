@@ -185,7 +185,7 @@ _CUED_ZIP = re.compile(
 _OUTWARD = r"[A-PR-UWYZ](?:\d[A-Z\d]?|[A-HK-Y]\d[A-Z\d]?)"
 _INWARD = r"\d[ABD-HJLNP-UW-Z][ABD-HJLNP-UW-Z\d]"
 _CANADIAN = re.compile(r"[ABCEGHJ-NPR-TVXY]\d[A-Z][ -]\d[A-Z]\d")
-_BRITISH = re.compile(r"[A-Z]{1,2}\d[A-Z\d]? (?!1ST|2ND|3RD|\dTH|\dHR|\dLB|\dDR|\dPT|\dQD)\d[A-Z]{2}")
+_BRITISH = re.compile(r"(?![CLST]\d \dTH)[A-Z]{1,2}\d[A-Z\d]? (?!1ST|2ND|3RD|\dHR|\dLB|\dDR|\dQD)\d[A-Z]{2}")
 _CONTINENTAL = r"(?P<country>(?:D|A|CH|F|B|NL|DK|S|I|E|FI|NO|L)-)?\d{4,5}(?P<letters>\s[A-Z]{2})?"
 _TOWN = r"[A-Z\xc0-\xde][a-zß-ÿ]{2,}(?:[ -][A-Z\xc0-\xde][a-zß-ÿ]+)?"
 
