@@ -25,7 +25,10 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.stats import wilson
 
-STATES = word_list("states")
+STATES = word_list("states") | set(
+    "AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR PA"
+    " RI SC SD TN TX UT VT VA WA WV WI WY DC".split()
+)
 ASIDE = {"Dr", "Mr", "Mrs", "Ms", "Miss"}
 WIDE = {"GEOGRAPHIC_LOCATION", "STREET_ADDRESS"}
 

@@ -102,6 +102,20 @@ def test_a_rule_finds_what_its_example_marks_and_no_more(rule):
     assert [(*place, rule.label) for place in rule.found(NoteView(text))] == truth
 
 
+def test_a_span_says_which_rule_fired():
+    text = "Seen on 3/4/2019."
+    spans = [span for detector in all_detectors() for span in detector.find(NoteView(text))]
+    assert {(span.start, span.end, span.why) for span in spans} == {(8, 16, "Seen on 9/9/9999")}
+
+
+def test_the_rules_of_a_detector_are_told_apart_and_name_no_figure_of_their_examples():
+    for detector in all_detectors():
+        whys = [rule.why for rule in getattr(detector, "rules", ())]
+        assert len(set(whys)) == len(whys), detector.name
+        assert all(why and len(why) <= 100 for why in whys)
+        assert not any(set(why) & set("012345678") for why in whys), detector.name
+
+
 @pytest.mark.parametrize("detector", DETECTORS)
 class TestDetector:
     """What every detector promises, on its own examples."""

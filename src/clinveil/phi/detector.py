@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from clinveil.core.registry import Registry
@@ -79,6 +80,11 @@ class Rule:
         """A rule that takes capitals and small letters for the same."""
         return cls(label, re.compile(pattern, re.IGNORECASE), example, **options)
 
+    @property
+    def why(self) -> str:
+        """What this rule looks for, from its own example: `Seen on {3/4/2019}.` is `Seen on 9/9/9999`."""
+        return _shape(self.example)
+
     def found(self, note: NoteView) -> Iterator[tuple[int, int]]:
         """The places in the plain copy that the rule names."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
@@ -120,7 +126,22 @@ class RuleDetector:
         """What each rule finds, rule by rule."""
         for rule in self.rules:
             for start, end in rule.found(note):
-                yield note.span(start, end, rule.label, self.name, rule.score)
+                yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
+
+
+_FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")
+_SHAPE = str.maketrans(
+    "0123456789" + "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "9" * 10 + "x" * 26 + "X" * 26
+)
+_FIGURES = str.maketrans("0123456789", "9" * 10)
+
+
+@cache
+def _shape(example: str) -> str:
+    """The first identifier of an example with 9 for its digits and x for its letters, after the words before it."""
+    match = _FIRST_MARK.match(example)
+    before, phi = (match["before"], match["phi"]) if match else ("", "")
+    return " ".join((before[-40:].translate(_FIGURES) + phi.translate(_SHAPE)).split())
 
 
 def words(text: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""E-mail, web and internet addresses; internal ones (.local, .corp) too."""
+"""E-mail, web and internet addresses (internal ones, .local and .corp, too), user names, and paths of a home folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from clinveil.phi.note import NoteView
 
 _HOST = r"[\w-]+(?:\.[\w-]+)*"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp)\b|(?:co|nhs|ac)\.uk\b)"
+_ENDING = r"(?:(?:com|org|net|edu|gov|mil|io|biz|info|local|corp|lan|internal)\b|(?:co|nhs|ac|org|gov)\.uk\b)"
+_PATH = r"/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
+_AT = r"(?:\s+at\s+|\s*[(\[]\s?at\s?[)\]]\s*)"
+_DOT = r"(?:\s+dot\s+|\s*[(\[]\s?dot\s?[)\]]\s*)"
+_MAILERS = r"(?:gmail|yahoo|hotmail|outlook|aol|icloud|comcast|protonmail|verizon|msn|live|me)"
 
 
 def _an_address(match: re.Match[str], note: NoteView) -> bool:
     """Four numbers are an address rather than a section's if one has two digits, or the word IP is near."""
     return bool(re.search(r"\d\d", match["phi"])) or "ip" in before(match, note, 12)
+
+
+def _groups(match: re.Match[str], note: NoteView) -> bool:
+    """A time with seconds has fewer groups, and no letters."""
+    return match["phi"].count(":") >= 5 or "::" in match["phi"]
 
 
 RULES = (
@@ -26,19 +35,25 @@ RULES = (
     ),
     Rule.any_case(
         "EMAIL",
-        r"\b(?P<phi>[\w.+-]+\s+(?:at|\(at\)|\[at\])\s+[\w-]+\s+(?:dot|\(dot\)|\[dot\])\s+\w{2,6})\b",
-        "It is {rsmith at gmail dot com}.",
+        rf"\b(?P<phi>[\w.+-]+(?:{_DOT}[\w+-]+){{0,3}}{_AT}[\w-]+(?:{_DOT}[\w-]{{2,12}}){{1,3}})\b",
+        "It is {rsmith at gmail dot com}, or {r dot smith at hosp dot org}.",
     ),
     Rule.any_case(
+        "EMAIL",
+        r"\b(?P<phi>[\w.+-]+\s*[(\[]\s?at\s?[)\]]\s*[\w-]+(?:\.[\w-]+)+)\b",
+        "It is {rsmith (at) hosp.org}.",
+    ),
+    Rule.any_case("EMAIL", rf"\b(?P<phi>[\w.+-]+\sat\s{_MAILERS}\.(?:com|net))\b", "It is {rsmith at gmail.com}."),
+    Rule.any_case(
         "URL",
-        r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
-        "See {https://portal.example.org/u/42?x=1}, please.",
+        r"(?P<phi>\b(?:https?|ftp|sftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
+        r"|\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])",
+        "See {https://portal.example.org/u/42?x=1}, or {www.example.com}.",
         score=0.99,
     ),
-    Rule.any_case("URL", r"(?P<phi>\bwww\.[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])", "See {www.example.com}.", score=0.99),
     Rule.any_case(
         "URL",
-        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:/[^\s<>\"')\]]*[^\s<>\"')\].,;:!?])?)(?!@)",
+        rf"(?<![@\w.-])(?P<phi>(?:[a-z0-9-]+\.)*[a-z0-9-]+\.{_ENDING}(?:{_PATH})?)(?!@)",
         "See {portal.example.org/u/42}, or {example.co.uk}.",
     ),
     Rule.any_case(
@@ -49,9 +64,28 @@ RULES = (
     ),
     Rule.any_case(
         "IP",
-        r"(?<![\w:])(?P<phi>(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+)(?![\w:])",
-        "Host {2001:db8:0:0:1:2:3:4} logged in.",
+        r"(?<![\w:])(?P<phi>[0-9a-f]{1,4}:(?:[0-9a-f]{0,4}:){1,6}[0-9a-f]{1,4})(?![\w:])",
+        "Host {2001:db8:0:0:1:2:3:4} logged in, {fe80::1} did not.",
+        check=_groups,
     ),
+    Rule.any_case(
+        "ID",
+        r"\b(?:user\s?names?|user\s?id|userid|user|login|log-in|screen\s?name|(?:twitter|instagram|facebook"
+        r"|tiktok|snapchat"
+        r"|skype|venmo|x)\s(?:handle|name|account)|handle)(?:\s(?:is|was|of|for|name))?\s?[:=\"']{0,3}\s?"
+        r"(?P<phi>@?(?=[\w.-]*[a-z])(?=[\w.-]*[\d_]|[\w-]+\.\w)[\w.-]{3,}\w|(?<=[:=\"']\s)@?[a-z][\w.-]{2,}\w"
+        r"|(?<=[:=\"'])@?[a-z][\w.-]{2,}\w"
+        r"|@\w{3,})",
+        "MyChart user name {maryo_72}; login: {jsmith}; user of drugs.",
+        score=0.8,
+    ),
+    Rule.any_case(
+        "ID",
+        r"(?<![\w\\])(?P<phi>(?:[a-z]:|\\)\\(?:[\w.$ -]+\\)*[\w.$-]*\w)",
+        r"Saved as {C:\Users\jsmith\scan.pdf}, on {\\srv\jsmith}.",
+        score=0.8,
+    ),
+    Rule.any_case("ID", r"(?<![\w/])(?P<phi>/(?:home|users)/[\w./-]*\w)", "Found in {/home/jsmith/a}.", score=0.8),
 )
 
 detectors.register("emails-urls")(RuleDetector("emails_urls", RULES))
