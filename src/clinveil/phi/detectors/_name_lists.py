@@ -1,0 +1,143 @@
+"""Names that a credential follows, and names that only the lists speak for."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, shaped_like_name, unknown
+from clinveil.phi.detectors._name_runs import LONGEST, CueRuns
+from clinveil.phi.note import Word
+
+_ARTICLES = frozenset(("the", "a", "an"))
+# In small letters only usual first names that are no words are worth a look.
+_MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
+
+
+class ListRuns:
+    """Takes names without a cue before them."""
+
+    def __init__(self, reading: Reading, runs: CueRuns) -> None:
+        self.at, self.words, self.text, self.run = reading, reading.words, reading.text, runs.run
+
+    def take_before_credential(self, last: int) -> None:
+        """John Q. Smith, MD: the capitalised words before a credential, as far as names go."""
+        index = last
+        while index >= 0 and last - index < LONGEST - 1 and self._may_stand_before(index, last):
+            index -= 1
+        run = self.words[index + 1 : last + 1]
+        while run and (run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)):
+            run, index = run[1:], index + 1
+        if run and self._named(run):
+            self.at.keep(index + 1, last + 1, 0.9, "credential")
+
+    def _may_stand_before(self, index: int, last: int) -> bool:
+        word = self.words[index]
+        if not word.capital or (word.ordinary and not self.at.given_like(word) and not self.at.family_like(word)):
+            return False
+        gap = self.at.gap(index + 1) if index < last else " "
+        return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
+
+    def _named(self, run: list[Word]) -> bool:
+        whole = [word for word in run if len(word.text) > 1]
+        if not whole or whole[0].lower in ("the", "by"):
+            return False
+        if all(word.ordinary for word in whole):
+            pair = len(whole) > 1 and self.at.given_like(whole[0]) and self.at.family_like(whole[-1])
+            return pair or (len(whole) == 1 and not whole[0].shouted and self.at.family_like(whole[0]))
+        if len(whole) == 1 and len(run) == 1:
+            word = whole[0]
+            return len(word.text) > 2 and not word.shouted and (word.listed or unknown(word))
+        return any(w.listed or unknown(w) for w in whole) and not all(len(w.text) < 3 for w in whole)
+
+    # Runs that only the lists speak for.
+
+    def candidates(self) -> list[int]:
+        """The words that may begin such a run."""
+        texts, lowers = self.words.texts, self.words.lowers
+        return [
+            index
+            for index, kind in enumerate(self.words.classes)
+            if kind & LexicalClass.NAME
+            and (kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or texts[index] != lowers[index])
+        ]
+
+    def take(self, index: int) -> None:
+        """The name that begins at one of the candidates, if it is one."""
+        word = self.words[index]
+        if not word.capital:
+            self._take_lower(index, word)
+            return
+        end = self.run(index, trusted=False)
+        if self.at.before_noun(end) or self.at.before_noun(index + 1):
+            return
+        if end - index > 1:
+            if self._listed_run(index, end):
+                self.at.keep(index, end, 0.8, "listed")
+        elif self._lone(index, word):
+            self.at.keep(index, end, 0.6, "listed alone")
+
+    def _take_lower(self, index: int, word: Word) -> None:
+        """john smith, or a usual first name alone, in lower case."""
+        if word.classes & LexicalClass.EPONYM:
+            return
+        end = self.run(index, trusted=False)
+        if self.at.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
+            return
+        if all(w.listed or w.text.islower() for w in self.words[index:end]):
+            self.at.keep(index, end, 0.6, "listed in small letters")
+
+    def _listed_run(self, index: int, end: int) -> bool:
+        run = [word for word in self.words[index:end] if len(word.text) > 1]
+        sure = [word for word in run if word.listed and not word.ordinary]
+        first = run[0].classes
+        if self.words[index].shouted:
+            return bool(first & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY)) and len(sure) == len(run) >= 2
+        if first & LexicalClass.WORD:
+            return bool(first & LexicalClass.USUAL_GIVEN) and self._word_goes_with(index, end, run, sure)
+        if all(word.classes & LexicalClass.EPONYM for word in run):
+            return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
+        return len(run) > 1 or bool(first & LexicalClass.GIVEN)
+
+    def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
+        """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
+        if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
+            return True
+        small = self.at.note.lower_case
+        return len(run) > 1 and all(
+            w.classes & LexicalClass.FAMILIAR and not w.classes & LexicalClass.FUNCTION and w.lower not in small
+            for w in run
+        )
+
+    def _lone(self, index: int, word: Word) -> bool:
+        """One listed word with a capital: a usual name that is nothing else, here or elsewhere in the note."""
+        if word.shouted or len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
+            return self._initialled(index, word)
+        if word.lower in self.at.note.lower_case or not shaped_like_name(word.text):
+            return False
+        if index and self.words.lowers[index - 1] in _ARTICLES and self.at.gap(index) == " ":
+            return False
+        if "-" in word.text and not all(
+            len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
+        ):
+            return False
+        foreign = word.classes & LexicalClass.FOREIGN_ONLY and word.classes & LexicalClass.GIVEN and len(word.text) > 4
+        usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        return bool(foreign or usual) and word.lower not in self.at.eponymous
+
+    def _initialled(self, index: int, word: Word) -> bool:
+        """J. Smith, or Smith J.: an initial beside a usual surname, eponym or not."""
+        if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:
+            return False
+        if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
+            return True
+        last = self.words[index - 1] if index else word
+        return len(last.text) == 1 and last.text.isupper() and self.text[last.end : word.start] in (". ", ".")
+
+
+@cache
+def _very_usual() -> frozenset[str]:
+    from clinveil.lexicons.names import all_given_names
+
+    return frozenset(name for name, share in all_given_names().items() if share >= 0.1)
