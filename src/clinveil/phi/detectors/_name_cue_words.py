@@ -8,10 +8,11 @@ TITLES = words(
     "dr drs mr mrs ms mx messrs professor prof rev reverend rabbi mister missus mme herr frau señor señora sra monsieur"
     " madame datuk dato"
 )
-WEAK_TITLES = words(
-    "doctor doctors nurse sister miss pastor sgt capt judge lady sir father fr sr hon lt col maj aunt uncle imam"
-    " sergeant officer deputy detective"
-)
+CALLED = words("doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy detective")
+# Half of them are something else too: left, column, father of.
+WEAK_TITLES = words("sgt capt lady sir father fr sr hon lt col maj")
+# What stands after `nurse` or `doctor` and is no name.
+COMPOUNDS = words("call page case day care field home school staff house self line light board base bell rounds post")
 CLINICIANS = words(
     "resident attending physician physicians doctor provider providers surgeon surgeons assistant assistants"
     " anesthesiologist anesthetist pathologist radiologist cardiologist consultant intern pcp gp therapist nurse author"
@@ -43,7 +44,7 @@ PATIENTS = words(
 # What only people do.
 SAYS = words(
     "states stated reports reported denies denied complains complained endorses endorsed says said tells told feels"
-    " verbalizes verbalized"
+    " verbalizes verbalized accompanied"
 )
 DOES = words(
     "state presents presented returns admits called lives works who slept refuses refused agrees agreed came"

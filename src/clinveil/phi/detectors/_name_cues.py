@@ -12,16 +12,17 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from clinveil.phi.detectors import _name_cue_words as cue_words
-from clinveil.phi.note import NoteView, Word
+from clinveil.phi.note import NoteView, Word, begins_small
 
 
 class Trust(IntEnum):
     """How much a cue says about the word it points at."""
 
-    LIST = 6  # the name field itself: `Name: first, middle, last;`
-    TITLE = 5  # anything capitalised is a name, and a known name even in lower case
-    FIELD = 4  # a known name or an unknown word; a word that is a usual name where it fills the field
-    KIN = 3  # the same, but an unknown word needs small letters after its capital
+    LIST = 7  # the name field itself: `Name: first, middle, last;`
+    TITLE = 6  # anything capitalised is a name, and a known name even in lower case
+    FIELD = 5  # a known name or an unknown word; a word that is a usual name where it fills the field
+    CALLED = 4  # the same for words that are usual names: nurse, aunt
+    KIN = 3  # the same as a field, but an unknown word needs small letters after its capital
     SPOKEN = 2  # a known name, an unknown word, or two words that are usual names
     HINT = 1  # a known name, or two words that are usual names
     MEETING = 0  # two words that can be a first name and a surname
@@ -53,11 +54,13 @@ _TO_MET = re.compile(r"[ \t]+[\"']?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _GLUED = re.compile(r"(?<![^\W\d_])(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
-_AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))")
+_AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I)
 _BEFORE_AGE = re.compile(
-    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z"
+    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
+    re.I,
 )
-_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z")
+_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z", re.I)
+_PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
 _OWN_KIN = re.compile(r"'s?\s+\Z")
 _IN_MEETING = frozenset((" ", "  "))
 
@@ -77,6 +80,7 @@ _AFTER = _links(
     (cue_words.NAMES, _TO_FIELD, Trust.LIST, "name field"),
     (cue_words.PATIENT_FIELDS, _TO_FIELD, Trust.LIST, "patient field"),
     (cue_words.TITLES, _TO_TITLED, Trust.TITLE, "title"),
+    (cue_words.CALLED, _TO_MET, Trust.CALLED, "title"),
     (cue_words.WEAK_TITLES, _TO_PATIENT, Trust.KIN, "title"),
     (cue_words.CLINICIANS, _TO_FIELD, Trust.FIELD, "clinician field"),
     (cue_words.RELATIVES, _TO_FIELD, Trust.FIELD, "relative field"),
@@ -117,7 +121,7 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     words, text = note.words, note.plain
     end = words.starts[index] + len(words.texts[index])
     for between, trust, why in _AFTER[lower]:
-        if trust is Trust.MEETING and (index + 1 >= len(words.texts) or words.texts[index + 1][0].islower()):
+        if trust is Trust.MEETING and _nobody_met(note, index):
             continue
         match = between.match(text, end)
         if match is None:
@@ -132,13 +136,21 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
                 yield Cue(following, trust, why)
 
 
+def _nobody_met(note: NoteView, index: int) -> bool:
+    """Whether small letters follow a word of meeting, without `spoke` or its like before."""
+    texts = note.words.texts
+    if index + 1 >= len(texts):
+        return True
+    return begins_small(texts[index + 1]) and not (index and note.words.lowers[index - 1] in cue_words.SPOKEN)
+
+
 def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     """Cues for the words before this one."""
     start = note.words.starts[index]
     if lower in cue_words.PEOPLE:
-        if note.words.texts[index] == lower:
-            yield from _backwards(note, index - 1, start, _BEFORE_KIN, "relative")
-            yield from _backwards(note, index - 1, start, _OWN_KIN, "relative")
+        shouted = note.words.texts[index] != lower
+        yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
+        yield from _backwards(note, index - 1, start, _OWN_KIN, "relative")
     else:
         trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
         last = index - 1
@@ -151,8 +163,13 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
 def _backwards(note: NoteView, index: int, end: int, between: re.Pattern[str], why: str) -> Iterator[Cue]:
     """A cue for the run of capitalised words that ends where `between` begins, before `end`."""
     texts, starts = note.words.texts, note.words.starts
-    while index >= 0 and texts[index][0].islower() and end - starts[index] < 30:
+    small = -1
+    while index >= 0 and begins_small(texts[index]) and end - starts[index] < 30:
+        if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
+            small = index
         index -= 1
+    if small >= 0:
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(max(0, small - 2), small + 1))
     if index >= 0 and between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
         for start in capitals(note, index):
             yield Cue(start, Trust.KIN, why)
@@ -162,7 +179,7 @@ def capitals(note: NoteView, last: int) -> Iterator[int]:
     """The first words of the runs of up to four capitalised words that end with word `last`, longest run first."""
     index = last
     texts, starts = note.words.texts, note.words.starts
-    while index >= 0 and last - index < 4 and not texts[index][0].islower():
+    while index >= 0 and last - index < 4 and not begins_small(texts[index]):
         if index < last:
             gap = note.plain[starts[index] + len(texts[index]) : starts[index + 1]]
             if gap not in (" ", ". ", "  ") or (gap == ". " and len(texts[index]) > 1):

@@ -34,10 +34,16 @@ class ListRuns:
 
     def _may_stand_before(self, index: int, last: int) -> bool:
         word = self.words[index]
-        if not word.capital or (word.ordinary and not self.at.given_like(word) and not self.at.family_like(word)):
+        if not word.capital or (word.ordinary and not (self.at.given_like(word) or self._surname(index, word))):
             return False
         gap = self.at.gap(index + 1) if index < last else " "
         return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
+
+    def _surname(self, index: int, word: Word) -> bool:
+        """A word that is a usual surname, or any surname after a usual first name."""
+        before = self.words.classes[index - 1] if index else LexicalClass.NOTHING
+        usual = before & LexicalClass.USUAL_GIVEN and not before & LexicalClass.WORD
+        return self.at.family_like(word) or bool(usual and word.classes & LexicalClass.FAMILY)
 
     def _named(self, run: list[Word]) -> bool:
         whole = [word for word in run if len(word.text) > 1]
@@ -69,7 +75,7 @@ class ListRuns:
         if not word.capital:
             self._take_lower(index, word)
             return
-        end = self.run(index, trusted=False)
+        end = self.run(index, None)
         if self.at.before_noun(end) or self.at.before_noun(index + 1):
             return
         if end - index > 1:
@@ -82,7 +88,7 @@ class ListRuns:
         """john smith, or a usual first name alone, in lower case."""
         if word.classes & LexicalClass.EPONYM:
             return
-        end = self.run(index, trusted=False)
+        end = self.run(index, None)
         if self.at.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
             return
         if all(w.listed or w.text.islower() for w in self.words[index:end]):

@@ -9,7 +9,7 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detectors._name_reading import Reading
 from clinveil.phi.detectors.known import within_one_edit
-from clinveil.phi.note import Word
+from clinveil.phi.note import Word, begins_small
 
 _STOPS = ".!?:\n"
 _SAYS = re.compile(
@@ -81,7 +81,7 @@ class Mentions:
             if kind & sure or index in self.at.taken:
                 continue
             text = self.words.texts[index]
-            if len(text) < _SHORTEST_MISSPELLED - 1 or text[0].islower() or text[0].lower() not in heads:
+            if len(text) < _SHORTEST_MISSPELLED - 1 or begins_small(text) or text[0].lower() not in heads:
                 continue
             form = name_form(text)
             if any(within_one_edit(form, own) for own in found):

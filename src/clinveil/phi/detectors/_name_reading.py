@@ -16,6 +16,8 @@ GAP = re.compile(
 )
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
+# Particles in small letters that no English sentence has before a name.
+_LEADING = PARTICLES - frozenset("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t".split())
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
@@ -37,8 +39,10 @@ class Reading:
         self.runs: list[Run] = []
 
     def keep(self, start: int, end: int, score: float, why: str) -> None:
-        """Take a run, with the initial before it (`J. Smith`)."""
-        if start and self._initial_before(start):
+        """Take a run, with the initial or particle before it (`J. Smith`); nothing where it is empty."""
+        if start >= end:
+            return
+        while start and (self._initial_before(start) or self._particle_before(start)):
             start -= 1
         self.taken.update(range(start, end))
         self.runs.append(Run(start, end, score, why))
@@ -48,6 +52,10 @@ class Reading:
         if len(last) > 1 or not last.isupper() or start - 1 in self.taken:
             return False
         return self.text[self.words.starts[start - 1] + 1 : self.words.starts[start]] in (". ", ".")
+
+    def _particle_before(self, start: int) -> bool:
+        before = self.words.texts[start - 1]
+        return before in _LEADING and start - 1 not in self.taken and self.gap(start) in (" ", "-", " '")
 
     def gap(self, index: int) -> str:
         """What stands between a word and the word before it."""
@@ -69,9 +77,14 @@ class Reading:
         return bool(CLOSED.match(self.text, last.end, last.end + 12)) or last.end == len(self.text)
 
     def loud(self, index: int) -> bool:
-        """Whether the words about are all in capitals, so that capitals say nothing."""
-        around = [w for w in self.words.texts[max(0, index - 3) : index + 4] if len(w) > 1]
-        return len(around) > 2 and all(w.isupper() for w in around)
+        """Whether the words before or after it are all in capitals, so that capitals say nothing."""
+        return self._all_loud(max(0, index - 4), index) or self._all_loud(index + 1, index + 5)
+
+    def _all_loud(self, start: int, end: int) -> bool:
+        texts, kinds = self.words.texts[start:end], self.words.classes[start:end]
+        long = [(text, kind) for text, kind in zip(texts, kinds, strict=True) if len(text) > 1]
+        shouted = len(long) > 1 and all(text.isupper() for text, _ in long)
+        return shouted and any(kind & LexicalClass.WORD and len(text) > 2 for text, kind in long)
 
     def before_noun(self, end: int) -> bool:
         """Whether the word at `end` makes an eponym of what stands before it: `Foley catheter`, `Murphy's sign`.
@@ -115,8 +128,13 @@ class Reading:
         return any(
             w.capital and not w.classes & LexicalClass.FUNCTION and (not w.ordinary or w.listed)
             for w in self.words[index : index + 3]
-            if w.lower not in PARTICLES
+            if not is_particle(w)
         )
+
+
+def is_particle(word: Word) -> bool:
+    """Whether a word is a particle of names; of single letters only the small ones."""
+    return word.lower in PARTICLES and (len(word.text) > 1 or word.text.islower())
 
 
 def unknown(word: Word) -> bool:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
-from clinveil.phi.detectors._name_cue_words import BASE_VERBS, NO_NAMES
+from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, NO_NAMES
 from clinveil.phi.detectors._name_cues import Cue, Trust
-from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, unknown
+from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, unknown
 from clinveil.phi.note import Word
 
 LONGEST = 6
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 _COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _LABEL = re.compile(r"[ \t]?:")
-_SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+")
+_SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _VOWEL = re.compile("[aeiouy]")
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
 
@@ -30,7 +30,7 @@ class CueRuns:
         index, trust = cue.word, cue.trust
         if index in self.at.taken or not self._may_begin(index, trust):
             return
-        end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trusted=trust >= Trust.FIELD)
+        end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.at.before_noun(end):
             return
         self.at.keep(index, end, _SCORES.get(trust, 0.85), cue.why)
@@ -50,7 +50,7 @@ class CueRuns:
             word = self.words[following]
             if not _SHARED.fullmatch(gap) or not self._may_follow(following, word, cue.trust, "," in gap):
                 return
-            end = self.run(following, trusted=cue.trust >= Trust.FIELD)
+            end = self.run(following, cue.trust)
             if self.at.before_noun(end):
                 return
             self.at.keep(following, end, 0.85, cue.why)
@@ -79,14 +79,14 @@ class CueRuns:
         if not word.capital:
             return self._may_begin_small(index, word, trust)
         if trust is Trust.MEETING:
-            return not word.shouted and self._pair(index, word)
+            return (not word.shouted or self.at.loud(index)) and self._pair(index, word)
         if len(word.text) == 1:
             return (trust is Trust.TITLE and word.text.isupper()) or (
                 trust >= Trust.SPOKEN and self._initial_of_name(index)
             )
         if trust is Trust.LIST and not word.shouted and self._commas_in_field(index):
             return True
-        if trust >= Trust.FIELD and word.lower in PARTICLES and self.at.name_ahead(index + 1):
+        if trust >= Trust.SPOKEN and is_particle(word) and self.at.name_ahead(index + 1):
             return True
         if self._labels(index) and trust is not Trust.TITLE:
             return False
@@ -123,8 +123,10 @@ class CueRuns:
             return False
         if trust >= Trust.FIELD:
             return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)
-        if word.shouted:
+        if word.shouted and not self.at.loud(index):
             return False
+        if trust is Trust.CALLED:
+            return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
         if trust is Trust.KIN:
             return bool(word.classes & LexicalClass.USUAL_GIVEN)
         return trust is Trust.SPOKEN and bool(word.classes & LexicalClass.FAMILIAR)
@@ -139,14 +141,19 @@ class CueRuns:
     def _pair(self, index: int, word: Word) -> bool:
         """Whether a first name and a surname begin here, words or not; two unknown words look alike enough."""
         following = self.at.neighbour(index)
-        if following is None or not following.capital or "\n" in self.at.gap(index + 1):
+        if following is None or "\n" in self.at.gap(index + 1):
+            return False
+        if is_particle(following):
+            return (self.at.given_like(word) or not word.ordinary) and self.at.name_ahead(index + 2)
+        if not following.capital:
             return False
         if len(following.text) == 1:
             return self._pair_over_initial(index, word)
         if following.shouted != word.shouted or self._labels(index + 1):
             return False
         if self.at.given_like(word):
-            return self.at.family_like(following)
+            sure = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
+            return self.at.family_like(following) or bool(sure and self._any_surname(following))
         return not word.ordinary and len(word.text) > 2 and not following.ordinary and len(following.text) > 2
 
     def _pair_over_initial(self, index: int, word: Word) -> bool:
@@ -160,7 +167,9 @@ class CueRuns:
         """`Wood, Mark` in a field: a surname, a comma, and what can be a first name."""
         if index + 1 >= len(self.words) or not _COMMA.fullmatch(self.at.gap(index + 1)):
             return False
-        return self.at.family_like(word) and self._given_in_field(index + 1)
+        following = self.words[index + 1]
+        sure = following.classes & LexicalClass.USUAL_GIVEN and not following.ordinary and self._any_surname(word)
+        return (self.at.family_like(word) or bool(sure)) and self._given_in_field(index + 1)
 
     def _given_in_field(self, index: int) -> bool:
         word = self.words[index]
@@ -179,22 +188,25 @@ class CueRuns:
     # Small letters.
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
-        if word.lower in PARTICLES and trust >= Trust.FIELD:
+        if trust >= Trust.SPOKEN and is_particle(word):
             return self.at.name_ahead(index + 1) or self._small_name(index + 1)
         if trust is Trust.MEETING or len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
             return False
         if word.lower in NO_NAMES:
             return False
-        if trust is Trust.TITLE:
-            return self._small_name(index) or self._small_word_as_name(index, word, LexicalClass.FAMILIAR)
+        if trust in (Trust.TITLE, Trust.CALLED):
+            dotted = self.text[word.start - 2 : word.start] in (". ", "rs")
+            dotted = dotted or self.at.closed(index + 1)
+            usual = LexicalClass.USUAL_FAMILY if dotted else LexicalClass.FAMILIAR
+            return self._small_name(index) or self._small_word_as_name(index, word, usual)
         if trust >= Trust.FIELD:
             return self._small_in_field(index, word)
         if trust is Trust.KIN:
             if word.ordinary:
                 return self._small_word_as_name(index, word, LexicalClass.USUAL_GIVEN)
-            return bool(word.classes & LexicalClass.GIVEN) or self._small_pair(index)
+            return word.listed or len(word.text) > 3 and self._small_name(index)
         if trust is Trust.SPOKEN:
-            return not word.ordinary and bool(word.classes & LexicalClass.USUAL_GIVEN)
+            return self._small_pair(index) or (not word.ordinary and bool(word.classes & LexicalClass.GIVEN))
         return not word.ordinary and self._small_pair(index)
 
     def _small_name(self, index: int) -> bool:
@@ -206,7 +218,8 @@ class CueRuns:
 
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
-        return bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
+        named = bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
+        return named and word.lower not in COMPOUNDS
 
     def _small_in_field(self, index: int, word: Word) -> bool:
         if not word.ordinary:
@@ -244,30 +257,27 @@ class CueRuns:
     def _listed_field(self, index: int) -> int:
         """`Name: first, middle, last;`: capitalised words with commas, if a semicolon or the line's end follows."""
         end = self._listed_end(index)
-        return end if self._field_ends(end) and self.words[index].capital else self.run(index, trusted=True)
+        return end if self._field_ends(end) and self.words[index].capital else self.run(index, Trust.LIST)
 
-    def run(self, index: int, *, trusted: bool) -> int:
-        """The end of the name that begins at a word."""
+    def run(self, index: int, trust: Trust | None) -> int:
+        """The end of the name that begins at a word; without a trust the lists alone speak for it."""
         end, comma = index + 1, False
         while end < len(self.words) and end - index < LONGEST:
             if _COMMA.fullmatch(self.at.gap(end)) and len(self.words.texts[end - 1]) > 1:
-                if comma or end - index > 3 or not self._comma_order(index, end, trusted):
+                if comma or end - index > 3 or not self._comma_order(index, end, trust):
                     break
                 comma = True
-            elif not self._continues(index, end, trusted):
+            elif not self._continues(index, end, trust):
                 break
             end += 1
-        while end - index > 1 and self.words.lowers[end - 1] in PARTICLES and not self.words[end - 1].listed:
+        while end - index > 1 and is_particle(self.words[end - 1]) and not self.words[end - 1].listed:
             end -= 1
         return end
 
-    def _continues(self, first: int, index: int, trusted: bool) -> bool:
+    def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
         last, word, gap = self.words[index - 1], self.words[index], self.at.gap(index)
-        if len(last.text) == 1 and last.text.isupper() and AFTER_INITIAL.fullmatch(gap):
-            if len(word.text) == 1:
-                return word.text.isupper()
-            fit = not word.ordinary or (len(word.text) > 2 and self.at.family_like(word))
-            return word.capital and fit and not self._labels(index)
+        if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
+            return self._after_initial(first, index, last, word)
         if not GAP.fullmatch(gap):
             return False
         if "\n" in gap and "-" in gap:
@@ -276,7 +286,7 @@ class CueRuns:
             return self._over_line(first, index, last, word)
         if word.ordinary and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
             return False
-        return not self._labels(index) and self._fits(last, word, index, trusted)
+        return not self._labels(index) and self._fits(last, word, index, trust)
 
     def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
         """A name goes on in the next line only from a first name to a surname."""
@@ -284,47 +294,72 @@ class CueRuns:
             return False
         return bool(last.classes & LexicalClass.GIVEN and word.classes & LexicalClass.FAMILY) and not word.ordinary
 
-    def _fits(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
-        if word.lower in PARTICLES and not (word.capital and word.listed and len(word.text) > 3):
+    def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
+        trusted = trust is not None and trust >= Trust.FIELD
+        if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
             return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name(index + 1))
         if not word.capital:
-            return self._fits_small(last, word, trusted)
+            return self._fits_small(last, word, index, trusted)
         if last.text.islower() and last.lower not in PARTICLES:
             return False
         if len(word.text) == 1:
             dotted = self.text[word.end : word.end + 1] == "."
-            named = bool(last.classes & LexicalClass.GIVEN) or trusted
+            named = bool(last.classes & LexicalClass.GIVEN) or trusted or (trust is not None and not last.ordinary)
             return named and (dotted or not (last.ordinary or word.text in "AI"))
         if word.shouted and not last.shouted and len(last.text) > 1 and not word.classes & LexicalClass.USUAL_FAMILY:
             return False
         if not word.ordinary:
-            return word.listed or trusted or (not word.shouted and bool(last.classes & LexicalClass.GIVEN))
+            return word.listed or trusted or (not word.shouted and self._may_go_with(last, trust))
         return self._fits_word(last, word, index, trusted)
 
-    def _fits_small(self, last: Word, word: Word, trusted: bool) -> bool:
-        if not last.text.islower() or word.classes & LexicalClass.FUNCTION or len(word.text) < 3:
+    def _may_go_with(self, last: Word, trust: Trust | None) -> bool:
+        """Whether an unknown word may go on a name: after a first name, and after a cue also after an unknown word."""
+        return bool(last.classes & LexicalClass.GIVEN) or (trust is not None and not last.ordinary)
+
+    def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
+        if len(word.text) == 1:
+            return word.text.isupper()
+        if is_particle(word):
+            return self.at.name_ahead(index + 1)
+        if not word.capital:
+            fit = word.text.islower() and (not word.ordinary or bool(word.classes & LexicalClass.FAMILIAR))
+            return fit and last.text.islower() and index > first + 1
+        given = index > first + 1 and self.words[first].classes & LexicalClass.USUAL_GIVEN
+        fit = self.at.family_like(word) or bool(given and self._any_surname(word))
+        return (fit or not word.ordinary) and not self._labels(index)
+
+    def _any_surname(self, word: Word) -> bool:
+        small = word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES
+        return bool(word.classes & LexicalClass.FAMILY) and not small
+
+    def _fits_small(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+        if not last.text.islower() or word.classes & LexicalClass.FUNCTION:
             return False
+        if len(word.text) < 3:
+            return len(word.text) == 1 and last.listed and self.text[word.end : word.end + 1] == "."
         if not word.ordinary:
             return word.listed or trusted or not last.listed
+        if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):
+            return True
         return self.at.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
         """A surname that is a word, after a first name; in a field also after what no list knows."""
-        if not self.at.family_like(word) and not (
-            not word.shouted and word.classes & LexicalClass.FAMILY and last.classes & LexicalClass.USUAL_GIVEN
-        ):
-            return False
-        if word.lower in NO_NAMES:
+        if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
+            return True
+        after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
+        if not self.at.family_like(word) and not (after_given and self._any_surname(word)):
             return False
         given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
         return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
 
-    def _comma_order(self, first: int, index: int, trusted: bool) -> bool:
+    def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
         """SMITH, JOHN: a surname, then a first name; one that is a word or in no list only in a field."""
         last, word = self.words[index - 1], self.words[index]
+        trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
         if not (last.capital and word.capital) and not (trusted and last.text.islower()):
             return False
-        if not self.at.family_like(last) or self._labels(index):
+        if self._labels(index) or not (self.at.family_like(last) or (trusted and self._comma_pair(first, last))):
             return False
         if trusted:
             return self._given_in_field(index) and (
