@@ -52,15 +52,16 @@ DOES = words(
 )
 # Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.
 MEETINGS = words(
-    "with by from to for per of seeing referring call calling paged notified contacted thank thanks saw met asked told"
-    " informed visited and or via meet see cc'd spoke"
+    "with by from to for per of seeing referring visited and or via meet see saw spoke"
 )
+# Whom one calls, tells or thanks is a person.
+MET = words("call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded")
 # Participles before `with`, `to`, `by`: whoever comes after is a person, known to the lists or not.
 SPOKEN = words(
     "discussed spoke spoken talked conferred reviewed met consulted examined seen signed dictated performed assisted"
     " evaluated referred notified called authored transcribed followed supervised obtained interpreted witnessed"
-    " prepared entered completed ordered scribed conversation discussion attested verified cosigned approved"
-    " read placed administered accompanied conveyed communicated relayed speaking talking"
+    " prepared entered completed scribed conversation discussion attested verified cosigned approved"
+    " accompanied conveyed communicated relayed speaking talking"
 )
 CLOSINGS = words("sincerely regards thanks you yours best respectfully cordially truly")
 CREDENTIALS = words(

@@ -61,8 +61,7 @@ _BEFORE_AGE = re.compile(
 )
 _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z", re.I)
 _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
-_OWN_KIN = re.compile(r"'s?\s+\Z")
-_IN_MEETING = frozenset((" ", "  "))
+_OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
 
 _Link = tuple[re.Pattern[str], Trust, str]
 
@@ -92,16 +91,18 @@ _AFTER = _links(
     (cue_words.CLOSINGS, _TO_SIGNED, Trust.FIELD, "signature"),
     (cue_words.PATIENTS, _TO_PATIENT, Trust.HINT, "patient"),
     (("pt", "patient"), _GLUED_PATIENT, Trust.KIN, "patient"),
-    (cue_words.MEETINGS, _TO_MET, Trust.MEETING, "meeting"),
+    (cue_words.MET, _TO_MET, Trust.SPOKEN, "meeting"),
 )
 _BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE
 _CUE_WORDS = frozenset(_AFTER) | _BEFORE
+_TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
 _IS = frozenset(("is", "was", "has", "had"))
 
 
 def cues(note: NoteView) -> Iterator[Cue]:
     """Where names may begin, by what stands before or after them; in no particular order, several at one word."""
     lowers, starts = note.words.lowers, note.words.starts
+    yield from _meetings(note)
     for index in [i for i, lower in enumerate(lowers) if lower in _CUE_WORDS]:
         lower = lowers[index]
         if lower in _AFTER:
@@ -121,8 +122,6 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     words, text = note.words, note.plain
     end = words.starts[index] + len(words.texts[index])
     for between, trust, why in _AFTER[lower]:
-        if trust is Trust.MEETING and _nobody_met(note, index):
-            continue
         match = between.match(text, end)
         if match is None:
             continue
@@ -130,18 +129,20 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
         if following < len(words.starts) and words.starts[following] == match.end():
             if words.lowers[following] in cue_words.TITLES:
                 continue
-            if trust is Trust.MEETING and index and words.lowers[index - 1] in cue_words.SPOKEN:
-                yield Cue(following, Trust.SPOKEN, why)
-            else:
-                yield Cue(following, trust, why)
+            yield Cue(following, trust, why)
 
 
-def _nobody_met(note: NoteView, index: int) -> bool:
-    """Whether small letters follow a word of meeting, without `spoke` or its like before."""
-    texts = note.words.texts
-    if index + 1 >= len(texts):
-        return True
-    return begins_small(texts[index + 1]) and not (index and note.words.lowers[index - 1] in cue_words.SPOKEN)
+def _meetings(note: NoteView) -> Iterator[Cue]:
+    """Cues after `with`, `by` and their like: where a capital follows, or in any case where somebody spoke."""
+    texts, lowers, starts = note.words.texts, note.words.lowers, note.words.starts
+    for index in [i for i, lower in enumerate(lowers) if lower in cue_words.MEETINGS]:
+        if index + 1 == len(texts) or lowers[index + 1] in cue_words.TITLES:
+            continue
+        spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
+        if spoken or not begins_small(texts[index + 1]):
+            match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
+            if match and match.end() == starts[index + 1]:
+                yield Cue(index + 1, Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
 
 
 def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
@@ -150,29 +151,39 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     if lower in cue_words.PEOPLE:
         shouted = note.words.texts[index] != lower
         yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
-        yield from _backwards(note, index - 1, start, _OWN_KIN, "relative")
+        yield from _backwards(note, index - 1, start, _OWN_KIN, "relative", Trust.CALLED)
     else:
         trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
         last = index - 1
-        if last > 0 and note.words.texts[last] in _IS | {"also", "then", "now"}:
-            last -= 1
+        if last > 0 and note.words.lowers[last] in _IS:
+            start, last = note.words.starts[last], last - 1
+        if last < 0 or not _TO_VERB.fullmatch(note.plain, note.words.starts[last] + len(note.words.texts[last]), start):
+            return
         for first in capitals(note, last):
             yield Cue(first, trust, "says")
 
 
-def _backwards(note: NoteView, index: int, end: int, between: re.Pattern[str], why: str) -> Iterator[Cue]:
-    """A cue for the run of capitalised words that ends where `between` begins, before `end`."""
+def _backwards(
+    note: NoteView, last: int, end: int, between: re.Pattern[str], why: str, trust: Trust = Trust.KIN
+) -> Iterator[Cue]:
+    """Cues for the words that end where `between` begins, before `end`: a run with capitals, or some in small letters."""
     texts, starts = note.words.texts, note.words.starts
-    small = -1
-    while index >= 0 and begins_small(texts[index]) and end - starts[index] < 30:
+    found = -1
+    for index in range(last, max(-1, last - 8), -1):
+        if end - starts[index] > 60:
+            break
         if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
-            small = index
-        index -= 1
-    if small >= 0:
-        yield from (Cue(start, Trust.SPOKEN, why) for start in range(max(0, small - 2), small + 1))
-    if index >= 0 and between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
-        for start in capitals(note, index):
-            yield Cue(start, Trust.KIN, why)
+            found = index
+    if found < 0:
+        return
+    if begins_small(texts[found]):
+        first = found
+        while first > max(0, found - 3) and begins_small(texts[first - 1]):
+            first -= 1
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
+        return
+    for start in capitals(note, found):
+        yield Cue(start, trust, why)
 
 
 def capitals(note: NoteView, last: int) -> Iterator[int]:

@@ -42,7 +42,9 @@ _HEADER = re.compile(
     r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm|Bed)\b|\d))",
     re.M,
 )
-_FILE = re.compile(r"[^\W\d][\w-]*(?=\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b)", re.I)
+_EXTENSION = re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
+_FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern + ")", re.I)
+_ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
 _PIECE = re.compile(r"[^\W\d_]+")
 _ACCOUNT = re.compile(
     r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*(?:[:=#][ \t]*)?"
@@ -61,6 +63,7 @@ _FROM_INITIALS = re.compile(
 _BARE_INITIALS = re.compile(
     r"\b(?:signed(?: by)?|initials|initialed by|dictated by|transcribed by|entered by|typed by)[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
 )
+_SIGNING = words("signed initials initialed dictated transcribed entered typed")
 _ABBREVIATED = words(
     "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv id"
     " et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt wa ca"
@@ -80,9 +83,10 @@ def places(note: NoteView) -> Iterator[Place]:
         yield from _values(_XML_VALUE, text, "name element of XML")
     if "|" in text and "^" in text:
         yield from _segments(text)
-    if "." in text:
+    if _EXTENSION.search(text):
         yield from _files(text)
-    yield from _accounts(text)
+    if _ACCOUNT_WORDS.intersection(note.words.lowers):
+        yield from _accounts(text)
 
 
 def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[Place]:
@@ -169,7 +173,7 @@ def initials(reading: Reading) -> Iterator[Place]:
     """`J.S.` of a name of the note, or where a person is spoken of; `JS` where somebody signs."""
     text = reading.text
     own: set[str] | None = None
-    for match in _INITIALS.finditer(text):
+    for match in _dotted(reading):
         letters = "".join(filter(str.isalpha, match[0]))
         if letters.lower() in _ABBREVIATED:
             continue
@@ -177,9 +181,19 @@ def initials(reading: Reading) -> Iterator[Place]:
         spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
         if letters in own or spoken or _FROM_INITIALS.match(text, match.end()):
             yield Place(*match.span(), "initials")
-    for match in _BARE_INITIALS.finditer(text):
+    for match in _BARE_INITIALS.finditer(text) if _SIGNING.intersection(reading.words.lowers) else ():
         if match["phi"].lower() not in _ABBREVIATED and match["phi"] not in CREDENTIALS:
             yield Place(*match.span("phi"), "initials")
+
+
+def _dotted(reading: Reading) -> Iterator[re.Match[str]]:
+    """Two or three capitals with dots, looked for where a word is one letter."""
+    texts, starts, reach = reading.words.texts, reading.words.starts, 0
+    for index in [i for i, text in enumerate(texts) if len(text) == 1]:
+        match = _INITIALS.match(reading.text, starts[index])
+        if match and starts[index] >= reach:
+            reach = match.end()
+            yield match
 
 
 def _own(reading: Reading) -> set[str]:

@@ -80,9 +80,23 @@ class ListRuns:
             return
         if end - index > 1:
             if self._listed_run(index, end):
-                self.at.keep(index, end, 0.8, "listed")
+                self.at.keep(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
-            self.at.keep(index, end, 0.6, "listed alone")
+            self.at.keep(self._unknown_before(index), end, 0.6, "listed alone")
+        elif self._unknown_before(index) < index and self._after_unknown(word):
+            self.at.keep(index - 1, end, 0.6, "unknown before a surname")
+
+    def _unknown_before(self, index: int) -> int:
+        """Where a name begins before which an unknown word with a capital stands: Vickilyn Reynolds."""
+        before = self.words[index - 1] if index else None
+        if before is None or index - 1 in self.at.taken or self.words[index].shouted or self.at.gap(index) != " ":
+            return index
+        fits = unknown(before) and before.capital and not before.shouted and shaped_like_name(before.text)
+        return index - 1 if fits else index
+
+    def _after_unknown(self, word: Word) -> bool:
+        usual = LexicalClass.USUAL_FAMILY | LexicalClass.WORD | LexicalClass.EPONYM
+        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.at.note.lower_case
 
     def _take_lower(self, index: int, word: Word) -> None:
         """john smith, or a usual first name alone, in lower case."""
@@ -108,6 +122,8 @@ class ListRuns:
 
     def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
         """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
+        if any(w.text.islower() for w in run) and self.words[end - 1].capital:
+            return True
         if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
             return True
         small = self.at.note.lower_case

@@ -78,7 +78,7 @@ class Reading:
 
     def loud(self, index: int) -> bool:
         """Whether the words before or after it are all in capitals, so that capitals say nothing."""
-        return self._all_loud(max(0, index - 4), index) or self._all_loud(index + 1, index + 5)
+        return self._all_loud(max(0, index - 3), index) or self._all_loud(index + 1, index + 4)
 
     def _all_loud(self, start: int, end: int) -> bool:
         texts, kinds = self.words.texts[start:end], self.words.classes[start:end]
@@ -109,11 +109,14 @@ class Reading:
             lowers[i - 1] for i, lower in enumerate(lowers) if i and lower in nouns and self.before_noun(i)
         )
 
-    def given_like(self, word: Word) -> bool:
-        """Whether a capitalised word can be a first name; of ordinary words only the usual ones."""
+    def given_like(self, word: Word, *, any_word: bool = False) -> bool:
+        """Whether a word can be a first name; of ordinary words only the usual ones, or any that a cue speaks for."""
         if word.lower in NO_NAMES:
             return False
-        return bool(word.classes & (LexicalClass.USUAL_GIVEN if word.ordinary else LexicalClass.GIVEN))
+        if any_word and word.classes & LexicalClass.FUNCTION:
+            return False
+        strict = word.ordinary and not any_word
+        return bool(word.classes & (LexicalClass.USUAL_GIVEN if strict else LexicalClass.GIVEN))
 
     def family_like(self, word: Word) -> bool:
         """Whether a capitalised word can be a surname; of ordinary words only the usual ones."""

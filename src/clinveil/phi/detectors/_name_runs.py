@@ -15,6 +15,7 @@ _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 _COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _LABEL = re.compile(r"[ \t]?:")
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
+_RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")
 _VOWEL = re.compile("[aeiouy]")
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
 
@@ -32,6 +33,8 @@ class CueRuns:
             return
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.at.before_noun(end):
+            return
+        if end == index + 1 and cue.why == "meeting" and self.words.classes[index] & LexicalClass.EPONYM:
             return
         self.at.keep(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
@@ -62,7 +65,7 @@ class CueRuns:
             return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES or comma:
             return False
-        return bool(trust >= Trust.FIELD and word.classes & LexicalClass.FAMILIAR) or self._pair(index, word)
+        return bool(trust >= Trust.FIELD and word.classes & LexicalClass.FAMILIAR) or self._pair(index, word, trust)
 
     def _shouted_before(self, index: int) -> bool:
         before = [w for w in self.words.texts[max(0, index - 2) : index] if len(w) > 3]
@@ -79,7 +82,7 @@ class CueRuns:
         if not word.capital:
             return self._may_begin_small(index, word, trust)
         if trust is Trust.MEETING:
-            return (not word.shouted or self.at.loud(index)) and self._pair(index, word)
+            return (not word.shouted or self.at.loud(index)) and self._pair(index, word, trust)
         if len(word.text) == 1:
             return (trust is Trust.TITLE and word.text.isupper()) or (
                 trust >= Trust.SPOKEN and self._initial_of_name(index)
@@ -105,15 +108,15 @@ class CueRuns:
         if not unknown(word):
             return False
         if word.shouted:
-            return trust >= Trust.FIELD and (self._pair(index, word) or self._field_of_one(index))
-        return trust is not Trust.HINT or self._pair(index, word)
+            return trust >= Trust.FIELD and (self._pair(index, word, trust) or self._field_of_one(index))
+        return trust is not Trust.HINT or self._pair(index, word, trust)
 
     def _field_of_one(self, index: int) -> bool:
         return len(self.words.texts[index]) > 3 and self.at.closed(index + 1)
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
         """An ordinary word after a cue: a name where it goes with another name or fills a field, or is a usual one."""
-        if self._pair(index, word) or (trust >= Trust.FIELD and self._comma_pair(index, word)):
+        if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._fills_field(index, word)):
             return True
         if word.classes & LexicalClass.FUNCTION and not self._will_or_may(index, word, trust):
             return False
@@ -128,7 +131,7 @@ class CueRuns:
         if trust is Trust.CALLED:
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
         if trust is Trust.KIN:
-            return bool(word.classes & LexicalClass.USUAL_GIVEN)
+            return bool(word.classes & LexicalClass.GIVEN)
         return trust is Trust.SPOKEN and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _will_or_may(self, index: int, word: Word, trust: Trust) -> bool:
@@ -138,7 +141,18 @@ class CueRuns:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         return following not in BASE_VERBS
 
-    def _pair(self, index: int, word: Word) -> bool:
+    def _fills_field(self, index: int, word: Word) -> bool:
+        """`Wood, Mark`, or two words of the lists that are all that a field holds."""
+        if self._comma_pair(index, word):
+            return True
+        following = self.at.neighbour(index)
+        if following is None or word.lower in NO_NAMES or word.classes & LexicalClass.FUNCTION:
+            return False
+        listed = word.classes & LexicalClass.FAMILIAR or (word.listed and not following.ordinary)
+        both = following.capital and bool(listed) and self._any_surname(following) and "\n" not in self.at.gap(index + 1)
+        return both and self.at.closed(index + 2)
+
+    def _pair(self, index: int, word: Word, trust: Trust) -> bool:
         """Whether a first name and a surname begin here, words or not; two unknown words look alike enough."""
         following = self.at.neighbour(index)
         if following is None or "\n" in self.at.gap(index + 1):
@@ -149,9 +163,10 @@ class CueRuns:
             return False
         if len(following.text) == 1:
             return self._pair_over_initial(index, word)
+        loose = trust >= Trust.KIN or bool(following.classes & LexicalClass.USUAL_FAMILY and not following.ordinary)
         if following.shouted != word.shouted or self._labels(index + 1):
             return False
-        if self.at.given_like(word):
+        if self.at.given_like(word, any_word=loose):
             sure = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
             return self.at.family_like(following) or bool(sure and self._any_surname(following))
         return not word.ordinary and len(word.text) > 2 and not following.ordinary and len(following.text) > 2
@@ -167,15 +182,18 @@ class CueRuns:
         """`Wood, Mark` in a field: a surname, a comma, and what can be a first name."""
         if index + 1 >= len(self.words) or not _COMMA.fullmatch(self.at.gap(index + 1)):
             return False
-        following = self.words[index + 1]
+        return self._comma_names(word, index + 1)
+
+    def _comma_names(self, word: Word, index: int) -> bool:
+        following = self.words[index]
         sure = following.classes & LexicalClass.USUAL_GIVEN and not following.ordinary and self._any_surname(word)
-        return (self.at.family_like(word) or bool(sure)) and self._given_in_field(index + 1)
+        return (self.at.family_like(word) or bool(sure)) and self._given_in_field(index)
 
     def _given_in_field(self, index: int) -> bool:
         word = self.words[index]
         if not word.capital or len(word.text) < 2 or self._labels(index) or word.lower in NO_NAMES:
             return False
-        return self.at.given_like(word) or (not word.ordinary and (word.listed or unknown(word)))
+        return self.at.given_like(word, any_word=True) or (not word.ordinary and (word.listed or unknown(word)))
 
     def _initial_of_name(self, index: int) -> bool:
         following = self.at.neighbour(index)
@@ -189,7 +207,7 @@ class CueRuns:
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):
-            return self.at.name_ahead(index + 1) or self._small_name(index + 1)
+            return self.at.name_ahead(index + 1) or self._small_name_ahead(index + 1)
         if trust is Trust.MEETING or len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
             return False
         if word.lower in NO_NAMES:
@@ -206,8 +224,11 @@ class CueRuns:
                 return self._small_word_as_name(index, word, LexicalClass.USUAL_GIVEN)
             return word.listed or len(word.text) > 3 and self._small_name(index)
         if trust is Trust.SPOKEN:
-            return self._small_pair(index) or (not word.ordinary and bool(word.classes & LexicalClass.GIVEN))
-        return not word.ordinary and self._small_pair(index)
+            related = _RELATED.match(self.text, word.end) is not None
+            return self._small_pair(index) or (
+                (related or not word.ordinary) and bool(word.classes & LexicalClass.GIVEN)
+            )
+        return self._small_pair(index)
 
     def _small_name(self, index: int) -> bool:
         """A word in small letters that is no ordinary word and can be spoken."""
@@ -215,6 +236,11 @@ class CueRuns:
             return False
         word = self.words[index]
         return not word.ordinary and len(word.text) > 2 and bool(_VOWEL.search(word.lower))
+
+    def _small_name_ahead(self, index: int) -> bool:
+        while index < len(self.words) and is_particle(self.words[index]):
+            index += 1
+        return self._small_name(index)
 
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
@@ -229,10 +255,15 @@ class CueRuns:
         return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)
 
     def _small_pair(self, index: int) -> bool:
-        following = self.at.neighbour(index)
-        if following is None or following.capital or len(following.text) < 3:
+        following, word = self.at.neighbour(index), self.words[index]
+        if following is None or following.capital:
             return False
-        word = self.words[index]
+        if is_particle(following):
+            return (self.at.given_like(word) or not word.ordinary) and self._small_name_ahead(index + 2)
+        if len(following.text) == 1 and self.text[following.end : following.end + 1] == ".":
+            return bool(word.classes & LexicalClass.GIVEN) or not word.ordinary
+        if len(following.text) < 3:
+            return False
         if self.at.given_like(word) and not following.classes & LexicalClass.FUNCTION:
             return self.at.family_like(following)
         return self._small_name(index) and self._small_name(index + 1)
@@ -284,9 +315,30 @@ class CueRuns:
             return not word.classes & LexicalClass.FUNCTION
         if "\n" in gap:
             return self._over_line(first, index, last, word)
+        if "\"" in gap or "(" in gap or "'" in gap:
+            return self._quoted(last, word, gap, index, trust)
         if word.ordinary and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
+            return self._last_of_three(self.words[first], last, word)
+        if self._labels(index) and trust is not Trust.TITLE:
             return False
-        return not self._labels(index) and self._fits(last, word, index, trust)
+        return self._fits(last, word, index, trust)
+
+    def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
+        """`William "Bud" Smith`: what stands in quotes or brackets between names is a name too."""
+        if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
+            return word.capital and (self._fits(last, word, index, trust) or self.at.family_like(word))
+        close = self.text[word.end : word.end + 1]
+        if gap[-1:] == "(":
+            return close == ")" and self._fits(last, word, index, trust) and not word.ordinary
+        named = bool(last.classes & LexicalClass.GIVEN) or not last.ordinary
+        return word.capital and named and (close in ("\"", "'") or is_particle(word)) or is_particle(word)
+
+    def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
+        """A surname that is a word after two first names: Sandra Marie Fox."""
+        if not first.classes & LexicalClass.USUAL_GIVEN or first.ordinary or word.classes & LexicalClass.FUNCTION:
+            return False
+        familiar = word.classes & LexicalClass.FAMILIAR and word.classes & LexicalClass.FAMILY
+        return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
 
     def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
         """A name goes on in the next line only from a first name to a surname."""
@@ -297,7 +349,7 @@ class CueRuns:
     def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         trusted = trust is not None and trust >= Trust.FIELD
         if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
-            return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name(index + 1))
+            return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
         if not word.capital:
             return self._fits_small(last, word, index, trusted)
         if last.text.islower() and last.lower not in PARTICLES:
@@ -347,11 +399,27 @@ class CueRuns:
         """A surname that is a word, after a first name; in a field also after what no list knows."""
         if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
             return True
+        if trusted and self.at.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
+            return True
+        sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
+        if not word.shouted and last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
+            return self._any_surname(word)
+        if self._middle_name(last, word, index):
+            return True
         after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
         if not self.at.family_like(word) and not (after_given and self._any_surname(word)):
             return False
         given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
         return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
+
+    def _middle_name(self, last: Word, word: Word, index: int) -> bool:
+        """A first name that is a word, between a usual first name and a surname: Erica Fawn Gimpel."""
+        if word.shouted or not word.classes & LexicalClass.GIVEN or word.classes & LexicalClass.FUNCTION:
+            return False
+        following = self.at.neighbour(index)
+        if last.ordinary or not last.classes & LexicalClass.USUAL_GIVEN or following is None:
+            return False
+        return following.capital and not following.ordinary and len(following.text) > 2
 
     def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
         """SMITH, JOHN: a surname, then a first name; one that is a word or in no list only in a field."""
@@ -359,7 +427,7 @@ class CueRuns:
         trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
         if not (last.capital and word.capital) and not (trusted and last.text.islower()):
             return False
-        if self._labels(index) or not (self.at.family_like(last) or (trusted and self._comma_pair(first, last))):
+        if self._labels(index) or not (self.at.family_like(last) or (trusted and self._comma_names(last, index))):
             return False
         if trusted:
             return self._given_in_field(index) and (
