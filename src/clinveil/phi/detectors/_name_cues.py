@@ -38,19 +38,21 @@ class Cue(NamedTuple):
 
 _TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*[\"'(]?")
 _TO_FIELD = re.compile(
-    r"(?:'s)?(?:[ \t]*\((?:s|[a-z ]{1,20})\))?[ \t]*[:#=][ \t]*[,;]?(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
+    r"(?:'s)?(?:[ \t]*\((?:s|[a-z ]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
 )
 _TO_COLUMN = re.compile(r"(?:\t|[ \t]{2,})(?=[^\W\d_])")
+_TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
+_TO_THANKED = re.compile(r"(?:[ \t]again)?,[ \t]+")
 _TO_NAMED = re.compile(r"(?:\s+is)?(?:[\s:,]{1,3}|[ \t]{1,4})[\"']?")
 _TO_KIN = re.compile(
-    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named|called))?(?:,?\s{1,4}"
-    r"|\s?[(:]\s?)[\"']?",
+    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named|called))?(?:\s?[(:]\s?"
+    r"|,?\s{1,4})[\"']?",
     re.I,
 )
 _TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
 _TO_PATIENT = re.compile(r"[,:]?\s{1,4}[(\"']?")
 _NAME_IS = re.compile(r"\s+is\s+")
-_TO_MET = re.compile(r"[ \t]+[\"']?|[ \t]?\r?\n")
+_TO_MET = re.compile(r"/?[ \t]+[\"']?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _GLUED = re.compile(r"(?<![^\W\d_])(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
@@ -84,6 +86,8 @@ _AFTER = _links(
     (cue_words.CLINICIANS, _TO_FIELD, Trust.FIELD, "clinician field"),
     (cue_words.RELATIVES, _TO_FIELD, Trust.FIELD, "relative field"),
     (cue_words.NAMES, _TO_COLUMN, Trust.FIELD, "name column"),
+    (("name",), _TO_NAME, Trust.KIN, "named"),
+    (("thanks", "regards", "sincerely"), _TO_THANKED, Trust.KIN, "signature"),
     (cue_words.NAMED, _TO_NAMED, Trust.KIN, "named"),
     (cue_words.NAMES, _NAME_IS, Trust.KIN, "named"),
     (cue_words.PEOPLE, _TO_KIN, Trust.KIN, "relative"),
@@ -129,7 +133,8 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
         if following < len(words.starts) and words.starts[following] == match.end():
             if words.lowers[following] in cue_words.TITLES:
                 continue
-            yield Cue(following, trust, why)
+            baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
+            yield Cue(following, Trust.CALLED if baby else trust, why)
 
 
 def _meetings(note: NoteView) -> Iterator[Cue]:
@@ -201,14 +206,20 @@ def capitals(note: NoteView, last: int) -> Iterator[int]:
 
 _DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
 _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
+_SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa-c", "phd", "msw", "lcsw", "do"))
+_CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
 _ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
 
 
 def credentials(note: NoteView) -> Iterator[int]:
     """The indices of the last words of names that a credential follows: `John Smith, MD`."""
-    words, known = note.words, cue_words.CREDENTIALS | _DOTTED_HEADS
-    for index in [i for i, text in enumerate(words.texts) if i and text in known]:
+    words, known = note.words, _CREDENTIAL_HEADS
+    for index in [i for i, text in enumerate(words.texts) if text in known and i]:
         text, start = words.texts[index], words.starts[index]
+        if text in _SMALL:
+            if note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start] == ", ":
+                yield index - 1
+            continue
         if text not in cue_words.CREDENTIALS and not _DOTTED.match(note.plain, start):
             continue
         gap = note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start]

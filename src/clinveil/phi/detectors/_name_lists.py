@@ -6,12 +6,16 @@ import re
 from functools import cache
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
-from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, shaped_like_name, unknown
+from clinveil.lexicons.names import surnames
+from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
 from clinveil.phi.detectors._name_runs import LONGEST, CueRuns
 from clinveil.phi.note import Word
 
+_MANY_BEAR = 0.15  # percent; about 80 surnames
+_OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
 _ARTICLES = frozenset(("the", "a", "an"))
 # In small letters only usual first names that are no words are worth a look.
+_NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 _MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
 
 
@@ -23,6 +27,9 @@ class ListRuns:
 
     def take_before_credential(self, last: int) -> None:
         """John Q. Smith, MD: the capitalised words before a credential, as far as names go."""
+        if self.words.texts[last].islower():
+            self.take_small_before_credential(last)
+            return
         index = last
         while index >= 0 and last - index < LONGEST - 1 and self._may_stand_before(index, last):
             index -= 1
@@ -54,10 +61,18 @@ class ListRuns:
             return pair or (len(whole) == 1 and not whole[0].shouted and self.at.family_like(whole[0]))
         if len(whole) == 1 and len(run) == 1:
             word = whole[0]
-            return len(word.text) > 2 and not word.shouted and (word.listed or unknown(word))
+            return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
         return any(w.listed or unknown(w) for w in whole) and not all(len(w.text) < 3 for w in whole)
 
     # Runs that only the lists speak for.
+
+    def take_small_before_credential(self, last: int) -> None:
+        """john smith, rn: two words in small letters."""
+        if not last or self.at.gap(last) != " ":
+            return
+        first, word = self.words[last - 1], self.words[last]
+        if first.text.islower() and self.at.given_like(first) and self.at.family_like(word) and word.text.islower():
+            self.at.keep(last - 1, last + 1, 0.8, "credential")
 
     def candidates(self) -> list[int]:
         """The words that may begin such a run."""
@@ -65,8 +80,8 @@ class ListRuns:
         return [
             index
             for index, kind in enumerate(self.words.classes)
-            if kind & LexicalClass.NAME
-            and (kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or texts[index] != lowers[index])
+            if kind & _NAME_OR_WORD != LexicalClass.WORD
+            and (texts[index] != lowers[index] or kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN)
         ]
 
     def take(self, index: int) -> None:
@@ -74,6 +89,9 @@ class ListRuns:
         word = self.words[index]
         if not word.capital:
             self._take_lower(index, word)
+            return
+        if not word.listed:
+            self._take_unknown(index, word)
             return
         end = self.run(index, None)
         if self.at.before_noun(end) or self.at.before_noun(index + 1):
@@ -85,6 +103,19 @@ class ListRuns:
             self.at.keep(self._unknown_before(index), end, 0.6, "listed alone")
         elif self._unknown_before(index) < index and self._after_unknown(word):
             self.at.keep(index - 1, end, 0.6, "unknown before a surname")
+
+    def _take_unknown(self, index: int, word: Word) -> None:
+        """Two words or more that no list knows, written as names are: hardly anything else looks like it."""
+        if len(word.text) < 3 or word.shouted or not shaped_like_name(word.text):
+            return
+        following = self.at.neighbour(index)
+        if following is None or following.text.islower() and not is_particle(following):
+            return
+        end = self.run(index, None)
+        run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
+        small = self.at.note.lower_case
+        if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
+            self.at.keep(index, end, 0.6, "two unknown words")
 
     def _unknown_before(self, index: int) -> int:
         """Where a name begins before which an unknown word with a capital stands: Vickilyn Reynolds."""
@@ -113,12 +144,31 @@ class ListRuns:
         sure = [word for word in run if word.listed and not word.ordinary]
         first = run[0].classes
         if self.words[index].shouted:
-            return bool(first & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY)) and len(sure) == len(run) >= 2
+            return self._shouted_run(index, run, sure)
         if first & LexicalClass.WORD:
             return bool(first & LexicalClass.USUAL_GIVEN) and self._word_goes_with(index, end, run, sure)
         if all(word.classes & LexicalClass.EPONYM for word in run):
             return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
+
+    def _shouted_run(self, index: int, run: list[Word], sure: list[Word]) -> bool:
+        """Names in capitals: all of them names and nothing else, or a usual first name before what may be a surname."""
+        first = run[0]
+        if len(run) < 2:
+            return self._lone_shouted(index, first)
+        if len(sure) == len(run):
+            return bool(first.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY))
+        odd = LexicalClass.WORD | LexicalClass.EPONYM
+        given = first.classes & LexicalClass.USUAL_GIVEN and not first.classes & odd
+        return bool(given) and all(self.at.family_like(w) for w in run[1:])
+
+    def _lone_shouted(self, index: int, word: Word) -> bool:
+        """One usual name in capitals, in a line of capitals; short ones are too often abbreviations."""
+        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or not self.at.loud(index):
+            return False
+        if len(word.text) > 4:
+            return bool(word.classes & LexicalClass.FAMILIAR)
+        return len(word.text) == 4 and word.lower in _very_usual()
 
     def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
         """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
@@ -134,8 +184,10 @@ class ListRuns:
 
     def _lone(self, index: int, word: Word) -> bool:
         """One listed word with a capital: a usual name that is nothing else, here or elsewhere in the note."""
-        if word.shouted or len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
-            return self._initialled(index, word)
+        if word.shouted:
+            return self._lone_shouted(index, word) or self._initialled(index, word)
+        if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
+            return self._initialled(index, word) or self._owns(word)
         if word.lower in self.at.note.lower_case or not shaped_like_name(word.text):
             return False
         if index and self.words.lowers[index - 1] in _ARTICLES and self.at.gap(index) == " ":
@@ -144,9 +196,15 @@ class ListRuns:
             len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
         ):
             return False
-        foreign = word.classes & LexicalClass.FOREIGN_ONLY and word.classes & LexicalClass.GIVEN and len(word.text) > 4
+        given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
         usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
-        return bool(foreign or usual) and word.lower not in self.at.eponymous
+        return bool(given or usual) and word.lower not in self.at.eponymous
+
+    def _owns(self, word: Word) -> bool:
+        """`Robinson's hemoglobin`: an eponym, but one that many bear as a surname, and no noun of eponyms behind."""
+        if word.ordinary or word.shouted or surnames().get(word.lower, 0.0) < _MANY_BEAR:
+            return False
+        return bool(_OWNED.match(self.text, word.end))
 
     def _initialled(self, index: int, word: Word) -> bool:
         """J. Smith, or Smith J.: an initial beside a usual surname, eponym or not."""

@@ -13,7 +13,7 @@ from clinveil.phi.note import Word, begins_small
 
 _STOPS = ".!?:\n"
 _SAYS = re.compile(
-    r"\s+(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
+    r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
     r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
     r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent)\b"
 )
@@ -56,7 +56,7 @@ class Mentions:
     def _other_mention(self, index: int, word: Word) -> bool:
         if self.at.before_noun(index + 1) or (word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)):
             return False
-        if not word.ordinary:
+        if not word.ordinary or ("-" in word.text and word.capital):
             return word.capital or len(word.text) > 3
         if not word.capital or (word.shouted and not self.at.loud(index)) or word.classes & LexicalClass.FUNCTION:
             return False

@@ -7,7 +7,7 @@ import re
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, NO_NAMES
 from clinveil.phi.detectors._name_cues import Cue, Trust
-from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, unknown
+from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
 from clinveil.phi.note import Word
 
 LONGEST = 6
@@ -34,11 +34,14 @@ class CueRuns:
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.at.before_noun(end):
             return
-        if end == index + 1 and cue.why == "meeting" and self.words.classes[index] & LexicalClass.EPONYM:
+        if end == index + 1 and trust is Trust.HINT and self._only_eponym(index):
             return
         self.at.keep(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)
+
+    def _only_eponym(self, index: int) -> bool:
+        return bool(self.words.classes[index] & LexicalClass.EPONYM)
 
     def _take_shared(self, end: int, cue: Cue) -> None:
         """The other names of a list: after `and`, after commas in fields and among relatives."""
@@ -120,6 +123,8 @@ class CueRuns:
             return True
         if word.classes & LexicalClass.FUNCTION and not self._will_or_may(index, word, trust):
             return False
+        if self._comma_pair(index, word) and self.words.classes[index + 1] & LexicalClass.USUAL_GIVEN:
+            return not self.words[index + 1].ordinary and bool(word.classes & LexicalClass.FAMILIAR)
         if trust is Trust.TITLE:
             return bool(word.classes & (LexicalClass.FAMILIAR if self.at.loud(index) else LexicalClass.NAME))
         if word.lower in NO_NAMES:
@@ -228,7 +233,9 @@ class CueRuns:
             return self._small_pair(index) or (
                 (related or not word.ordinary) and bool(word.classes & LexicalClass.GIVEN)
             )
-        return self._small_pair(index)
+        usual = LexicalClass.USUAL_FAMILY | LexicalClass.USUAL_GIVEN
+        sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
+        return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
     def _small_name(self, index: int) -> bool:
         """A word in small letters that is no ordinary word and can be spoken."""
@@ -245,7 +252,7 @@ class CueRuns:
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         named = bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
-        return named and word.lower not in COMPOUNDS
+        return named and (word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e ")
 
     def _small_in_field(self, index: int, word: Word) -> bool:
         if not word.ordinary:
@@ -319,7 +326,7 @@ class CueRuns:
             return self._quoted(last, word, gap, index, trust)
         if word.ordinary and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
             return self._last_of_three(self.words[first], last, word)
-        if self._labels(index) and trust is not Trust.TITLE:
+        if word.ordinary and self._labels(index) and trust is not Trust.TITLE:
             return False
         return self._fits(last, word, index, trust)
 
@@ -361,12 +368,14 @@ class CueRuns:
         if word.shouted and not last.shouted and len(last.text) > 1 and not word.classes & LexicalClass.USUAL_FAMILY:
             return False
         if not word.ordinary:
-            return word.listed or trusted or (not word.shouted and self._may_go_with(last, trust))
+            return word.listed or trusted or (not word.shouted and self._may_go_with(last, word, trust))
         return self._fits_word(last, word, index, trusted)
 
-    def _may_go_with(self, last: Word, trust: Trust | None) -> bool:
-        """Whether an unknown word may go on a name: after a first name, and after a cue also after an unknown word."""
-        return bool(last.classes & LexicalClass.GIVEN) or (trust is not None and not last.ordinary)
+    def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
+        """Whether an unknown word may go on a name: after a first name or an unknown word, after a cue after any name."""
+        if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
+            return True
+        return unknown(last) and shaped_like_name(word.text)
 
     def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
         if len(word.text) == 1:
