@@ -48,7 +48,8 @@ SAYS = words(
     " verbalizes verbalized accompanied"
 )
 DOES = words(
-    "state presents presented returns admits called lives works who slept refuses refused agrees agreed came"
+    "appears seems looks became began started recalls could cannot would should did might"
+    " state presents presented returns admits called lives works who slept refuses refused agrees agreed came"
     " arrived ambulated tolerated understands understood remains returned asked wants needs takes notes"
 )
 # Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.

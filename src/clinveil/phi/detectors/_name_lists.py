@@ -114,6 +114,8 @@ class ListRuns:
         end = self.run(index, None)
         run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
         small = self.at.note.lower_case
+        if all(w.classes & LexicalClass.EPONYM for w in run):
+            return
         if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
             self.at.keep(index, end, 0.6, "two unknown words")
 
@@ -163,11 +165,12 @@ class ListRuns:
         return bool(given) and all(self.at.family_like(w) for w in run[1:])
 
     def _lone_shouted(self, index: int, word: Word) -> bool:
-        """One usual name in capitals, in a line of capitals; short ones are too often abbreviations."""
-        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or not self.at.loud(index):
+        """One usual name in capitals; short ones are too often abbreviations."""
+        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
             return False
         if len(word.text) > 4:
-            return bool(word.classes & LexicalClass.FAMILIAR)
+            usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
+            return bool(word.classes & usual or (len(word.text) > 5 and word.classes & LexicalClass.GIVEN))
         return len(word.text) == 4 and word.lower in _very_usual()
 
     def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:

@@ -18,6 +18,7 @@ _SAYS = re.compile(
     r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent)\b"
 )
 _BACKED = re.compile(r"\s+(?:is|was|has|had|will|does|did|can|could|would|should)\b")
+_GUESS = 0.6  # the score of runs whose words that are ordinary are not looked for
 _SHORTEST_MISSPELLED = 5
 
 
@@ -40,7 +41,13 @@ class Mentions:
 
     def _forms(self) -> set[str]:
         """The forms of the words of all names, and of the parts of hyphenated ones."""
-        texts = [self.words.texts[i] for i in self.at.taken if len(self.words.texts[i]) > 2]
+        kinds = self.words.classes
+        sure = {i for run in self.at.runs if run.score > _GUESS for i in range(run.start, run.end)}
+        texts = [
+            text
+            for i in self.at.taken
+            if len(text := self.words.texts[i]) > 2 and (i in sure or not kinds[i] & LexicalClass.WORD)
+        ]
         parts = [part for text in texts for part in (text, *(text.split("-") if "-" in text else ())) if len(part) > 2]
         return {name_form(part) for part in parts} - PARTICLES
 
@@ -58,7 +65,7 @@ class Mentions:
             return False
         if not word.ordinary or ("-" in word.text and word.capital):
             return word.capital or len(word.text) > 3
-        if not word.capital or (word.shouted and not self.at.loud(index)) or word.classes & LexicalClass.FUNCTION:
+        if not word.capital or self.at.abbreviated(index) or word.classes & LexicalClass.FUNCTION:
             return False
         before = self.text[: word.start].rstrip(" \t")[-1:]
         if before not in _STOPS and before != "":

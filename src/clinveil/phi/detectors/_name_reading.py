@@ -21,6 +21,9 @@ _LEADING = PARTICLES - frozenset("den do e i y a la lo le te op ben st mac nic a
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
+_LONG = 5  # letters; words in capitals of fewer are more often abbreviations than names
+
+
 class Run(NamedTuple):
     """A name: a half-open run of word indices, what it claims, and what made it one."""
 
@@ -79,6 +82,11 @@ class Reading:
     def loud(self, index: int) -> bool:
         """Whether the words before or after it are all in capitals, so that capitals say nothing."""
         return self._all_loud(max(0, index - 3), index) or self._all_loud(index + 1, index + 4)
+
+    def abbreviated(self, index: int) -> bool:
+        """Whether a word in capitals is as short as abbreviations are, in a line of small letters: MI, GERD."""
+        text = self.words.texts[index]
+        return len(text) < _LONG and len(text) > 1 and text.isupper() and not self.loud(index)
 
     def _all_loud(self, start: int, end: int) -> bool:
         texts, kinds = self.words.texts[start:end], self.words.classes[start:end]

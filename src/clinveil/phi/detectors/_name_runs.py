@@ -85,7 +85,7 @@ class CueRuns:
         if not word.capital:
             return self._may_begin_small(index, word, trust)
         if trust is Trust.MEETING:
-            return (not word.shouted or self.at.loud(index)) and self._pair(index, word, trust)
+            return not self.at.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
             return (trust is Trust.TITLE and word.text.isupper()) or (
                 trust >= Trust.SPOKEN and self._initial_of_name(index)
@@ -103,15 +103,17 @@ class CueRuns:
             return self._word_as_name(index, word, trust)
         if trust is Trust.TITLE:
             return True
-        quiet = word.shouted and trust < Trust.FIELD and not self.at.loud(index)
+        quiet = trust < Trust.FIELD and self.at.abbreviated(index)
         if word.listed:
             # MI, GERD: short capitals in a line of small letters are seldom a name.
             usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
             return not quiet or bool(len(word.text) > 3 and word.classes & usual and trust > Trust.HINT)
         if not unknown(word):
             return False
-        if word.shouted:
-            return trust >= Trust.FIELD and (self._pair(index, word, trust) or self._field_of_one(index))
+        if word.shouted and trust >= Trust.FIELD:
+            return self._pair(index, word, trust) or self._field_of_one(index)
+        if quiet:
+            return False
         return trust is not Trust.HINT or self._pair(index, word, trust)
 
     def _field_of_one(self, index: int) -> bool:
@@ -131,7 +133,7 @@ class CueRuns:
             return False
         if trust >= Trust.FIELD:
             return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)
-        if word.shouted and not self.at.loud(index):
+        if self.at.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
             return False
         if trust is Trust.CALLED:
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
@@ -368,7 +370,8 @@ class CueRuns:
         if word.shouted and not last.shouted and len(last.text) > 1 and not word.classes & LexicalClass.USUAL_FAMILY:
             return False
         if not word.ordinary:
-            return word.listed or trusted or (not word.shouted and self._may_go_with(last, word, trust))
+            long = not word.shouted or (last.shouted and len(word.text) > 3)
+            return word.listed or trusted or (long and self._may_go_with(last, word, trust))
         return self._fits_word(last, word, index, trusted)
 
     def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
@@ -411,7 +414,7 @@ class CueRuns:
         if trusted and self.at.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
             return True
         sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
-        if not word.shouted and last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
+        if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
             return self._any_surname(word)
         if self._middle_name(last, word, index):
             return True
