@@ -54,8 +54,8 @@ DOES = words(
 )
 # Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.
 MEETINGS = words(
-    "with by from to for per of w have as"
-    "  seeing referring visited and or via meet see saw spoke"
+    "with by from to for per of w have let as"
+    " seeing referring visited and or via meet see saw spoke"
 )
 # Whom one calls, tells or thanks is a person.
 MET = words("call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded")
@@ -64,7 +64,7 @@ SPOKEN = words(
     "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen signed dictated performed assisted"
     " evaluated referred notified called authored transcribed followed supervised obtained interpreted witnessed"
     " prepared entered completed scribed conversation discussion attested verified cosigned approved"
-    " accompanied conveyed communicated relayed speaking talking"
+    " accompanied given explained provided handed conveyed communicated relayed speaking talking"
 )
 CLOSINGS = words("sincerely regards thanks you yours best respectfully cordially truly")
 CREDENTIALS = words(

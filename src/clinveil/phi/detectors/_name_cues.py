@@ -144,6 +144,8 @@ def _meetings(note: NoteView) -> Iterator[Cue]:
         if index + 1 == len(texts) or lowers[index + 1] in cue_words.TITLES:
             continue
         spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
+        if lowers[index] in ("have", "let") and index + 2 < len(texts):
+            spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
         if spoken or not begins_small(texts[index + 1]):
             match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
             if match and match.end() == starts[index + 1]:

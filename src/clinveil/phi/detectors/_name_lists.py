@@ -8,10 +8,10 @@ from functools import cache
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
-from clinveil.phi.detectors._name_runs import LONGEST, CueRuns
+from clinveil.phi.detectors._name_runs import LONGEST, MANY_BEAR, CueRuns
 from clinveil.phi.note import Word
 
-_MANY_BEAR = 0.15  # percent; about 80 surnames
+_SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
 _ARTICLES = frozenset(("the", "a", "an"))
 # In small letters only usual first names that are no words are worth a look.
@@ -148,7 +148,7 @@ class ListRuns:
         if self.words[index].shouted:
             return self._shouted_run(index, run, sure)
         if first & LexicalClass.WORD:
-            return bool(first & LexicalClass.USUAL_GIVEN) and self._word_goes_with(index, end, run, sure)
+            return bool(first & LexicalClass.GIVEN) and self._word_goes_with(index, end, run, sure)
         if all(word.classes & LexicalClass.EPONYM for word in run):
             return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
         return len(run) > 1 or bool(first & LexicalClass.GIVEN)
@@ -158,6 +158,8 @@ class ListRuns:
         first = run[0]
         if len(run) < 2:
             return self._lone_shouted(index, first)
+        if not self.at.loud(index) and not first.classes & LexicalClass.FUNCTION:
+            return self.at.given_like(first) and all(self.at.family_like(w) for w in run[1:])
         if len(sure) == len(run):
             return bool(first.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY))
         odd = LexicalClass.WORD | LexicalClass.EPONYM
@@ -175,10 +177,20 @@ class ListRuns:
 
     def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
         """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
+        first = run[0]
+        if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
+            return False
+        if not first.classes & LexicalClass.USUAL_GIVEN:
+            sure = [w for w in sure if not w.classes & LexicalClass.EPONYM]
+            return any(w.classes & LexicalClass.USUAL_FAMILY for w in sure) or self._both_familiar(run)
         if any(w.text.islower() for w in run) and self.words[end - 1].capital:
             return True
         if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
             return True
+        return self._both_familiar(run)
+
+    def _both_familiar(self, run: list[Word]) -> bool:
+        """Two words that many bear as names, with capitals, and nowhere in the note in small letters."""
         small = self.at.note.lower_case
         return len(run) > 1 and all(
             w.classes & LexicalClass.FAMILIAR and not w.classes & LexicalClass.FUNCTION and w.lower not in small
@@ -205,7 +217,7 @@ class ListRuns:
 
     def _owns(self, word: Word) -> bool:
         """`Robinson's hemoglobin`: an eponym, but one that many bear as a surname, and no noun of eponyms behind."""
-        if word.ordinary or word.shouted or surnames().get(word.lower, 0.0) < _MANY_BEAR:
+        if word.shouted or surnames().get(word.lower, 0.0) < (_SOME_BEAR if word.ordinary else MANY_BEAR):
             return False
         return bool(_OWNED.match(self.text, word.end))
 

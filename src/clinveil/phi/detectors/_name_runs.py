@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
-from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, NO_NAMES
+from clinveil.lexicons.names import surnames
+from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detectors._name_cues import Cue, Trust
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
 from clinveil.phi.note import Word
 
 LONGEST = 6
+MANY_BEAR = 0.15  # percent; about 80 surnames
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 _COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _LABEL = re.compile(r"[ \t]?:")
 _SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
 _RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")
+_ACTS = SAYS | DOES | {"c", "is", "was", "has", "had", "here", "seen", "and", "who"}
 _VOWEL = re.compile("[aeiouy]")
 _SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
 
@@ -41,7 +44,9 @@ class CueRuns:
             self._take_shared(end, cue)
 
     def _only_eponym(self, index: int) -> bool:
-        return bool(self.words.classes[index] & LexicalClass.EPONYM)
+        """Whether it is an eponym that few bear as a surname."""
+        eponym = self.words.classes[index] & LexicalClass.EPONYM
+        return bool(eponym) and surnames().get(self.words.lowers[index], 0.0) < MANY_BEAR
 
     def _take_shared(self, end: int, cue: Cue) -> None:
         """The other names of a list: after `and`, after commas in fields and among relatives."""
@@ -139,7 +144,13 @@ class CueRuns:
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
         if trust is Trust.KIN:
             return bool(word.classes & LexicalClass.GIVEN)
-        return trust is Trust.SPOKEN and bool(word.classes & LexicalClass.FAMILIAR)
+        familiar = bool(word.classes & LexicalClass.FAMILIAR)
+        return familiar and (trust is Trust.SPOKEN or (trust is Trust.HINT and self._acts(index)))
+
+    def _acts(self, index: int) -> bool:
+        """Whether the next word says what a patient does: `Pt Reed c/o pain`."""
+        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
+        return following in _ACTS and self.words.texts[index + 1].islower()
 
     def _will_or_may(self, index: int, word: Word, trust: Trust) -> bool:
         """Will and May after a title or a relative, unless a verb follows."""
