@@ -53,10 +53,7 @@ DOES = words(
     " arrived ambulated tolerated understands understood remains returned asked wants needs takes notes"
 )
 # Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.
-MEETINGS = words(
-    "with by from to for per of w have let as"
-    " seeing referring visited and or via meet see saw spoke"
-)
+MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
 # Whom one calls, tells or thanks is a person.
 MET = words("call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded")
 # Participles before `with`, `to`, `by`: whoever comes after is a person, known to the lists or not.

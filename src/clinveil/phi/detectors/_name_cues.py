@@ -61,8 +61,9 @@ _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
     re.I,
 )
-_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z", re.I)
+_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
 _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
+_IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
 
 _Link = tuple[re.Pattern[str], Trust, str]
@@ -189,6 +190,8 @@ def _backwards(
             first -= 1
         yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
         return
+    if why == "age" and _IS_A.match(note.plain, starts[found] + len(texts[found])):
+        trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
     for start in capitals(note, found):
         yield Cue(start, trust, why)
 

@@ -110,7 +110,18 @@ def _components(field: str, start: int) -> Iterator[Place]:
     taken = 0
     for component in re.split(r"(?<=[\^~&])", field):
         body = component.rstrip("^~&")
-        if _LETTERS.fullmatch(body) and body.upper() not in ("MD", "DO", "RN", "NP", "DR", "MR", "MRS", "MS", "JR", "L"):
+        if _LETTERS.fullmatch(body) and body.upper() not in (
+            "MD",
+            "DO",
+            "RN",
+            "NP",
+            "DR",
+            "MR",
+            "MRS",
+            "MS",
+            "JR",
+            "L",
+        ):
             if taken < 3:
                 yield Place(start, start + len(body), "name field of HL7")
             taken += 1

@@ -7,12 +7,14 @@ from functools import cache
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
+from clinveil.lexicons.words import word_list
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
-from clinveil.phi.detectors._name_runs import LONGEST, MANY_BEAR, CueRuns
+from clinveil.phi.detectors._name_runs import LONGEST, MANY_BEAR, CueRuns, only_eponym
 from clinveil.phi.note import Word
 
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
+_SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an"))
 # In small letters only usual first names that are no words are worth a look.
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
@@ -97,7 +99,7 @@ class ListRuns:
         if self.at.before_noun(end) or self.at.before_noun(index + 1):
             return
         if end - index > 1:
-            if self._listed_run(index, end):
+            if self._listed_run(index, end) and not self._state(index, end):
                 self.at.keep(self._unknown_before(index), end, 0.8, "listed")
         elif self._lone(index, word):
             self.at.keep(self._unknown_before(index), end, 0.6, "listed alone")
@@ -109,7 +111,7 @@ class ListRuns:
         if len(word.text) < 3 or word.shouted or not shaped_like_name(word.text):
             return
         following = self.at.neighbour(index)
-        if following is None or following.text.islower() and not is_particle(following):
+        if following is None or (following.text.islower() and not is_particle(following)):
             return
         end = self.run(index, None)
         run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
@@ -175,13 +177,16 @@ class ListRuns:
             return bool(word.classes & usual or (len(word.text) > 5 and word.classes & LexicalClass.GIVEN))
         return len(word.text) == 4 and word.lower in _very_usual()
 
+    def _state(self, start: int, end: int) -> bool:
+        return " ".join(self.words.lowers[start:end]) in _states()
+
     def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
         """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
         first = run[0]
         if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
             return False
         if not first.classes & LexicalClass.USUAL_GIVEN:
-            sure = [w for w in sure if not w.classes & LexicalClass.EPONYM]
+            sure = [w for w in sure if not only_eponym(w)]
             return any(w.classes & LexicalClass.USUAL_FAMILY for w in sure) or self._both_familiar(run)
         if any(w.text.islower() for w in run) and self.words[end - 1].capital:
             return True
@@ -222,13 +227,20 @@ class ListRuns:
         return bool(_OWNED.match(self.text, word.end))
 
     def _initialled(self, index: int, word: Word) -> bool:
-        """J. Smith, or Smith J.: an initial beside a usual surname, eponym or not."""
+        """J. Smith, Smith J., Smith Jr.: an initial or a suffix beside a usual surname, eponym or not."""
+        if word.classes & LexicalClass.FAMILIAR and _SUFFIX.match(self.text, word.end):
+            return True
         if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:
             return False
         if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
             return True
         last = self.words[index - 1] if index else word
         return len(last.text) == 1 and last.text.isupper() and self.text[last.end : word.start] in (". ", ".")
+
+
+@cache
+def _states() -> frozenset[str]:
+    return frozenset(state.lower() for state in word_list("states"))
 
 
 @cache

@@ -27,10 +27,12 @@ class Mentions:
 
     def __init__(self, reading: Reading) -> None:
         self.at, self.words, self.text = reading, reading.words, reading.text
+        self.exact: set[str] = set()
 
     def take(self) -> None:
         """All mentions, in the whole note."""
         found = self._forms()
+        self.exact = {self.words.texts[i] for i in self.at.taken}
         if not found:
             return
         lowers = self._lowers(found)
@@ -61,11 +63,14 @@ class Mentions:
         }
 
     def _other_mention(self, index: int, word: Word) -> bool:
-        if self.at.before_noun(index + 1) or (word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)):
+        if self.at.before_noun(index + 1) or (
+            word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)
+        ):
             return False
         if not word.ordinary or ("-" in word.text and word.capital):
             return word.capital or len(word.text) > 3
-        if not word.capital or self.at.abbreviated(index) or word.classes & LexicalClass.FUNCTION:
+        short = self.at.abbreviated(index) and word.text not in self.exact
+        if not word.capital or short or word.classes & LexicalClass.FUNCTION:
             return False
         before = self.text[: word.start].rstrip(" \t")[-1:]
         if before not in _STOPS and before != "":

@@ -11,13 +11,13 @@ from clinveil.lexicons.words import word_list
 from clinveil.phi.detectors._name_cue_words import NO_NAMES
 from clinveil.phi.note import NoteView, Word
 
-GAP = re.compile(
-    r"[ \t]{1,4}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+"
-)
+GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
 # Particles in small letters that no English sentence has before a name.
-_LEADING = PARTICLES - frozenset("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t".split())
+_LEADING = PARTICLES - frozenset(
+    ["den", "do", "e", "i", "y", "a", "la", "lo", "le", "te", "op", "ben", "st", "mac", "nic", "ab", "santa", "san", "di", "am", "en", "ur", "av", "af", "t"]
+)
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 

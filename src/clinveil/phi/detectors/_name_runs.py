@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
-from clinveil.lexicons.names import surnames
+from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detectors._name_cues import Cue, Trust
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
@@ -37,16 +37,11 @@ class CueRuns:
         end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
         if trust is not Trust.TITLE and self.at.before_noun(end):
             return
-        if end == index + 1 and trust is Trust.HINT and self._only_eponym(index):
+        if end == index + 1 and trust is Trust.HINT and only_eponym(self.words[index]):
             return
         self.at.keep(index, end, _SCORES.get(trust, 0.85), cue.why)
         if trust >= Trust.SPOKEN:
             self._take_shared(end, cue)
-
-    def _only_eponym(self, index: int) -> bool:
-        """Whether it is an eponym that few bear as a surname."""
-        eponym = self.words.classes[index] & LexicalClass.EPONYM
-        return bool(eponym) and surnames().get(self.words.lowers[index], 0.0) < MANY_BEAR
 
     def _take_shared(self, end: int, cue: Cue) -> None:
         """The other names of a list: after `and`, after commas in fields and among relatives."""
@@ -167,7 +162,9 @@ class CueRuns:
         if following is None or word.lower in NO_NAMES or word.classes & LexicalClass.FUNCTION:
             return False
         listed = word.classes & LexicalClass.FAMILIAR or (word.listed and not following.ordinary)
-        both = following.capital and bool(listed) and self._any_surname(following) and "\n" not in self.at.gap(index + 1)
+        both = (
+            following.capital and bool(listed) and self._any_surname(following) and "\n" not in self.at.gap(index + 1)
+        )
         return both and self.at.closed(index + 2)
 
     def _pair(self, index: int, word: Word, trust: Trust) -> bool:
@@ -240,7 +237,7 @@ class CueRuns:
         if trust is Trust.KIN:
             if word.ordinary:
                 return self._small_word_as_name(index, word, LexicalClass.USUAL_GIVEN)
-            return word.listed or len(word.text) > 3 and self._small_name(index)
+            return word.listed or (len(word.text) > 3 and self._small_name(index))
         if trust is Trust.SPOKEN:
             related = _RELATED.match(self.text, word.end) is not None
             return self._small_pair(index) or (
@@ -335,13 +332,17 @@ class CueRuns:
             return not word.classes & LexicalClass.FUNCTION
         if "\n" in gap:
             return self._over_line(first, index, last, word)
-        if "\"" in gap or "(" in gap or "'" in gap:
+        if '"' in gap or "(" in gap or "'" in gap:
             return self._quoted(last, word, gap, index, trust)
         if word.ordinary and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
             return self._last_of_three(self.words[first], last, word)
-        if word.ordinary and self._labels(index) and trust is not Trust.TITLE:
+        if word.ordinary and trust is not Trust.TITLE and self._labels(index) and not self._surname_of(last, word):
             return False
         return self._fits(last, word, index, trust)
+
+    def _surname_of(self, last: Word, word: Word) -> bool:
+        odd = LexicalClass.WORD | LexicalClass.USUAL_GIVEN
+        return last.classes & odd == LexicalClass.USUAL_GIVEN and bool(word.classes & LexicalClass.FAMILIAR)
 
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """`William "Bud" Smith`: what stands in quotes or brackets between names is a name too."""
@@ -351,7 +352,7 @@ class CueRuns:
         if gap[-1:] == "(":
             return close == ")" and self._fits(last, word, index, trust) and not word.ordinary
         named = bool(last.classes & LexicalClass.GIVEN) or not last.ordinary
-        return word.capital and named and (close in ("\"", "'") or is_particle(word)) or is_particle(word)
+        return (word.capital and named and (close in ('"', "'") or is_particle(word))) or is_particle(word)
 
     def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
         """A surname that is a word after two first names: Sandra Marie Fox."""
@@ -457,8 +458,20 @@ class CueRuns:
                 bool(word.classes & LexicalClass.USUAL_GIVEN) or self.at.closed(index + 1) or self._initial_after(index)
             )
         usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
-        return index == first + 1 and bool(usual) and not last.classes & LexicalClass.USUAL_GIVEN
+        return index == first + 1 and bool(usual) and _rather_surname(last)
 
     def _initial_after(self, index: int) -> bool:
         following = self.words[index + 1] if index + 1 < len(self.words) else None
         return following is not None and following.capital and GAP.fullmatch(self.at.gap(index + 1)) is not None
+
+
+def only_eponym(word: Word) -> bool:
+    """Whether a word is an eponym that few bear as a surname."""
+    return bool(word.classes & LexicalClass.EPONYM) and surnames().get(word.lower, 0.0) < MANY_BEAR
+
+
+def _rather_surname(word: Word) -> bool:
+    """Whether more people bear it as a surname than as a first name."""
+    if not word.classes & LexicalClass.USUAL_GIVEN:
+        return True
+    return surnames().get(word.lower, 0.0) > all_given_names().get(word.lower, 0.0)
