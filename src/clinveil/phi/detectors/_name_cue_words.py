@@ -17,7 +17,8 @@ CLINICIANS = words(
     "resident attending physician physicians doctor provider providers surgeon surgeons assistant assistants"
     " anesthesiologist anesthetist pathologist radiologist cardiologist consultant intern pcp gp therapist nurse author"
     " scribe transcriptionist proctor witness by dictator cc attn attention clinician practitioner fellow hospitalist"
-    " oncologist neurologist psychiatrist signature signed electronically crna preceptor technician tech transcriber reader"
+    " oncologist neurologist psychiatrist signature signed electronically crna preceptor technician"
+    " tech transcriber reader"
 )
 RELATIVES = words(
     "contact contacts kin guarantor informant interpreter caregiver manager worker mother father spouse wife husband"
@@ -34,7 +35,8 @@ PEOPLE = words(
     " colleague attorney lawyer worker therapist counselor psychologist psychiatrist manager practitioner assistant"
     " resident surgeon interpreter teacher pastor priest landlord children kids twins ex-wife ex-husband mother-in-law"
     " father-in-law daughter-in-law son-in-law sister-in-law brother-in-law grandchild grandchildren parents foster"
-    " godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners aunts uncles grandsons"
+    " godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners"
+    " aunts uncles grandsons"
     " granddaughters stepchildren classmate babysitter nanny"
 )
 SPOUSES = words("married widow widower engaged wed")
@@ -58,7 +60,8 @@ MEETINGS = words("with by from to for per of w have let as seeing referring visi
 MET = words("call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded")
 # Participles before `with`, `to`, `by`: whoever comes after is a person, known to the lists or not.
 SPOKEN = words(
-    "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen signed dictated performed assisted"
+    "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen signed dictated"
+    " performed assisted"
     " evaluated referred notified called authored transcribed followed supervised obtained interpreted witnessed"
     " prepared entered completed scribed conversation discussion attested verified cosigned approved"
     " accompanied given explained provided handed conveyed communicated relayed speaking talking"

@@ -38,7 +38,8 @@ class Cue(NamedTuple):
 
 _TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*[\"'(]?")
 _TO_FIELD = re.compile(
-    r"(?:'s)?(?:[ \t]*\((?:s|[a-z ]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
+    r"(?:'s)?(?:[ \t]*\((?:s|[a-z ]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?"
+    r"(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
 )
 _TO_COLUMN = re.compile(r"(?:\t|[ \t]{2,})(?=[^\W\d_])")
 _TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
@@ -174,7 +175,7 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
 def _backwards(
     note: NoteView, last: int, end: int, between: re.Pattern[str], why: str, trust: Trust = Trust.KIN
 ) -> Iterator[Cue]:
-    """Cues for the words that end where `between` begins, before `end`: a run with capitals, or some in small letters."""
+    """Cues for the words that end where `between` begins, before `end`: with capitals, or in small letters."""
     texts, starts = note.words.texts, note.words.starts
     found = -1
     for index in range(last, max(-1, last - 8), -1):
@@ -213,6 +214,7 @@ _DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
 _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
 _SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa-c", "phd", "msw", "lcsw", "do"))
 _CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
+_WITHOUT_COMMA = frozenset(("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP"))
 _ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
 
 
@@ -228,9 +230,9 @@ def credentials(note: NoteView) -> Iterator[int]:
         if text not in cue_words.CREDENTIALS and not _DOTTED.match(note.plain, start):
             continue
         gap = note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start]
-        if gap.strip(" .") == "," or (gap in (" ", ". ") and text in ("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP")):
-            if not _ZIP.match(note.plain, start + len(text)):
-                yield index - 1
+        behind = gap.strip(" .") == "," or (gap in (" ", ". ") and text in _WITHOUT_COMMA)
+        if behind and _ZIP.match(note.plain, start + len(text)) is None:
+            yield index - 1
 
 
 def is_title(word: Word) -> bool:

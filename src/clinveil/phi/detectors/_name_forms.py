@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -32,7 +33,7 @@ _XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{
 _XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
 # Which fields of a segment of HL7 version 2 hold names, counted as the standard counts them.
 _NAME_FIELDS = {
-    "PID": (5, 6, 9), "NK1": (2,), "PV1": (7, 8, 9, 17), "GT1": (3,), "IN1": (16,), "ORC": (10, 11, 12), "OBR": (16, 28),
+    "PID": (5, 6, 9), "NK1": (2,), "PV1": (7, 8, 9, 17), "GT1": (3,), "IN1": (16,), "ORC": (10, 11, 12), "OBR": (16,),
     "MRG": (7,), "PD1": (4,), "TXA": (5, 9, 22), "DG1": (16,), "AIP": (3,), "EVN": (5,), "ROL": (4,), "OBX": (16,),
 }  # fmt: skip
 _SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
@@ -47,7 +48,8 @@ _FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern + ")", re.I)
 _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
 _PIECE = re.compile(r"[^\W\d_]+")
 _ACCOUNT = re.compile(
-    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*(?:[:=#][ \t]*)?"
+    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*"
+    r"(?:[:=#][ \t]*)?"
     r"(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
 )
 _INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
@@ -61,12 +63,14 @@ _FROM_INITIALS = re.compile(
     r"|agreed|\(?\d\d?\d?[ -]?(?:yo\b|y/o|year)|an?\s+\d)"
 )
 _BARE_INITIALS = re.compile(
-    r"\b(?:signed(?: by)?|initials|initialed by|dictated by|transcribed by|entered by|typed by)[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
+    r"\b(?:signed(?: by)?|initials|initialed by|dictated by|transcribed by|entered by|typed by)"
+    r"[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
 )
 _SIGNING = words("signed initials initialed dictated transcribed entered typed")
 _ABBREVIATED = words(
-    "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv id"
-    " et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt wa ca"
+    "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
+    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
+    " wa ca"
     " ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm"
     " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm"
 )
@@ -134,7 +138,7 @@ def _files(text: str) -> Iterator[Place]:
     """Two listed names side by side in the name of a file."""
     for match in _FILE.finditer(text):
         pieces = [(piece, lexical_classes(piece[0])) for piece in _PIECE.finditer(match[0])]
-        for (one, kind), (other, next_kind) in zip(pieces, pieces[1:], strict=False):
+        for (one, kind), (other, next_kind) in pairwise(pieces):
             names = kind & LexicalClass.NAME and next_kind & LexicalClass.NAME
             given = (kind | next_kind) & LexicalClass.USUAL_GIVEN and not kind & next_kind & LexicalClass.WORD
             if names and given and len(one[0]) > 2 and len(other[0]) > 2:
@@ -145,9 +149,9 @@ def _accounts(text: str) -> Iterator[Place]:
     for match in _ACCOUNT.finditer(text):
         name = match["phi"]
         pieces = _PIECE.findall(name)
-        if ":" in match[0] or "=" in match[0] or any(c.isdigit() for c in name) or "." in name:
-            if not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
-                yield Place(*match.span("phi"), "user name")
+        told = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        if told and not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
+            yield Place(*match.span("phi"), "user name")
 
 
 def headers(reading: Reading) -> Iterator[tuple[int, int]]:

@@ -8,12 +8,15 @@ from functools import cache
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detectors._name_extent import LONGEST
+from clinveil.phi.detectors._name_pairs import MANY_BEAR, only_eponym
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
-from clinveil.phi.detectors._name_runs import LONGEST, MANY_BEAR, CueRuns, only_eponym
+from clinveil.phi.detectors._name_runs import CueRuns
 from clinveil.phi.note import Word
 
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
+_ABBREVIATED = frozenset(("elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
 _SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an"))
 # In small letters only usual first names that are no words are worth a look.
@@ -170,7 +173,7 @@ class ListRuns:
 
     def _lone_shouted(self, index: int, word: Word) -> bool:
         """One usual name in capitals; short ones are too often abbreviations."""
-        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
+        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in _ABBREVIATED:
             return False
         if len(word.text) > 4:
             usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import NO_NAMES
 from clinveil.phi.note import NoteView, Word
 
@@ -15,9 +16,7 @@ GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
 # Particles in small letters that no English sentence has before a name.
-_LEADING = PARTICLES - frozenset(
-    ["den", "do", "e", "i", "y", "a", "la", "lo", "le", "te", "op", "ben", "st", "mac", "nic", "ab", "santa", "san", "di", "am", "en", "ur", "av", "af", "t"]
-)
+_LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
