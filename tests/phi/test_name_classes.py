@@ -136,7 +136,9 @@ def test_names_that_are_words(template, least):
     assert share_found(template, people("given word", "family word")) >= least
 
 
-@pytest.mark.parametrize("template", ["<S> reports no pain.", "<S>'s wife called.", "<G> <S> was seen.", "Dr. <S> left."])
+@pytest.mark.parametrize(
+    "template", ["<S> reports no pain.", "<S>'s wife called.", "<G> <S> was seen.", "Dr. <S> left."]
+)
 def test_eponyms_that_many_bear_as_surnames(template):
     assert share_found(template, people("given", "family eponym")) >= 0.95
 

@@ -56,7 +56,7 @@ _NAME_IS = re.compile(r"\s+is\s+")
 _TO_MET = re.compile(r"/?[ \t]+[\"']?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
-_GLUED = re.compile(r"(?<![^\W\d_])(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
+_GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
 _AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I)
 _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
@@ -100,17 +100,21 @@ _AFTER = _links(
     (cue_words.MET, _TO_MET, Trust.SPOKEN, "meeting"),
 )
 _BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE
-_CUE_WORDS = frozenset(_AFTER) | _BEFORE
+_CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
 _TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
 _IS = frozenset(("is", "was", "has", "had"))
 
 
 def cues(note: NoteView) -> Iterator[Cue]:
     """Where names may begin, by what stands before or after them; in no particular order, several at one word."""
-    lowers, starts = note.words.lowers, note.words.starts
-    yield from _meetings(note)
+    lowers, starts, texts = note.words.lowers, note.words.starts, note.words.texts
     for index in [i for i, lower in enumerate(lowers) if lower in _CUE_WORDS]:
         lower = lowers[index]
+        if lower in cue_words.MEETINGS:
+            last = index + 1 == len(texts)
+            spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
+            if not last and (spoken or texts[index + 1] != lowers[index + 1]):
+                yield from _meeting(note, index, spoken=spoken)
         if lower in _AFTER:
             yield from _after(note, index, lower)
         if lower in _BEFORE:
@@ -139,19 +143,16 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             yield Cue(following, Trust.CALLED if baby else trust, why)
 
 
-def _meetings(note: NoteView) -> Iterator[Cue]:
-    """Cues after `with`, `by` and their like: where a capital follows, or in any case where somebody spoke."""
+def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
+    """A cue after `with`, `by` and their like; `spoken` says whether somebody spoke or acted before it."""
     texts, lowers, starts = note.words.texts, note.words.lowers, note.words.starts
-    for index in [i for i, lower in enumerate(lowers) if lower in cue_words.MEETINGS]:
-        if index + 1 == len(texts) or lowers[index + 1] in cue_words.TITLES:
-            continue
-        spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
-        if lowers[index] in ("have", "let") and index + 2 < len(texts):
-            spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
-        if spoken or not begins_small(texts[index + 1]):
-            match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
-            if match and match.end() == starts[index + 1]:
-                yield Cue(index + 1, Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
+    if lowers[index + 1] in cue_words.TITLES:
+        return
+    if lowers[index] in ("have", "let") and index + 2 < len(texts):
+        spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
+    match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
+    if match and match.end() == starts[index + 1]:
+        yield Cue(index + 1, Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
 
 
 def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
@@ -221,6 +222,8 @@ _ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
 def credentials(note: NoteView) -> Iterator[int]:
     """The indices of the last words of names that a credential follows: `John Smith, MD`."""
     words, known = note.words, _CREDENTIAL_HEADS
+    if known.isdisjoint(words.texts):
+        return
     for index in [i for i, text in enumerate(words.texts) if text in known and i]:
         text, start = words.texts[index], words.starts[index]
         if text in _SMALL:

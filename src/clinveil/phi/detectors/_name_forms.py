@@ -67,6 +67,7 @@ _BARE_INITIALS = re.compile(
     r"[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
 )
 _SIGNING = words("signed initials initialed dictated transcribed entered typed")
+_CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _ABBREVIATED = words(
     "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
     " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
@@ -204,7 +205,7 @@ def initials(reading: Reading) -> Iterator[Place]:
 def _dotted(reading: Reading) -> Iterator[re.Match[str]]:
     """Two or three capitals with dots, looked for where a word is one letter."""
     texts, starts, reach = reading.words.texts, reading.words.starts, 0
-    for index in [i for i, text in enumerate(texts) if len(text) == 1]:
+    for index in [i for i, text in enumerate(texts) if text in _CAPITALS]:
         match = _INITIALS.match(reading.text, starts[index])
         if match and starts[index] >= reach:
             reach = match.end()

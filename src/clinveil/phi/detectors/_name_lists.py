@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detectors._name_extent import LONGEST
@@ -17,6 +17,7 @@ from clinveil.phi.note import Word
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
 _ABBREVIATED = frozenset(("elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
+_BESIDE = PARTICLES | {"jr", "sr"}
 _SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an"))
 # In small letters only usual first names that are no words are worth a look.
@@ -82,12 +83,25 @@ class ListRuns:
     def candidates(self) -> list[int]:
         """The words that may begin such a run."""
         texts, lowers = self.words.texts, self.words.lowers
-        return [
+        found = [
             index
             for index, kind in enumerate(self.words.classes)
             if kind & _NAME_OR_WORD != LexicalClass.WORD
             and (texts[index] != lowers[index] or kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN)
         ]
+        return [index for index in found if self._worth_a_look(index)]
+
+    def _worth_a_look(self, index: int) -> bool:
+        """False where an ordinary or unknown word stands alone: nothing beside it can make a name of it."""
+        kind, texts = self.words.classes[index], self.words.texts
+        if kind & _NAME_OR_WORD == LexicalClass.NAME & kind and kind & LexicalClass.NAME:
+            return True
+        if index + 1 == len(texts) or texts[index + 1] != self.words.lowers[index + 1]:
+            return index + 1 < len(texts) or bool(kind & LexicalClass.FAMILIAR)
+        if not kind & LexicalClass.NAME:
+            return self.words.lowers[index + 1] in PARTICLES
+        owned = self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _BESIDE
+        return bool(kind & LexicalClass.FAMILIAR) and (owned or (index > 0 and len(texts[index - 1]) == 1))
 
     def take(self, index: int) -> None:
         """The name that begins at one of the candidates, if it is one."""
