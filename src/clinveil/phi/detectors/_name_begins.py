@@ -78,7 +78,9 @@ class Begins(Extent):
         if trust is Trust.KIN:
             return bool(word.classes & LexicalClass.GIVEN)
         familiar = bool(word.classes & LexicalClass.FAMILIAR)
-        return familiar and (trust is Trust.SPOKEN or (trust is Trust.HINT and self._acts(index)))
+        if trust is Trust.SPOKEN:
+            return familiar or bool(word.classes & LexicalClass.GIVEN)
+        return familiar and trust is Trust.HINT and self._acts(index)
 
     def _acts(self, index: int) -> bool:
         """Whether the next word says what a patient does: `Pt Reed c/o pain`."""

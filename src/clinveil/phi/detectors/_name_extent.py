@@ -119,7 +119,9 @@ class Extent(Pairs):
         if not last.text.islower() or word.classes & LexicalClass.FUNCTION:
             return False
         if len(word.text) < 3:
-            return len(word.text) == 1 and last.listed and self.text[word.end : word.end + 1] == "."
+            return (
+                len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
+            )
         if not word.ordinary:
             return word.listed or trusted or not last.listed
         if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):

@@ -177,7 +177,8 @@ def _named(reading: Reading, start: int, end: int) -> bool:
         return reading.given_like(given) and (not family.ordinary or reading.family_like(family))
     if family.ordinary:
         return reading.family_like(family) and bool(given.classes & LexicalClass.USUAL_GIVEN)
-    return bool(given.listed and family.listed) or not (given.shouted and not given.listed)
+    beside = reading.text[reading.words[end - 1].end :][:1] not in ("", "\r", "\n")
+    return bool(given.listed and family.listed) or not given.shouted or beside
 
 
 def word_run(note: NoteView, start: int, end: int) -> tuple[int, int]:

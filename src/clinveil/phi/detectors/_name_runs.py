@@ -58,7 +58,8 @@ class CueRuns(Begins):
             return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
         if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES or comma:
             return False
-        return bool(trust >= Trust.FIELD and word.classes & LexicalClass.FAMILIAR) or self._pair(index, word, trust)
+        usual = LexicalClass.FAMILIAR if trust >= Trust.FIELD else LexicalClass.USUAL_GIVEN
+        return bool(word.classes & usual) or self._pair(index, word, trust)
 
     def _shouted_before(self, index: int) -> bool:
         before = [w for w in self.words.texts[max(0, index - 2) : index] if len(w) > 3]
