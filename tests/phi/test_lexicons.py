@@ -18,7 +18,18 @@ from clinveil.lexicons.names import (
 )
 from clinveil.lexicons.words import is_word, vocabulary, word_list
 
-LISTS = ["common", "clinical", "eponyms", "eponym_nouns", "states", "cities", "hospitals", "function"]
+LISTS = [
+    "common",
+    "clinical",
+    "usual",
+    "brands",
+    "eponyms",
+    "eponym_nouns",
+    "states",
+    "cities",
+    "hospitals",
+    "function",
+]
 
 
 @pytest.mark.parametrize("name", LISTS)

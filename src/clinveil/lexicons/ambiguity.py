@@ -17,6 +17,13 @@ USUAL_GIVEN = 0.01  # percent of the census population; about 780 first names
 USUAL_FAMILY = 0.001  # about 19,000 surnames
 CHIEFLY_GIVEN = 0.1  # about 190 first names
 FAMILIAR_FAMILY = 0.005  # about 2,600 surnames
+# Small words inside names of many tongues; they say nothing about the word that they are hyphened to.
+_PARTICLES = (
+    "de la van von der den di da del della degli dos das do du des le lo los las bin binti bint bte ibn"
+    " abu ben al el st mac nic mc ter ten te op af av zu zum zur vom y e i ap ab ferch san santa ould abd"
+    " ul ur t"
+)
+PARTICLES: Final = frozenset(_PARTICLES.split())
 
 
 class LexicalClass:
@@ -31,20 +38,33 @@ class LexicalClass:
     USUAL_GIVEN: Final = 16
     USUAL_FAMILY: Final = 32
     FOREIGN_ONLY: Final = 64
+    FAMILIAR: Final = 128  # a surname of one in 20,000 or more, or a usual first name
+    FUNCTION: Final = 256
 
 
 @lru_cache(maxsize=1 << 17)
 def lexical_classes(word: str) -> int:
     """All classes of one word (or hyphenated name) in any case.
 
-    A hyphenated word is a name where one part is a name and no part is a word.
+    A hyphenated word is a name where one part is nothing but a name and the others may be names too (`Shea-Porter`,
+    `Al-Khatib`); of parts that are all words and all surnames it is both (`White-Young`).
     """
     if "-" in word:
-        parts = [lexical_classes(part) for part in word.split("-") if part]
-        if any(part & LexicalClass.WORD for part in parts) or not parts:
-            return LexicalClass.WORD
-        return _union(parts)
+        return _hyphenated([part for part in word.split("-") if part])
     return _single(name_form(word))
+
+
+def _hyphenated(parts: list[str]) -> int:
+    found = [lexical_classes(part) for part in parts if part.lower() not in PARTICLES]
+    if not any(kind & LexicalClass.WORD for kind in found) and found:
+        return _union(found)
+    if not all(kind & LexicalClass.NAME or not kind & LexicalClass.WORD for kind in found) or not found:
+        return LexicalClass.WORD
+    if all(kind & LexicalClass.WORD for kind in found):
+        familiar = all(kind & LexicalClass.FAMILIAR for kind in found)
+        return LexicalClass.WORD | (_union(found) if familiar else LexicalClass.NOTHING)
+    sure = any(kind & LexicalClass.NAME and not kind & LexicalClass.WORD for kind in found)
+    return _union(found) & ~(LexicalClass.WORD | LexicalClass.FUNCTION) if sure else LexicalClass.WORD
 
 
 def is_no_word(word: str) -> bool:
@@ -82,6 +102,10 @@ def _single(form: str) -> int:
         found |= LexicalClass.USUAL_GIVEN
     if family is not None and family >= USUAL_FAMILY:
         found |= LexicalClass.USUAL_FAMILY
+    if found & LexicalClass.USUAL_GIVEN or (family or 0.0) >= FAMILIAR_FAMILY:
+        found |= LexicalClass.FAMILIAR
+    if form in word_list("function"):
+        found |= LexicalClass.FUNCTION
     return found | _other_classes(form, found)
 
 

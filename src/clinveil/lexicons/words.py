@@ -31,18 +31,18 @@ _LEARNED = re.compile(
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """The words of one list: `common`, `clinical`, `eponyms`, `eponym_nouns`, `function`, `states`, `cities`, …"""
+    """The words of one list: `common`, `clinical`, `usual`, `brands`, `eponyms`, `eponym_nouns`, `function`, …"""
     text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
     return frozenset(word.replace("_", " ") for word in text.partition("\n")[2].split())
 
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Common and clinical words, and Faker's list of the most usual English words."""
+    """Common, clinical and usual words, brands, and Faker's list of the most usual English words."""
     from faker.providers.lorem.en_US import Provider
 
     usual = {word.lower() for word in Provider.word_list if word.islower()}
-    return word_list("common") | word_list("clinical") | frozenset(usual)
+    return frozenset(usual).union(*map(word_list, ("common", "clinical", "usual", "brands")))
 
 
 @lru_cache(maxsize=1 << 16)

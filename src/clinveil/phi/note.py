@@ -111,6 +111,11 @@ def _ignorable(character: str) -> bool:
     return bool(character_classes()[ord(character)] == Kind.IGNORABLE)
 
 
+def begins_small(word: str) -> bool:
+    """Whether a word begins with a small letter and has no part with a capital behind a hyphen or an apostrophe."""
+    return word[0].islower() and not (("-" in word or "'" in word) and any(c.isupper() for c in word))
+
+
 class Word(NamedTuple):
     """A word of the plain copy: its place, itself without a possessive ending, in lower case, and what it may be."""
 
@@ -122,8 +127,8 @@ class Word(NamedTuple):
 
     @property
     def capital(self) -> bool:
-        """Whether it begins with a capital letter."""
-        return not self.text[0].islower()
+        """Whether it begins with a capital letter, or its second part does (`al-Rashid`)."""
+        return not begins_small(self.text)
 
     @property
     def shouted(self) -> bool:

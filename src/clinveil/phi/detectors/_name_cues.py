@@ -1,180 +1,243 @@
 """What stands beside a name: titles, field headers, relatives, credentials, ages, verbs of saying.
 
-Each cue says at which word a name may begin; `names.py` decides how far it goes and whether it is one.
+Each cue says at which word a name may begin; `_name_runs.py` decides how far it goes and whether it is one.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from clinveil.phi.detector import words
-from clinveil.phi.note import NoteView, Word
+from clinveil.phi.detectors import _name_cue_words as cue_words
+from clinveil.phi.note import NoteView, Word, begins_small
 
 
 class Trust(IntEnum):
     """How much a cue says about the word it points at."""
 
-    LIST = 4  # the name field itself: `Name: first, middle, last;`
-    TITLE = 3  # anything capitalised is a name, and a known name even in lower case
-    FIELD = 2  # a known name or an unknown word, not an ordinary word alone
-    KIN = 1  # the same, but an unknown word needs small letters after its capital
-    HINT = 0  # a known name
+    LIST = 7  # the name field itself: `Name: first, middle, last;`
+    TITLE = 6  # anything capitalised is a name, and a known name even in lower case
+    FIELD = 5  # a known name or an unknown word; a word that is a usual name where it fills the field
+    CALLED = 4  # the same for words that are usual names: nurse, aunt
+    KIN = 3  # the same as a field, but an unknown word needs small letters after its capital
+    SPOKEN = 2  # a known name, an unknown word, or two words that are usual names
+    HINT = 1  # a known name, or two words that are usual names
+    MEETING = 0  # two words that can be a first name and a surname
 
 
 class Cue(NamedTuple):
-    """The word at which a possible name begins."""
+    """The word at which a possible name begins, and what says so."""
 
     word: int
     trust: Trust
+    why: str
 
 
-_TITLES = words(
-    "dr drs mr mrs ms mx messrs professor prof rev reverend rabbi mister missus mme herr frau señor señora sra"
+_TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*[\"'(]?")
+_TO_FIELD = re.compile(
+    r"(?:'s)?(?:[ \t]*\((?:s|[a-z ]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?"
+    r"(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
 )
-_WEAK_TITLES = words("doctor nurse sister miss pastor sgt capt judge lady sir father fr sr hon lt col maj aunt uncle")
-_FIELDS = words(
-    "re patient name pt client resident attending physician doctor provider surgeon surgeons assistant assistants"
-    " anesthesiologist anesthetist pathologist radiologist cardiologist consultant intern pcp therapist nurse author"
-    " scribe transcriptionist proctor witness by dictator cc attn attention contact kin guarantor informant"
-    " interpreter caregiver manager worker md mother father spouse wife husband daughter son subscriber insured nok"
-)
-_NAMED = words("named dear nicknamed nee née hello hi aka")
-PEOPLE = words(
-    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle"
-    " cousin niece nephew friend friends partner girlfriend boyfriend fiance fiancé fiancee fiancée caregiver"
-    " caretaker grandson granddaughter grandmother grandfather grandma grandpa spouse roommate neighbor neighbour"
-    " stepson stepdaughter stepmother stepfather twin sibling guardian sponsor boss coworker colleague attorney"
-    " lawyer worker therapist counselor psychologist psychiatrist manager practitioner assistant resident surgeon"
-    " interpreter teacher pastor priest landlord"
-)
-_PATIENTS = words(
-    "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual"
-)
-_SAYS = words(
-    "states state stated reports reported denies denied complains complained presents presented endorses returns"
-    " says said tells told feels admits called lives works who"
-)
-_CREDENTIALS = words(
-    "MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT"
-    " Esq"
-)
-_DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
-_DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
-_GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
-_GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
-
-_TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*")
-_TO_FIELD = re.compile(r"(?:'s)?[ \t]*[:#][ \t]*,?\s?[ \t]*")
-_TO_NAMED = re.compile(r"(?:\s+is)?[\s:,]{1,3}[\"']?")
+_TO_COLUMN = re.compile(r"(?:\t|[ \t]{2,})(?=[^\W\d_])")
+_TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
+_TO_THANKED = re.compile(r"(?:[ \t]again)?,[ \t]+")
+_TO_NAMED = re.compile(r"(?:\s+is)?(?:[\s:,]{1,3}|[ \t]{1,4})[\"']?")
 _TO_KIN = re.compile(
-    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|'s\s+name\s+is)?(?:\s+(?:named|called))?(?:,?\s{1,2}"
-    r"|\s?[(:]\s?)[\"']?",
+    r"(?:\s+(?:is|was)(?=\s+[A-Z]|\s+named|\s+called)|(?:'s\s+|\s+)name\s+is)?(?:\s+(?:named|called))?(?:\s?[(:]\s?"
+    r"|,?\s{1,4})[\"']?",
     re.I,
 )
 _TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
-_TO_PATIENT = re.compile(r"[,:]?\s{1,2}\(?")
-_NAME_IS = re.compile(r"\s+is\s+(?=[A-Z])")
-_AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))")
+_TO_PATIENT = re.compile(r"[,:]?\s{1,4}[(\"']?")
+_NAME_IS = re.compile(r"\s+is\s+")
+_TO_MET = re.compile(r"/?[ \t]+[\"']?|[ \t]?\r?\n")
+_TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
+_GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
+_GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
+_AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I)
 _BEFORE_AGE = re.compile(
-    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z"
+    r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
+    re.I,
 )
-_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z")
+_BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|\s+and\s+(?:her|his|their)\s+\Z", re.I)
+_PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
+_IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
+_OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
+
+_Link = tuple[re.Pattern[str], Trust, str]
+
+
+def _links(*rows: tuple[Iterable[str], re.Pattern[str], Trust, str]) -> dict[str, tuple[_Link, ...]]:
+    """Cue word -> what may stand between it and a name, what that says, and its name."""
+    table: dict[str, tuple[_Link, ...]] = {}
+    for kinds, between, trust, why in rows:
+        for word in kinds:
+            table[word] = (*table.get(word, ()), (between, trust, why))
+    return table
+
+
+_AFTER = _links(
+    (cue_words.NAMES, _TO_FIELD, Trust.LIST, "name field"),
+    (cue_words.PATIENT_FIELDS, _TO_FIELD, Trust.LIST, "patient field"),
+    (cue_words.TITLES, _TO_TITLED, Trust.TITLE, "title"),
+    (cue_words.CALLED, _TO_MET, Trust.CALLED, "title"),
+    (cue_words.WEAK_TITLES, _TO_PATIENT, Trust.KIN, "title"),
+    (cue_words.CLINICIANS, _TO_FIELD, Trust.FIELD, "clinician field"),
+    (cue_words.RELATIVES, _TO_FIELD, Trust.FIELD, "relative field"),
+    (cue_words.NAMES, _TO_COLUMN, Trust.FIELD, "name column"),
+    (("name",), _TO_NAME, Trust.KIN, "named"),
+    (("thanks", "regards", "sincerely"), _TO_THANKED, Trust.KIN, "signature"),
+    (cue_words.NAMED, _TO_NAMED, Trust.KIN, "named"),
+    (cue_words.NAMES, _NAME_IS, Trust.KIN, "named"),
+    (cue_words.PEOPLE, _TO_KIN, Trust.KIN, "relative"),
+    (cue_words.SPOUSES, _TO_SPOUSE, Trust.KIN, "relative"),
+    (cue_words.CLOSINGS, _TO_SIGNED, Trust.FIELD, "signature"),
+    (cue_words.PATIENTS, _TO_PATIENT, Trust.HINT, "patient"),
+    (("pt", "patient"), _GLUED_PATIENT, Trust.KIN, "patient"),
+    (cue_words.MET, _TO_MET, Trust.SPOKEN, "meeting"),
+)
+_BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE
+_CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
+_TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
+_IS = frozenset(("is", "was", "has", "had"))
 
 
 def cues(note: NoteView) -> Iterator[Cue]:
     """Where names may begin, by what stands before or after them; in no particular order, several at one word."""
-    starts = note.words.starts
-    for index, lower in enumerate(note.words.lowers):
-        if lower in _CUE_WORDS:
-            yield from _after(note, starts, index, note.words[index])
-            yield from _before(note, index, note.words[index])
-        elif lower[0] in "dm" and _GLUED.fullmatch(note.words.texts[index]):
-            yield Cue(index, Trust.TITLE)
+    lowers, starts, texts = note.words.lowers, note.words.starts, note.words.texts
+    for index in [i for i, lower in enumerate(lowers) if lower in _CUE_WORDS]:
+        lower = lowers[index]
+        if lower in cue_words.MEETINGS:
+            last = index + 1 == len(texts)
+            spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
+            if not last and (spoken or texts[index + 1] != lowers[index + 1]):
+                yield from _meeting(note, index, spoken=spoken)
+        if lower in _AFTER:
+            yield from _after(note, index, lower)
+        if lower in _BEFORE:
+            yield from _before(note, index, lower)
+    for match in _GLUED.finditer(note.plain):
+        at = bisect_left(starts, match.start())
+        if at < len(starts) and starts[at] == match.start():
+            yield Cue(at, Trust.TITLE, "title")
     for match in _AGE.finditer(note.plain):
-        yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE)
+        yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
 
 
-_CUE_WORDS = (
-    _TITLES
-    | _WEAK_TITLES
-    | _FIELDS
-    | _NAMED
-    | PEOPLE
-    | _PATIENTS
-    | _SAYS
-    | frozenset(("name", "married", "widow", "widower", "engaged"))
-    | frozenset(c.lower() for c in _CREDENTIALS)
-    | {"m", "d"}
-)
-
-
-def _after(note: NoteView, starts: list[int], index: int, word: Word) -> Iterator[Cue]:
+def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     """Cues for the word after this one."""
-    for kinds, between, trust in _LINKS:
-        if word.lower in kinds and (match := between.match(note.plain, word.end)):
-            following = index + 1
-            while following < len(starts) and starts[following] < match.end():
-                following += 1
-            if following < len(starts) and starts[following] == match.end() and not _is_title(note.words[following]):
-                yield Cue(following, trust)
+    words, text = note.words, note.plain
+    end = words.starts[index] + len(words.texts[index])
+    for between, trust, why in _AFTER[lower]:
+        match = between.match(text, end)
+        if match is None:
+            continue
+        following = bisect_left(words.starts, match.end(), index + 1)
+        if following < len(words.starts) and words.starts[following] == match.end():
+            if words.lowers[following] in cue_words.TITLES:
+                continue
+            baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
+            yield Cue(following, Trust.CALLED if baby else trust, why)
 
 
-_LINKS = (
-    (frozenset({"name"}), _TO_FIELD, Trust.LIST),
-    (_TITLES, _TO_TITLED, Trust.TITLE),
-    (_WEAK_TITLES, _TO_TITLED, Trust.KIN),
-    (_FIELDS, _TO_FIELD, Trust.FIELD),
-    (_NAMED, _TO_NAMED, Trust.FIELD),
-    (frozenset({"name"}), _NAME_IS, Trust.FIELD),
-    (PEOPLE, _TO_KIN, Trust.KIN),
-    (frozenset(("married", "widow", "widower", "engaged")), _TO_SPOUSE, Trust.KIN),
-    (_PATIENTS, _TO_PATIENT, Trust.HINT),
-    (frozenset({"pt"}), _GLUED_PATIENT, Trust.HINT),
-)
+def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
+    """A cue after `with`, `by` and their like; `spoken` says whether somebody spoke or acted before it."""
+    texts, lowers, starts = note.words.texts, note.words.lowers, note.words.starts
+    if lowers[index + 1] in cue_words.TITLES:
+        return
+    if lowers[index] in ("have", "let") and index + 2 < len(texts):
+        spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
+    match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
+    if match and match.end() == starts[index + 1]:
+        yield Cue(index + 1, Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
 
 
-def _is_title(word: Word) -> bool:
-    return word.lower in _TITLES
-
-
-def _before(note: NoteView, index: int, word: Word) -> Iterator[Cue]:
+def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
     """Cues for the words before this one."""
-    if word.lower in _SAYS:
-        for start in _capitals(note, index - 1):
-            yield Cue(start, Trust.HINT)
-    elif word.lower in PEOPLE:
-        yield from _backwards(note, index - 1, word.start, _BEFORE_KIN)
+    start = note.words.starts[index]
+    if lower in cue_words.PEOPLE:
+        shouted = note.words.texts[index] != lower
+        yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
+        yield from _backwards(note, index - 1, start, _OWN_KIN, "relative", Trust.CALLED)
+    else:
+        trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
+        last = index - 1
+        if last > 0 and note.words.lowers[last] in _IS:
+            start, last = note.words.starts[last], last - 1
+        if last < 0 or not _TO_VERB.fullmatch(note.plain, note.words.starts[last] + len(note.words.texts[last]), start):
+            return
+        for first in capitals(note, last):
+            yield Cue(first, trust, "says")
 
 
-def _backwards(note: NoteView, index: int, end: int, between: re.Pattern[str]) -> Iterator[Cue]:
-    """A cue for the run of capitalised words that ends where `between` begins, before `end`."""
-    while index >= 0 and not note.words[index].capital and end - note.words[index].start < 30:
-        index -= 1
-    if index >= 0 and between.fullmatch(note.plain, note.words[index].end, end):
-        for start in _capitals(note, index):
-            yield Cue(start, Trust.KIN)
+def _backwards(
+    note: NoteView, last: int, end: int, between: re.Pattern[str], why: str, trust: Trust = Trust.KIN
+) -> Iterator[Cue]:
+    """Cues for the words that end where `between` begins, before `end`: with capitals, or in small letters."""
+    texts, starts = note.words.texts, note.words.starts
+    found = -1
+    for index in range(last, max(-1, last - 8), -1):
+        if end - starts[index] > 60:
+            break
+        if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
+            found = index
+    if found < 0:
+        return
+    if begins_small(texts[found]):
+        first = found
+        while first > max(0, found - 3) and begins_small(texts[first - 1]):
+            first -= 1
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
+        return
+    if why == "age" and _IS_A.match(note.plain, starts[found] + len(texts[found])):
+        trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
+    for start in capitals(note, found):
+        yield Cue(start, trust, why)
 
 
-def _capitals(note: NoteView, last: int) -> Iterator[int]:
+def capitals(note: NoteView, last: int) -> Iterator[int]:
     """The first words of the runs of up to four capitalised words that end with word `last`, longest run first."""
     index = last
-    while index >= 0 and last - index < 4 and note.words[index].capital:
-        if index < last and note.plain[note.words[index].end : note.words[index + 1].start] not in (" ", ". ", "  "):
-            break
+    texts, starts = note.words.texts, note.words.starts
+    while index >= 0 and last - index < 4 and not begins_small(texts[index]):
+        if index < last:
+            gap = note.plain[starts[index] + len(texts[index]) : starts[index + 1]]
+            if gap not in (" ", ". ", "  ") or (gap == ". " and len(texts[index]) > 1):
+                break
         index -= 1
     yield from range(index + 1, last + 1)
 
 
+_DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
+_DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
+_SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa-c", "phd", "msw", "lcsw", "do"))
+_CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
+_WITHOUT_COMMA = frozenset(("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP"))
+_ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
+
+
 def credentials(note: NoteView) -> Iterator[int]:
     """The indices of the last words of names that a credential follows: `John Smith, MD`."""
-    for index, text in enumerate(note.words.texts):
-        if index and (
-            text in _CREDENTIALS or (text in _DOTTED_HEADS and _DOTTED.match(note.plain, note.words.starts[index]))
-        ):
-            gap = note.plain[note.words[index - 1].end : note.words.starts[index]]
-            if gap.strip(" .") == "," or (gap in (" ", ". ") and text in ("MD", "RN", "M")):
+    words, known = note.words, _CREDENTIAL_HEADS
+    if known.isdisjoint(words.texts):
+        return
+    for index in [i for i, text in enumerate(words.texts) if text in known and i]:
+        text, start = words.texts[index], words.starts[index]
+        if text in _SMALL:
+            if note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start] == ", ":
                 yield index - 1
+            continue
+        if text not in cue_words.CREDENTIALS and not _DOTTED.match(note.plain, start):
+            continue
+        gap = note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start]
+        behind = gap.strip(" .") == "," or (gap in (" ", ". ") and text in _WITHOUT_COMMA)
+        if behind and _ZIP.match(note.plain, start + len(text)) is None:
+            yield index - 1
+
+
+def is_title(word: Word) -> bool:
+    """Whether a word is a title that only names follow."""
+    return word.lower in cue_words.TITLES

@@ -1,0 +1,84 @@
+"""The words that stand beside names, by what they say of the word after them, before them, or of a field's value."""
+
+from __future__ import annotations
+
+from clinveil.phi.detector import words
+
+TITLES = words(
+    "dr drs mr mrs ms mx messrs professor prof rev reverend rabbi mister missus mme herr frau señor señora sra monsieur"
+    " madame datuk dato"
+)
+CALLED = words("doctor doctors nurse nurses sister miss pastor judge aunt uncle imam sergeant officer deputy detective")
+# Half of them are something else too: left, column, father of.
+WEAK_TITLES = words("sgt capt lady sir father fr sr hon lt col maj")
+# What stands after `nurse` or `doctor` and is no name.
+COMPOUNDS = words("call page case day care field home school staff house self line light board base bell rounds post")
+CLINICIANS = words(
+    "resident attending physician physicians doctor provider providers surgeon surgeons assistant assistants"
+    " anesthesiologist anesthetist pathologist radiologist cardiologist consultant intern pcp gp therapist nurse author"
+    " scribe transcriptionist proctor witness by dictator cc attn attention clinician practitioner fellow hospitalist"
+    " oncologist neurologist psychiatrist signature signed electronically crna preceptor technician"
+    " tech transcriber reader"
+)
+RELATIVES = words(
+    "contact contacts kin guarantor informant interpreter caregiver manager worker mother father spouse wife husband"
+    " daughter son sister brother subscriber insured nok poa dpoa hcp proxy guardian partner parent"
+)
+PATIENT_FIELDS = words("re patient pt client md member enrollee donor recipient beneficiary regarding subject")
+NAMES = words("name names surname surnames lastname firstname apellido nombre")
+NAMED = words("named dear nicknamed nee née hello hi hey aka called")
+PEOPLE = words(
+    "wife husband son sons daughter daughters mother father mom dad brother brothers sister sisters aunt uncle"
+    " cousin cousins niece nephew nieces nephews friend friends partner girlfriend boyfriend fiance fiancé fiancee"
+    " fiancée caregiver caretaker grandson granddaughter grandmother grandfather grandma grandpa spouse roommate"
+    " neighbor neighbour stepson stepdaughter stepmother stepfather twin sibling guardian sponsor boss coworker"
+    " colleague attorney lawyer worker therapist counselor psychologist psychiatrist manager practitioner assistant"
+    " resident surgeon interpreter teacher pastor priest landlord children kids twins ex-wife ex-husband mother-in-law"
+    " father-in-law daughter-in-law son-in-law sister-in-law brother-in-law grandchild grandchildren parents foster"
+    " godmother godfather aide bf gf hubby mum hcp poa dpoa nok proxy neighbors neighbours partners"
+    " aunts uncles grandsons"
+    " granddaughters stepchildren classmate babysitter nanny"
+)
+SPOUSES = words("married widow widower engaged wed")
+PATIENTS = words(
+    "patient pt male female man woman boy girl child infant gentleman baby toddler teenager veteran client individual"
+    " lady resident student"
+)
+# What only people do.
+SAYS = words(
+    "states stated reports reported denies denied complains complained endorses endorsed says said tells told feels"
+    " verbalizes verbalized accompanied"
+)
+DOES = words(
+    "appears seems looks became began started recalls could cannot would should did might"
+    " state presents presented returns admits called lives works who slept refuses refused agrees agreed came"
+    " arrived ambulated tolerated understands understood remains returned asked wants needs takes notes"
+)
+# Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.
+MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
+# Whom one calls, tells or thanks is a person.
+MET = words("call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded")
+# Participles before `with`, `to`, `by`: whoever comes after is a person, known to the lists or not.
+SPOKEN = words(
+    "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen signed dictated"
+    " performed assisted"
+    " evaluated referred notified called authored transcribed followed supervised obtained interpreted witnessed"
+    " prepared entered completed scribed conversation discussion attested verified cosigned approved"
+    " accompanied given explained provided handed conveyed communicated relayed speaking talking"
+)
+CLOSINGS = words("sincerely regards thanks you yours best respectfully cordially truly")
+CREDENTIALS = words(
+    "MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT"
+    " Esq PA-C APRN DNP FNP-C FNP-BC LVN CNA OTR/L RRT MPH FRCS FRCP MBChB FACP BSN MSN RDN LMHC LMFT ACNP CNS"
+)
+# Ordinary words that stand in name fields where no name is.
+NO_NAMES = words(
+    "none unknown no not n/a na same self deceased alive living healthy well see as above below pending the a an other"
+    " general emergency here he she it they his her this that and or but yes is was has had with will left right good"
+    " normal negative positive deny denied history date dob mrn male female age sex name patient doctor dr mr mrs ms"
+)
+# Base verbs that follow Will and May when these are verbs.
+BASE_VERBS = words(
+    "be need have not continue call follow take bring come return also consider require benefit discharge start get go"
+    " see do give help make try use plan check obtain order repeat see resume stay remain then likely"
+)

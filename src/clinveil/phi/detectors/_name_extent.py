@@ -1,0 +1,194 @@
+"""How far a name goes that begins at a word."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.phi.detectors._name_cues import Trust
+from clinveil.phi.detectors._name_pairs import COMMA, Pairs, rather_surname
+from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, is_particle, shaped_like_name, unknown
+from clinveil.phi.note import Word
+
+LONGEST = 6
+_IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
+
+
+class Extent(Pairs):
+    """Finds the ends of names."""
+
+    def run(self, index: int, trust: Trust | None) -> int:
+        """The end of the name that begins at a word; without a trust the lists alone speak for it."""
+        end, comma = index + 1, False
+        while end < len(self.words) and end - index < LONGEST:
+            if COMMA.fullmatch(self.at.gap(end)) and len(self.words.texts[end - 1]) > 1:
+                if comma or end - index > 3 or not self._comma_order(index, end, trust):
+                    break
+                comma = True
+            elif not self._continues(index, end, trust):
+                break
+            end += 1
+        while end - index > 1 and is_particle(self.words[end - 1]) and not self.words[end - 1].listed:
+            end -= 1
+        return end
+
+    def _continues(self, first: int, index: int, trust: Trust | None) -> bool:
+        last, word, gap = self.words[index - 1], self.words[index], self.at.gap(index)
+        if len(last.text) == 1 and AFTER_INITIAL.fullmatch(gap) and (last.text.isupper() or gap[:1] == "."):
+            return self._after_initial(first, index, last, word)
+        if not GAP.fullmatch(gap):
+            return False
+        if "\n" in gap and "-" in gap:
+            return not word.classes & LexicalClass.FUNCTION
+        if "\n" in gap:
+            return self._over_line(first, index, last, word)
+        if '"' in gap or "(" in gap or "'" in gap:
+            return self._quoted(last, word, gap, index, trust)
+        odd = word.ordinary and not is_particle(word)
+        if odd and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
+            return self._last_of_three(self.words[first], last, word)
+        if word.ordinary and trust is not Trust.TITLE and self._labels(index) and not self._surname_of(last, word):
+            return False
+        return self._fits(last, word, index, trust)
+
+    def _surname_of(self, last: Word, word: Word) -> bool:
+        odd = LexicalClass.WORD | LexicalClass.USUAL_GIVEN
+        return last.classes & odd == LexicalClass.USUAL_GIVEN and bool(word.classes & LexicalClass.FAMILIAR)
+
+    def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
+        """`William "Bud" Smith`: what stands in quotes or brackets between names is a name too."""
+        if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
+            return word.capital and (self._fits(last, word, index, trust) or self.at.family_like(word))
+        close = self.text[word.end : word.end + 1]
+        if gap[-1:] == "(":
+            return close == ")" and self._fits(last, word, index, trust) and not word.ordinary
+        named = bool(last.classes & LexicalClass.GIVEN) or not last.ordinary
+        return (word.capital and named and (close in ('"', "'") or is_particle(word))) or is_particle(word)
+
+    def _last_of_three(self, first: Word, last: Word, word: Word) -> bool:
+        """A surname that is a word after two first names: Sandra Marie Fox."""
+        if not first.classes & LexicalClass.USUAL_GIVEN or first.ordinary or word.classes & LexicalClass.FUNCTION:
+            return False
+        familiar = word.classes & LexicalClass.FAMILIAR and word.classes & LexicalClass.FAMILY
+        return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
+
+    def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
+        """A name goes on in the next line only from a first name to a surname."""
+        if index != first + 1 or self._labels(index) or not word.capital or word.shouted != last.shouted:
+            return False
+        return bool(last.classes & LexicalClass.GIVEN and word.classes & LexicalClass.FAMILY) and not word.ordinary
+
+    def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
+        trusted = trust is not None and trust >= Trust.FIELD
+        if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
+            return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
+        if not word.capital:
+            return self._fits_small(last, word, index, trusted)
+        if last.text.islower() and last.lower not in PARTICLES:
+            return False
+        if len(word.text) == 1:
+            dotted = self.text[word.end : word.end + 1] == "."
+            named = bool(last.classes & LexicalClass.GIVEN) or trusted or (trust is not None and not last.ordinary)
+            return named and (dotted or not (last.ordinary or word.text in "AI"))
+        if word.shouted and not last.shouted and len(last.text) > 1 and not word.classes & LexicalClass.USUAL_FAMILY:
+            return False
+        if not word.ordinary:
+            long = not word.shouted or (last.shouted and len(word.text) > 3)
+            return word.listed or trusted or (long and self._may_go_with(last, word, trust))
+        return self._fits_word(last, word, index, trusted)
+
+    def _may_go_with(self, last: Word, word: Word, trust: Trust | None) -> bool:
+        """Whether an unknown word may go on a name: after a first name or unknown word, at a cue after any."""
+        if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
+            return True
+        return unknown(last) and shaped_like_name(word.text)
+
+    def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
+        if len(word.text) == 1:
+            return word.text.isupper()
+        if is_particle(word):
+            return self.at.name_ahead(index + 1)
+        if not word.capital:
+            fit = word.text.islower() and (not word.ordinary or bool(word.classes & LexicalClass.FAMILIAR))
+            return fit and last.text.islower() and index > first + 1
+        given = index > first + 1 and self.words[first].classes & LexicalClass.USUAL_GIVEN
+        fit = self.at.family_like(word) or bool(given and self._any_surname(word))
+        return (fit or not word.ordinary) and not self._labels(index)
+
+    def _fits_small(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+        if not last.text.islower() or word.classes & LexicalClass.FUNCTION:
+            return False
+        if len(word.text) < 3:
+            return (
+                len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
+            )
+        if not word.ordinary:
+            return word.listed or trusted or not last.listed
+        if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):
+            return True
+        return self.at.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
+
+    def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+        """A surname that is a word, after a first name; in a field also after what no list knows."""
+        if is_particle(last) and word.listed and not word.classes & LexicalClass.FUNCTION:
+            return True
+        if trusted and self.at.closed(index + 1) and self._any_surname(word) and (last.listed or not last.ordinary):
+            return True
+        sure = LexicalClass.GIVEN | LexicalClass.WORD | LexicalClass.EPONYM
+        if last.classes & sure == LexicalClass.GIVEN and word.classes & LexicalClass.USUAL_FAMILY:
+            return self._any_surname(word)
+        if self._middle_name(last, word, index):
+            return True
+        after_given = last.classes & LexicalClass.USUAL_GIVEN and not (word.shouted and (last.ordinary or not trusted))
+        if not self.at.family_like(word) and not (after_given and self._any_surname(word)):
+            return False
+        given = last.classes & LexicalClass.GIVEN or last.lower in PARTICLES or not (last.ordinary or last.listed)
+        return bool(given) and (not word.shouted or trusted or bool(last.classes & LexicalClass.USUAL_GIVEN))
+
+    def _middle_name(self, last: Word, word: Word, index: int) -> bool:
+        """A first name that is a word, between a usual first name and a surname: Erica Fawn Gimpel."""
+        if word.shouted or not word.classes & LexicalClass.GIVEN or word.classes & LexicalClass.FUNCTION:
+            return False
+        following = self.at.neighbour(index)
+        if last.ordinary or not last.classes & LexicalClass.USUAL_GIVEN or following is None:
+            return False
+        return following.capital and not following.ordinary and len(following.text) > 2
+
+    def _comma_order(self, first: int, index: int, trust: Trust | None) -> bool:
+        """SMITH, JOHN: a surname, then a first name; one that is a word or in no list only in a field."""
+        last, word = self.words[index - 1], self.words[index]
+        trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
+        if not (last.capital and word.capital) and not (trusted and last.text.islower()):
+            return False
+        if self._labels(index) or not (self.at.family_like(last) or (trusted and self._comma_names(last, index))):
+            return False
+        if trusted:
+            return self._given_in_field(index) and (
+                bool(word.classes & LexicalClass.USUAL_GIVEN) or self.at.closed(index + 1) or self._initial_after(index)
+            )
+        usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
+        return index == first + 1 and bool(usual) and rather_surname(last)
+
+    def _initial_after(self, index: int) -> bool:
+        following = self.words[index + 1] if index + 1 < len(self.words) else None
+        return following is not None and following.capital and GAP.fullmatch(self.at.gap(index + 1)) is not None
+
+    def _commas_in_field(self, index: int) -> bool:
+        end = self._listed_end(index)
+        return end - index > 1 and self._field_ends(end)
+
+    def _listed_end(self, index: int) -> int:
+        end = index + 1
+        while end < len(self.words) and end - index < LONGEST - 1 and self.words[end].capital:
+            if not _IN_FIELD.fullmatch(self.at.gap(end)) or self.words.classes[end] & LexicalClass.FUNCTION:
+                break
+            end += 1
+        return end
+
+    def _field_ends(self, end: int) -> bool:
+        return bool(re.match(r"\.?[ \t]*(?:[;\r\n]|$)", self.text[self.words[end - 1].end :][:8]))
+
+    def _listed_field(self, index: int) -> int:
+        """`Name: first, middle, last;`: capitalised words with commas, if a semicolon or the line's end follows."""
+        end = self._listed_end(index)
+        return end if self._field_ends(end) and self.words[index].capital else self.run(index, Trust.LIST)

@@ -1,0 +1,236 @@
+"""Names in the fields of machines and forms: JSON, XML, HL7, headers `Smith, John  MRN`, files, accounts, initials."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.detector import words
+from clinveil.phi.detectors._name_cue_words import CREDENTIALS, NO_NAMES
+from clinveil.phi.detectors._name_reading import Reading
+from clinveil.phi.note import NoteView
+
+
+class Place(NamedTuple):
+    """A place in the plain copy, and what makes a name of it."""
+
+    start: int
+    end: int
+    why: str
+
+
+_OWNERS = (
+    "patient|pt|family|given|first|last|middle|maiden|full|preferred|display|legal|provider|physician|doctor|clinician|"
+    "author|nurse|contact|guardian|mother|father|spouse|subscriber|surgeon|attending|resident|user|birth|alias|member"
+)
+_KEY = rf"(?:(?:{_OWNERS})s?[ _-]?)*(?:names?|surname|family|given|forename|nombre|apellidos?)|(?:{_OWNERS})"
+_JSON = re.compile(rf"""(["'])(?:{_KEY})\1\s*:\s*\[?\s*(?P<q>["'])(?P<phi>[^"\n]{{2,60}}?)(?P=q)""", re.I)
+_XML = re.compile(rf"<(?:\w+:)?(?P<tag>{_KEY})\b[^<>]{{0,80}}>\s*(?P<phi>[^<>]{{2,60}}?)\s*</", re.I)
+_XML_VALUE = re.compile(rf"<(?:\w+:)?(?:{_KEY})\s[^<>]{{0,40}}?value=\"(?P<phi>[^\"<>]{{2,60}})\"", re.I)
+# Which fields of a segment of HL7 version 2 hold names, counted as the standard counts them.
+_NAME_FIELDS = {
+    "PID": (5, 6, 9), "NK1": (2,), "PV1": (7, 8, 9, 17), "GT1": (3,), "IN1": (16,), "ORC": (10, 11, 12), "OBR": (16,),
+    "MRG": (7,), "PD1": (4,), "TXA": (5, 9, 22), "DG1": (16,), "AIP": (3,), "EVN": (5,), "ROL": (4,), "OBX": (16,),
+}  # fmt: skip
+_SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
+_LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
+_HEADER = re.compile(
+    r"^[ \t]*(?P<phi>[^\W\d_][\w'-]+(?:[ -][^\W\d_][\w'-]+){0,2}[ ]?,[ ]?[^\W\d_][\w'-]+(?:[ ][^\W\d_][\w'.-]*){0,2})"
+    r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm|Bed)\b|\d))",
+    re.M,
+)
+_EXTENSION = re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
+_FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern + ")", re.I)
+_ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
+_PIECE = re.compile(r"[^\W\d_]+")
+_ACCOUNT = re.compile(
+    r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*"
+    r"(?:[:=#][ \t]*)?"
+    r"(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
+)
+_INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
+_TO_INITIALS = re.compile(
+    r"\b(?:with|by|per|signed|from|initials?|patient|pt|mrs?|ms|dr|named?|son|daughter|wife|husband|mother|father|sister"
+    r"|brother|re|cc|attending|nurse|told|called|saw|notified|resident|provider|author|client)\b['\".:,( ]{0,4}\Z",
+    re.I,
+)
+_FROM_INITIALS = re.compile(
+    r",?\s+(?:is|was|has|had|will|denies|reports|states|presented|presents|says|came|returned|complains|feels|did|does"
+    r"|agreed|\(?\d\d?\d?[ -]?(?:yo\b|y/o|year)|an?\s+\d)"
+)
+_BARE_INITIALS = re.compile(
+    r"\b(?:signed(?: by)?|initials|initialed by|dictated by|transcribed by|entered by|typed by)"
+    r"[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
+)
+_SIGNING = words("signed initials initialed dictated transcribed entered typed")
+_CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_ABBREVIATED = words(
+    "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
+    " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
+    " wa ca"
+    " ro rom lp pt ot sp st ph ba bs ma mph dds esq jr sr ii uti ekg ecg mri hiv gyn ent usa fu ho so wo iq ob bm"
+    " dr lmp dob doa vs tb ct xr cv cns ls ns nt tm"
+)
+
+
+def places(note: NoteView) -> Iterator[Place]:
+    """Where machines and forms write names."""
+    text = note.plain
+    if '":' in text or "':" in text or '" :' in text:
+        yield from _values(_JSON, text, "name field of JSON")
+    if "</" in text:
+        yield from _values(_XML, text, "name element of XML")
+    if 'value="' in text:
+        yield from _values(_XML_VALUE, text, "name element of XML")
+    if "|" in text and "^" in text:
+        yield from _segments(text)
+    if _EXTENSION.search(text):
+        yield from _files(text)
+    if _ACCOUNT_WORDS.intersection(note.words.lowers):
+        yield from _accounts(text)
+
+
+def _values(pattern: re.Pattern[str], text: str, why: str) -> Iterator[Place]:
+    for match in pattern.finditer(text):
+        pieces = _PIECE.findall(match["phi"])
+        if pieces and not all(piece.lower() in NO_NAMES for piece in pieces) and len(pieces) < 7:
+            yield Place(*match.span("phi"), why)
+
+
+def _segments(text: str) -> Iterator[Place]:
+    for segment in _SEGMENT.finditer(text):
+        wanted, start = _NAME_FIELDS[segment[1]], segment.start(1)
+        for number, field in enumerate(text[start : segment.end()].split("|")):
+            if number in wanted:
+                yield from _components(field, start)
+            start += len(field) + 1
+
+
+def _components(field: str, start: int) -> Iterator[Place]:
+    """The parts of a name among the components of a field; a title or a degree behind them is none."""
+    taken = 0
+    for component in re.split(r"(?<=[\^~&])", field):
+        body = component.rstrip("^~&")
+        if _LETTERS.fullmatch(body) and body.upper() not in (
+            "MD",
+            "DO",
+            "RN",
+            "NP",
+            "DR",
+            "MR",
+            "MRS",
+            "MS",
+            "JR",
+            "L",
+        ):
+            if taken < 3:
+                yield Place(start, start + len(body), "name field of HL7")
+            taken += 1
+        start += len(component)
+        if component.endswith("~"):
+            taken = 0
+
+
+def _files(text: str) -> Iterator[Place]:
+    """Two listed names side by side in the name of a file."""
+    for match in _FILE.finditer(text):
+        pieces = [(piece, lexical_classes(piece[0])) for piece in _PIECE.finditer(match[0])]
+        for (one, kind), (other, next_kind) in pairwise(pieces):
+            names = kind & LexicalClass.NAME and next_kind & LexicalClass.NAME
+            given = (kind | next_kind) & LexicalClass.USUAL_GIVEN and not kind & next_kind & LexicalClass.WORD
+            if names and given and len(one[0]) > 2 and len(other[0]) > 2:
+                yield Place(match.start() + one.start(), match.start() + other.end(), "name of a file")
+
+
+def _accounts(text: str) -> Iterator[Place]:
+    for match in _ACCOUNT.finditer(text):
+        name = match["phi"]
+        pieces = _PIECE.findall(name)
+        told = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        if told and not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
+            yield Place(*match.span("phi"), "user name")
+
+
+def headers(reading: Reading) -> Iterator[tuple[int, int]]:
+    """Runs of words at the beginning of a line: `Smith, John  MRN 123`."""
+    if "," not in reading.text:
+        return
+    for match in _HEADER.finditer(reading.text):
+        start, end = word_run(reading.note, *match.span("phi"))
+        if _named(reading, start, end):
+            yield start, end
+
+
+def _named(reading: Reading, start: int, end: int) -> bool:
+    row = [w for w in reading.words[start:end] if len(w.text) > 1]
+    comma = next((i for i, w in enumerate(row[:-1]) if "," in reading.text[w.end : row[i + 1].start]), None)
+    if comma is None or any(w.classes & LexicalClass.FUNCTION or w.lower in NO_NAMES for w in row):
+        return False
+    family, given = row[comma], row[comma + 1]
+    if not (family.capital and given.capital) or family.shouted < given.shouted or given.text in CREDENTIALS:
+        return False
+    if given.ordinary:
+        return reading.given_like(given) and (not family.ordinary or reading.family_like(family))
+    if family.ordinary:
+        return reading.family_like(family) and bool(given.classes & LexicalClass.USUAL_GIVEN)
+    beside = reading.text[reading.words[end - 1].end :][:1] not in ("", "\r", "\n")
+    return bool(given.listed and family.listed) or not given.shouted or beside
+
+
+def word_run(note: NoteView, start: int, end: int) -> tuple[int, int]:
+    """The half-open run of words that a place holds."""
+    return bisect_left(note.words.starts, start), bisect_left(note.words.starts, end)
+
+
+def initials(reading: Reading) -> Iterator[Place]:
+    """`J.S.` of a name of the note, or where a person is spoken of; `JS` where somebody signs."""
+    text = reading.text
+    own: set[str] | None = None
+    for match in _dotted(reading):
+        letters = "".join(filter(str.isalpha, match[0]))
+        if letters.lower() in _ABBREVIATED:
+            continue
+        own = _own(reading) if own is None else own
+        spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
+        if letters in own or spoken or _FROM_INITIALS.match(text, match.end()):
+            yield Place(*match.span(), "initials")
+    for match in _BARE_INITIALS.finditer(text) if _SIGNING.intersection(reading.words.lowers) else ():
+        if match["phi"].lower() not in _ABBREVIATED and match["phi"] not in CREDENTIALS:
+            yield Place(*match.span("phi"), "initials")
+
+
+def _dotted(reading: Reading) -> Iterator[re.Match[str]]:
+    """Two or three capitals with dots, looked for where a word is one letter."""
+    texts, starts, reach = reading.words.texts, reading.words.starts, 0
+    for index in [i for i, text in enumerate(texts) if text in _CAPITALS]:
+        match = _INITIALS.match(reading.text, starts[index])
+        if match and starts[index] >= reach:
+            reach = match.end()
+            yield match
+
+
+def _own(reading: Reading) -> set[str]:
+    """The initials of the names found, in both orders."""
+    found = set()
+    for run in reading.runs:
+        letters = [text[0].upper() for text in reading.words.texts[run.start : run.end]]
+        if len(letters) > 1:
+            found |= {"".join(letters), letters[0] + letters[-1], letters[-1] + letters[0]}
+    return found
+
+
+def own_accounts(reading: Reading) -> Iterator[int]:
+    """Words that put a found name together as accounts do: jsmith, smithj, johns, johnsmith."""
+    forms: set[str] = set()
+    for run in reading.runs:
+        row = [lower for lower in reading.words.lowers[run.start : run.end] if len(lower) > 2]
+        if len(row) > 1:
+            for one, other in ((row[0], row[-1]), (row[-1], row[0])):
+                forms |= {one[0] + other, one + other[0], one + other}
+    lowers = reading.words.lowers
+    if forms and not forms.isdisjoint(lowers):
+        yield from (i for i, lower in enumerate(lowers) if lower in forms and len(lower) > 4)

@@ -1,0 +1,267 @@
+"""Names that a credential follows, and names that only the lists speak for."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
+from clinveil.lexicons.names import surnames
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detectors._name_extent import LONGEST
+from clinveil.phi.detectors._name_pairs import MANY_BEAR, only_eponym
+from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
+from clinveil.phi.detectors._name_runs import CueRuns
+from clinveil.phi.note import Word
+
+_SOME_BEAR = 0.02
+_OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
+_ABBREVIATED = frozenset(("elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
+_BESIDE = PARTICLES | {"jr", "sr"}
+_SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
+_ARTICLES = frozenset(("the", "a", "an"))
+# In small letters only usual first names that are no words are worth a look.
+_NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
+_MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
+
+
+class ListRuns:
+    """Takes names without a cue before them."""
+
+    def __init__(self, reading: Reading, runs: CueRuns) -> None:
+        self.at, self.words, self.text, self.run = reading, reading.words, reading.text, runs.run
+
+    def take_before_credential(self, last: int) -> None:
+        """John Q. Smith, MD: the capitalised words before a credential, as far as names go."""
+        if self.words.texts[last].islower():
+            self.take_small_before_credential(last)
+            return
+        index = last
+        while index >= 0 and last - index < LONGEST - 1 and self._may_stand_before(index, last):
+            index -= 1
+        run = self.words[index + 1 : last + 1]
+        while run and (run[0].classes & LexicalClass.FUNCTION or (run[0].ordinary and not run[0].listed)):
+            run, index = run[1:], index + 1
+        if run and self._named(run):
+            self.at.keep(index + 1, last + 1, 0.9, "credential")
+
+    def _may_stand_before(self, index: int, last: int) -> bool:
+        word = self.words[index]
+        if not word.capital or (word.ordinary and not (self.at.given_like(word) or self._surname(index, word))):
+            return False
+        gap = self.at.gap(index + 1) if index < last else " "
+        return "\n" not in gap and bool(GAP.fullmatch(gap) or AFTER_INITIAL.fullmatch(gap))
+
+    def _surname(self, index: int, word: Word) -> bool:
+        """A word that is a usual surname, or any surname after a usual first name."""
+        before = self.words.classes[index - 1] if index else LexicalClass.NOTHING
+        usual = before & LexicalClass.USUAL_GIVEN and not before & LexicalClass.WORD
+        return self.at.family_like(word) or bool(usual and word.classes & LexicalClass.FAMILY)
+
+    def _named(self, run: list[Word]) -> bool:
+        whole = [word for word in run if len(word.text) > 1]
+        if not whole or whole[0].lower in ("the", "by"):
+            return False
+        if all(word.ordinary for word in whole):
+            pair = len(whole) > 1 and self.at.given_like(whole[0]) and self.at.family_like(whole[-1])
+            return pair or (len(whole) == 1 and not whole[0].shouted and self.at.family_like(whole[0]))
+        if len(whole) == 1 and len(run) == 1:
+            word = whole[0]
+            return len(word.text) > 2 and (word.listed or (unknown(word) and not word.shouted))
+        return any(w.listed or unknown(w) for w in whole) and not all(len(w.text) < 3 for w in whole)
+
+    # Runs that only the lists speak for.
+
+    def take_small_before_credential(self, last: int) -> None:
+        """john smith, rn: two words in small letters."""
+        if not last or self.at.gap(last) != " ":
+            return
+        first, word = self.words[last - 1], self.words[last]
+        if first.text.islower() and self.at.given_like(first) and self.at.family_like(word) and word.text.islower():
+            self.at.keep(last - 1, last + 1, 0.8, "credential")
+
+    def candidates(self) -> list[int]:
+        """The words that may begin such a run."""
+        texts, lowers = self.words.texts, self.words.lowers
+        found = [
+            index
+            for index, kind in enumerate(self.words.classes)
+            if kind & _NAME_OR_WORD != LexicalClass.WORD
+            and (texts[index] != lowers[index] or kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN)
+        ]
+        return [index for index in found if self._worth_a_look(index)]
+
+    def _worth_a_look(self, index: int) -> bool:
+        """False where an ordinary or unknown word stands alone: nothing beside it can make a name of it."""
+        kind, texts = self.words.classes[index], self.words.texts
+        if kind & _NAME_OR_WORD == LexicalClass.NAME & kind and kind & LexicalClass.NAME:
+            return True
+        if index + 1 == len(texts) or texts[index + 1] != self.words.lowers[index + 1]:
+            return index + 1 < len(texts) or bool(kind & LexicalClass.FAMILIAR)
+        if not kind & LexicalClass.NAME:
+            return self.words.lowers[index + 1] in PARTICLES
+        owned = self.words.written[index] != texts[index] or self.words.lowers[index + 1] in _BESIDE
+        return bool(kind & LexicalClass.FAMILIAR) and (owned or (index > 0 and len(texts[index - 1]) == 1))
+
+    def take(self, index: int) -> None:
+        """The name that begins at one of the candidates, if it is one."""
+        word = self.words[index]
+        if not word.capital:
+            self._take_lower(index, word)
+            return
+        if not word.listed:
+            self._take_unknown(index, word)
+            return
+        end = self.run(index, None)
+        if self.at.before_noun(end) or self.at.before_noun(index + 1):
+            return
+        if end - index > 1:
+            if self._listed_run(index, end) and not self._state(index, end):
+                self.at.keep(self._unknown_before(index), end, 0.8, "listed")
+        elif self._lone(index, word):
+            self.at.keep(self._unknown_before(index), end, 0.6, "listed alone")
+        elif self._unknown_before(index) < index and self._after_unknown(word):
+            self.at.keep(index - 1, end, 0.6, "unknown before a surname")
+
+    def _take_unknown(self, index: int, word: Word) -> None:
+        """Two words or more that no list knows, written as names are: hardly anything else looks like it."""
+        if len(word.text) < 3 or word.shouted or not shaped_like_name(word.text):
+            return
+        following = self.at.neighbour(index)
+        if following is None or (following.text.islower() and not is_particle(following)):
+            return
+        end = self.run(index, None)
+        run = [w for w in self.words[index:end] if len(w.text) > 1 and not is_particle(w)]
+        small = self.at.note.lower_case
+        if all(w.classes & LexicalClass.EPONYM for w in run):
+            return
+        if len(run) > 1 and all(not w.ordinary and not w.shouted and w.lower not in small for w in run):
+            self.at.keep(index, end, 0.6, "two unknown words")
+
+    def _unknown_before(self, index: int) -> int:
+        """Where a name begins before which an unknown word with a capital stands: Vickilyn Reynolds."""
+        before = self.words[index - 1] if index else None
+        if before is None or index - 1 in self.at.taken or self.words[index].shouted or self.at.gap(index) != " ":
+            return index
+        fits = unknown(before) and before.capital and not before.shouted and shaped_like_name(before.text)
+        return index - 1 if fits else index
+
+    def _after_unknown(self, word: Word) -> bool:
+        usual = LexicalClass.USUAL_FAMILY | LexicalClass.WORD | LexicalClass.EPONYM
+        return word.classes & usual == LexicalClass.USUAL_FAMILY and word.lower not in self.at.note.lower_case
+
+    def _take_lower(self, index: int, word: Word) -> None:
+        """john smith, or a usual first name alone, in lower case."""
+        if word.classes & LexicalClass.EPONYM:
+            return
+        end = self.run(index, None)
+        if self.at.before_noun(end) or not (end - index > 1 or word.text in _very_usual()):
+            return
+        if all(w.listed or w.text.islower() for w in self.words[index:end]):
+            self.at.keep(index, end, 0.6, "listed in small letters")
+
+    def _listed_run(self, index: int, end: int) -> bool:
+        run = [word for word in self.words[index:end] if len(word.text) > 1]
+        sure = [word for word in run if word.listed and not word.ordinary]
+        first = run[0].classes
+        if self.words[index].shouted:
+            return self._shouted_run(index, run, sure)
+        if first & LexicalClass.WORD:
+            return bool(first & LexicalClass.GIVEN) and self._word_goes_with(index, end, run, sure)
+        if all(word.classes & LexicalClass.EPONYM for word in run):
+            return bool(first & LexicalClass.USUAL_GIVEN) or self._initialled(index, run[0])
+        return len(run) > 1 or bool(first & LexicalClass.GIVEN)
+
+    def _shouted_run(self, index: int, run: list[Word], sure: list[Word]) -> bool:
+        """Names in capitals: all of them names and nothing else, or a usual first name before what may be a surname."""
+        first = run[0]
+        if len(run) < 2:
+            return self._lone_shouted(index, first)
+        if not self.at.loud(index) and not first.classes & LexicalClass.FUNCTION:
+            return self.at.given_like(first) and all(self.at.family_like(w) for w in run[1:])
+        if len(sure) == len(run):
+            return bool(first.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.FAMILY))
+        odd = LexicalClass.WORD | LexicalClass.EPONYM
+        given = first.classes & LexicalClass.USUAL_GIVEN and not first.classes & odd
+        return bool(given) and all(self.at.family_like(w) for w in run[1:])
+
+    def _lone_shouted(self, index: int, word: Word) -> bool:
+        """One usual name in capitals; short ones are too often abbreviations."""
+        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in _ABBREVIATED:
+            return False
+        if len(word.text) > 4:
+            usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
+            return bool(word.classes & usual or (len(word.text) > 5 and word.classes & LexicalClass.GIVEN))
+        return len(word.text) == 4 and word.lower in _very_usual()
+
+    def _state(self, start: int, end: int) -> bool:
+        return " ".join(self.words.lowers[start:end]) in _states()
+
+    def _word_goes_with(self, index: int, end: int, run: list[Word], sure: list[Word]) -> bool:
+        """May Rose, Will K. Smith: what makes a name of a first name that is a word."""
+        first = run[0]
+        if first.classes & LexicalClass.FUNCTION and not first.classes & LexicalClass.USUAL_GIVEN:
+            return False
+        if not first.classes & LexicalClass.USUAL_GIVEN:
+            sure = [w for w in sure if not only_eponym(w)]
+            return any(w.classes & LexicalClass.USUAL_FAMILY for w in sure) or self._both_familiar(run)
+        if any(w.text.islower() for w in run) and self.words[end - 1].capital:
+            return True
+        if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
+            return True
+        return self._both_familiar(run)
+
+    def _both_familiar(self, run: list[Word]) -> bool:
+        """Two words that many bear as names, with capitals, and nowhere in the note in small letters."""
+        small = self.at.note.lower_case
+        return len(run) > 1 and all(
+            w.classes & LexicalClass.FAMILIAR and not w.classes & LexicalClass.FUNCTION and w.lower not in small
+            for w in run
+        )
+
+    def _lone(self, index: int, word: Word) -> bool:
+        """One listed word with a capital: a usual name that is nothing else, here or elsewhere in the note."""
+        if word.shouted:
+            return self._lone_shouted(index, word) or self._initialled(index, word)
+        if len(word.text) < 3 or word.classes & (LexicalClass.WORD | LexicalClass.EPONYM):
+            return self._initialled(index, word) or self._owns(word)
+        if word.lower in self.at.note.lower_case or not shaped_like_name(word.text):
+            return False
+        if index and self.words.lowers[index - 1] in _ARTICLES and self.at.gap(index) == " ":
+            return False
+        if "-" in word.text and not all(
+            len(part) > 1 and lexical_classes(part) & LexicalClass.NAME for part in word.text.split("-")
+        ):
+            return False
+        given = word.classes & LexicalClass.GIVEN and len(word.text) > 3
+        usual = word.classes & (LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY)
+        return bool(given or usual) and word.lower not in self.at.eponymous
+
+    def _owns(self, word: Word) -> bool:
+        """`Robinson's hemoglobin`: an eponym, but one that many bear as a surname, and no noun of eponyms behind."""
+        if word.shouted or surnames().get(word.lower, 0.0) < (_SOME_BEAR if word.ordinary else MANY_BEAR):
+            return False
+        return bool(_OWNED.match(self.text, word.end))
+
+    def _initialled(self, index: int, word: Word) -> bool:
+        """J. Smith, Smith J., Smith Jr.: an initial or a suffix beside a usual surname, eponym or not."""
+        if word.classes & LexicalClass.FAMILIAR and _SUFFIX.match(self.text, word.end):
+            return True
+        if word.ordinary or word.shouted or not word.classes & LexicalClass.USUAL_FAMILY:
+            return False
+        if re.match(r" [A-Z]\.[,;)\s]", self.text[word.end : word.end + 4]):
+            return True
+        last = self.words[index - 1] if index else word
+        return len(last.text) == 1 and last.text.isupper() and self.text[last.end : word.start] in (". ", ".")
+
+
+@cache
+def _states() -> frozenset[str]:
+    return frozenset(state.lower() for state in word_list("states"))
+
+
+@cache
+def _very_usual() -> frozenset[str]:
+    from clinveil.lexicons.names import all_given_names
+
+    return frozenset(name for name, share in all_given_names().items() if share >= 0.1)

@@ -1,0 +1,100 @@
+"""Other mentions of what was found in a note: the same words, misspelled ones, initials."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.names import name_form
+from clinveil.phi.detectors._name_cue_words import PEOPLE
+from clinveil.phi.detectors._name_reading import Reading
+from clinveil.phi.detectors.known import within_one_edit
+from clinveil.phi.note import Word, begins_small
+
+_STOPS = ".!?:\n"
+_SAYS = re.compile(
+    r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
+    r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
+    r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent)\b"
+)
+_BACKED = re.compile(r"\s+(?:is|was|has|had|will|does|did|can|could|would|should)\b")
+_GUESS = 0.6  # the score of runs whose words that are ordinary are not looked for
+_SHORTEST_MISSPELLED = 5
+
+
+class Mentions:
+    """Takes other mentions of the names of a reading."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.at, self.words, self.text = reading, reading.words, reading.text
+        self.exact: set[str] = set()
+
+    def take(self) -> None:
+        """All mentions, in the whole note."""
+        found = self._forms()
+        self.exact = {self.words.texts[i] for i in self.at.taken}
+        if not found:
+            return
+        lowers = self._lowers(found)
+        for index in [i for i, lower in enumerate(self.words.lowers) if lower in lowers]:
+            if index not in self.at.taken and self._other_mention(index, self.words[index]):
+                self.at.keep(index, index + 1, 0.7, "found elsewhere in the note")
+        self._take_misspelled({form for form in found if len(form) >= _SHORTEST_MISSPELLED})
+
+    def _forms(self) -> set[str]:
+        """The forms of the words of all names, and of the parts of hyphenated ones."""
+        kinds = self.words.classes
+        sure = {i for run in self.at.runs if run.score > _GUESS for i in range(run.start, run.end)}
+        texts = [
+            text
+            for i in self.at.taken
+            if len(text := self.words.texts[i]) > 2 and (i in sure or not kinds[i] & LexicalClass.WORD)
+        ]
+        parts = [part for text in texts for part in (text, *(text.split("-") if "-" in text else ())) if len(part) > 2]
+        return {name_form(part) for part in parts} - PARTICLES
+
+    def _lowers(self, found: set[str]) -> set[str]:
+        """The words of the note whose form is that of a name, hyphenated ones by their parts."""
+        distinct = set(self.words.lowers)
+        plain = {lower for lower in distinct if lower in found}
+        odd = {lower for lower in distinct if not (lower.isascii() and lower.isalpha())}
+        return plain | {
+            w for w in odd if name_form(w) in found or ("-" in w and any(name_form(p) in found for p in w.split("-")))
+        }
+
+    def _other_mention(self, index: int, word: Word) -> bool:
+        if self.at.before_noun(index + 1) or (
+            word.classes & LexicalClass.EPONYM and self._possessive_of_disease(index)
+        ):
+            return False
+        if not word.ordinary or ("-" in word.text and word.capital):
+            return word.capital or len(word.text) > 3
+        short = self.at.abbreviated(index) and word.text not in self.exact
+        if not word.capital or short or word.classes & LexicalClass.FUNCTION:
+            return False
+        before = self.text[: word.start].rstrip(" \t")[-1:]
+        if before not in _STOPS and before != "":
+            return index == 0 or self.words.lowers[index - 1] not in ("the", "a", "an", "no")
+        return bool(_SAYS.match(self.text, word.end)) or self.text[word.end : word.end + 2] == "'s"
+
+    def _possessive_of_disease(self, index: int) -> bool:
+        """`Parkinson's` alone is the disease; `Smith's wife` is not."""
+        end = self.words[index].end
+        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
+        return self.text[end : end + 2] == "'s" and following not in PEOPLE
+
+    def _take_misspelled(self, found: set[str]) -> None:
+        """An unknown word with a capital, one slip away from a name of the note."""
+        if not found:
+            return
+        sure = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY | LexicalClass.EPONYM
+        heads = {form[0] for form in found} | {form[1] for form in found}
+        for index, kind in enumerate(self.words.classes):
+            if kind & sure or index in self.at.taken:
+                continue
+            text = self.words.texts[index]
+            if len(text) < _SHORTEST_MISSPELLED - 1 or begins_small(text) or text[0].lower() not in heads:
+                continue
+            form = name_form(text)
+            if any(within_one_edit(form, own) for own in found):
+                self.at.keep(index, index + 1, 0.7, "one slip from a name of the note")

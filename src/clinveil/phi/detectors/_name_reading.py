@@ -1,0 +1,161 @@
+"""One note while its names are looked for: what was taken so far, and small looks that all rules share."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detector import words
+from clinveil.phi.detectors._name_cue_words import NO_NAMES
+from clinveil.phi.note import NoteView, Word
+
+GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
+AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
+CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
+# Particles in small letters that no English sentence has before a name.
+_LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
+_OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
+
+
+_LONG = 5  # letters; words in capitals of fewer are more often abbreviations than names
+
+
+class Run(NamedTuple):
+    """A name: a half-open run of word indices, what it claims, and what made it one."""
+
+    start: int
+    end: int
+    score: float
+    why: str
+
+
+class Reading:
+    """What is known of one note's names so far."""
+
+    def __init__(self, note: NoteView) -> None:
+        self.note, self.words, self.text = note, note.words, note.plain
+        self.taken: set[int] = set()
+        self.runs: list[Run] = []
+
+    def keep(self, start: int, end: int, score: float, why: str) -> None:
+        """Take a run, with the initial or particle before it (`J. Smith`); nothing where it is empty."""
+        if start >= end:
+            return
+        while start and (self._initial_before(start) or self._particle_before(start)):
+            start -= 1
+        self.taken.update(range(start, end))
+        self.runs.append(Run(start, end, score, why))
+
+    def _initial_before(self, start: int) -> bool:
+        last = self.words.texts[start - 1]
+        if len(last) > 1 or not last.isupper() or start - 1 in self.taken:
+            return False
+        return self.text[self.words.starts[start - 1] + 1 : self.words.starts[start]] in (". ", ".")
+
+    def _particle_before(self, start: int) -> bool:
+        before = self.words.texts[start - 1]
+        return before in _LEADING and start - 1 not in self.taken and self.gap(start) in (" ", "-", " '")
+
+    def gap(self, index: int) -> str:
+        """What stands between a word and the word before it."""
+        last = index - 1
+        return self.text[self.words.starts[last] + len(self.words.texts[last]) : self.words.starts[index]]
+
+    def neighbour(self, index: int) -> Word | None:
+        """The next word, where no more than space or the dot of an initial lies between."""
+        if index + 1 >= len(self.words):
+            return None
+        gap = self.gap(index + 1)
+        if GAP.fullmatch(gap) or (len(self.words.texts[index]) == 1 and AFTER_INITIAL.fullmatch(gap)):
+            return self.words[index + 1]
+        return None
+
+    def closed(self, end: int) -> bool:
+        """Whether a field's value ends before word `end`: the line's end, wide space, a bracket, a credential."""
+        last = self.words[end - 1]
+        return bool(CLOSED.match(self.text, last.end, last.end + 12)) or last.end == len(self.text)
+
+    def loud(self, index: int) -> bool:
+        """Whether the words before or after it are all in capitals, so that capitals say nothing."""
+        return self._all_loud(max(0, index - 3), index) or self._all_loud(index + 1, index + 4)
+
+    def abbreviated(self, index: int) -> bool:
+        """Whether a word in capitals is as short as abbreviations are, in a line of small letters: MI, GERD."""
+        text = self.words.texts[index]
+        return len(text) < _LONG and len(text) > 1 and text.isupper() and not self.loud(index)
+
+    def _all_loud(self, start: int, end: int) -> bool:
+        texts, kinds = self.words.texts[start:end], self.words.classes[start:end]
+        long = [(text, kind) for text, kind in zip(texts, kinds, strict=True) if len(text) > 1]
+        shouted = len(long) > 1 and all(text.isupper() for text, _ in long)
+        return shouted and any(kind & LexicalClass.WORD and len(text) > 2 for text, kind in long)
+
+    def before_noun(self, end: int) -> bool:
+        """Whether the word at `end` makes an eponym of what stands before it: `Foley catheter`, `Murphy's sign`.
+
+        Not over a line's end to a capital, and not if that word is itself the label of a field.
+        """
+        if end >= len(self.words) or self.words.lowers[end] not in word_list("eponym_nouns"):
+            return False
+        gap = self.gap(end)
+        if not _OF_EPONYM.fullmatch(gap) or self.text[self._end(end) : self._end(end) + 3].lstrip()[:1] == ":":
+            return False
+        return "\n" not in gap or self.words.texts[end][0].islower()
+
+    def _end(self, index: int) -> int:
+        return self.words.starts[index] + len(self.words.texts[index])
+
+    @cached_property
+    def eponymous(self) -> frozenset[str]:
+        """The words that stand before an eponym's noun somewhere in the note."""
+        nouns, lowers = word_list("eponym_nouns"), self.words.lowers
+        return frozenset(
+            lowers[i - 1] for i, lower in enumerate(lowers) if i and lower in nouns and self.before_noun(i)
+        )
+
+    def given_like(self, word: Word, *, any_word: bool = False) -> bool:
+        """Whether a word can be a first name; of ordinary words only the usual ones, or any that a cue speaks for."""
+        if word.lower in NO_NAMES:
+            return False
+        if any_word and word.classes & LexicalClass.FUNCTION:
+            return False
+        strict = word.ordinary and not any_word
+        return bool(word.classes & (LexicalClass.USUAL_GIVEN if strict else LexicalClass.GIVEN))
+
+    def family_like(self, word: Word) -> bool:
+        """Whether a capitalised word can be a surname; of ordinary words only the usual ones."""
+        if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES:
+            return False
+        if word.ordinary:
+            return bool(word.classes & LexicalClass.USUAL_FAMILY and word.classes & LexicalClass.FAMILIAR)
+        return word.listed or unknown(word)
+
+    def name_ahead(self, index: int) -> bool:
+        """Whether a particle at `index - 1` leads to a name: a capitalised word that is no small word."""
+        return any(
+            w.capital and not w.classes & LexicalClass.FUNCTION and (not w.ordinary or w.listed)
+            for w in self.words[index : index + 3]
+            if not is_particle(w)
+        )
+
+
+def is_particle(word: Word) -> bool:
+    """Whether a word is a particle of names; of single letters only the small ones."""
+    return word.lower in PARTICLES and (len(word.text) > 1 or word.text.islower())
+
+
+def unknown(word: Word) -> bool:
+    """Whether a word of three letters or more stands in no list, of names or of words."""
+    return not word.classes & (LexicalClass.NAME | LexicalClass.WORD) and len(word.text) > 2
+
+
+def shaped_like_name(word: str) -> bool:
+    """Whether capitals stand only where names have them: Smith, McCoy, O'Brien, not SaO."""
+    return all(
+        part[1:].islower() or part[:2] in ("Mc", "De", "La", "Di", "Le", "Fi", "Du", "Va") or part[:3] == "Mac"
+        for part in re.split("[-']", word)
+        if len(part) > 1
+    )

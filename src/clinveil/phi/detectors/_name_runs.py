@@ -1,0 +1,66 @@
+"""Names that begin at a cue, and those that share it: `Drs. Smith and Young`."""
+
+from __future__ import annotations
+
+import re
+
+from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.phi.detectors._name_begins import Begins
+from clinveil.phi.detectors._name_cue_words import NO_NAMES
+from clinveil.phi.detectors._name_cues import Cue, Trust
+from clinveil.phi.detectors._name_pairs import only_eponym
+from clinveil.phi.detectors._name_reading import unknown
+from clinveil.phi.note import Word
+
+_SHARED = re.compile(r"[ \t]*(?:,[ \t]+)?(?:and|&|or|/|,)[ \t]+|[ \t]*/[ \t]*|[ \t]*,[ \t]+", re.I)
+_SCORES = {Trust.LIST: 0.9, Trust.TITLE: 0.95, Trust.FIELD: 0.9, Trust.MEETING: 0.75, Trust.HINT: 0.8}
+
+
+class CueRuns(Begins):
+    """Takes what cues point at."""
+
+    def take(self, cue: Cue) -> None:
+        """The name at a cue, if there is one, and those that share its cue (`Drs. Smith and Young`)."""
+        index, trust = cue.word, cue.trust
+        if index in self.at.taken or not self._may_begin(index, trust):
+            return
+        end = self._listed_field(index) if trust is Trust.LIST else self.run(index, trust)
+        if trust is not Trust.TITLE and self.at.before_noun(end):
+            return
+        if end == index + 1 and trust is Trust.HINT and only_eponym(self.words[index]):
+            return
+        self.at.keep(index, end, _SCORES.get(trust, 0.85), cue.why)
+        if trust >= Trust.SPOKEN:
+            self._take_shared(end, cue)
+
+    def _take_shared(self, end: int, cue: Cue) -> None:
+        """The other names of a list: after `and`, after commas in fields and among relatives."""
+        while end < len(self.words):
+            following = end
+            if self.words.lowers[end] in ("and", "or"):
+                following += 1
+            if following >= len(self.words) or following in self.at.taken:
+                return
+            last = self.words[end - 1]
+            gap = self.text[last.end : self.words.starts[following]]
+            word = self.words[following]
+            if not _SHARED.fullmatch(gap) or not self._may_follow(following, word, cue.trust, "," in gap):
+                return
+            end = self.run(following, cue.trust)
+            if self.at.before_noun(end):
+                return
+            self.at.keep(following, end, 0.85, cue.why)
+
+    def _may_follow(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
+        if not word.capital or len(word.text) < 3 or self._labels(index) or word.shouted != self._shouted_before(index):
+            return False
+        if not word.ordinary:
+            return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
+        if word.classes & LexicalClass.FUNCTION or word.lower in NO_NAMES or comma:
+            return False
+        usual = LexicalClass.FAMILIAR if trust >= Trust.FIELD else LexicalClass.USUAL_GIVEN
+        return bool(word.classes & usual) or self._pair(index, word, trust)
+
+    def _shouted_before(self, index: int) -> bool:
+        before = [w for w in self.words.texts[max(0, index - 2) : index] if len(w) > 3]
+        return not before or before[-1].isupper()
