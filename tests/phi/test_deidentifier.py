@@ -87,6 +87,7 @@ class TestFailClosed:
                 raise ValueError(text)
             return resolve(text, spans)
 
+        resolve = room.resolve
         monkeypatch.setattr(room, "resolve", burst)
         done = run(mode="tag")
         assert done.skipped == {NULL_TEXT: 1, RAISED: 1}

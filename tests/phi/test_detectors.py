@@ -218,13 +218,9 @@ KNOWN_FAILURES: dict[str, str] = {
     "hard-1": "initials with dots look like any abbreviation",
     "hard-3": "a title glued to a name goes with it, and a name glued to `pt.` is not seen",
     "hard-6": "a town that is a word, without its state",
-    "hard-10": "a surname alone in lower case, without a cue",
-    "hard-14": "Will after a relative is too often the verb",
     "hard-15": "a first name that is a word, without a cue",
-    "hard-16": "a surname that only Faker's lists know, alone and without a cue",
     "hard-18": "a hospital that is called like a person gets the label NAME",
     "hard-22": "a digit in a name",
-    "hard-23": "a surname alone in capitals, without a cue",
 }
 
 

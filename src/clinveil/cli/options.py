@@ -46,7 +46,7 @@ def option(name: str, field: FieldInfo) -> Any:
     kind, dashed, registry = _kind(field), name.replace("_", "-"), registry_of(field)
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     flags = [
-        f"--{dashed}/--no-{dashed}" if kind is bool else f"--{dashed}",
+        f"--{dashed}/--no-{dashed}" if kind is bool and not dashed.startswith("no-") else f"--{dashed}",
         *filter(None, [str(extra.get("short", ""))]),
     ]
     default = field.default

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
 from clinveil.phi.detector import Detector, all_detectors
+from clinveil.phi.detectors.tagger import with_tagger
 from clinveil.phi.note import NoteView
 from clinveil.phi.policy import resolve
 
@@ -40,7 +41,7 @@ class Finder:
     @classmethod
     def of(cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None) -> Finder:
         """The finder that settings ask for."""
-        return cls(patients=patients)
+        return cls(with_tagger(settings), patients=patients)
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""

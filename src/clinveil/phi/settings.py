@@ -13,6 +13,8 @@ class PhiSettings(Settings):
 
     patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones, …")
     mode: Literal["remove", "replace", "tag"] = flag("replace", "Remove PHI, replace it by surrogates, or tag it.")
+    tagger: Path | None = flag(None, "A tagger of clinveil phi train, in place of the one in the package.")
+    no_tagger: bool = flag(False, "Detect by rules, lists and --patients alone.")
 
 
 class DeidentifySettings(Settings):

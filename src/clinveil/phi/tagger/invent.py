@@ -1,0 +1,241 @@
+"""Texts to train on: templates, carrier sentences and notes of others, each with names put in and marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from random import Random
+
+from clinveil.core.spans import Span
+from clinveil.corpus.demo.language import language
+from clinveil.corpus.demo.notes import many_notes
+from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.lexicons.words import word_list
+from clinveil.phi.tagger.people import Letters, People, written
+
+NAMES = frozenset(["full", "rev", "last", "first", "short", "any", "caps", "hl7"])
+_SLOT = re.compile(r"\{(\w+)\}")
+_LISTS = {
+    "kin": "wife husband son daughter mother father sister brother partner niece nephew friend aunt spouse grandson",
+    "poss": "her his",
+    "Poss": "Her His",
+    "pron": "she he",
+    "obj": "her him",
+    "title": "Mr. Mrs. Ms. Mr. Mrs. Ms. Mr Mrs Ms Miss Dr.",
+    "did": "underwent returned presented arrived refused improved walked slept fell coughed vomited worsened recovered "
+    "tolerated received declined requested started stopped finished continued missed needed wanted agreed complained "
+    "came stayed left died woke ate lost gained took had was seems looks remains feels understands",
+    "asked": "asked told called paged notified informed met saw thanked consulted visited examined texted advised "
+    "reminded contacted updated reached followed helped",
+    "Asked": "Asked Told Called Paged Notified Informed Met Saw Consulted Visited Examined Texted Contacted Updated",
+    "letter": "A B C D E F G H J K L M P R S T W",
+}
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A text and the places in it that a tagger is to find; its repr shows nothing of it."""
+
+    text: str = field(repr=False)
+    spans: tuple[Span, ...] = field(default=(), repr=False)
+
+
+def joined(parts: Sequence[Labelled], between: str) -> Labelled:
+    """Several texts as one."""
+    pieces: list[str] = []
+    spans: list[Span] = []
+    length = 0
+    for part in parts:
+        spans += (replace(span, start=span.start + length, end=span.end + length) for span in part.spans)
+        pieces.append(part.text)
+        length += len(part.text) + len(between)
+    return Labelled(between.join(pieces), tuple(spans))
+
+
+def filled(template: str, people: People, rng: Random) -> Labelled:
+    """A template with its slots filled, names marked; one person a template for `last` after `first`."""
+    pieces: list[str] = []
+    spans: list[Span] = []
+    length = end = 0
+    for match in _SLOT.finditer(template):
+        slot = match[1]
+        value = written(people.one(rng), slot, rng) if slot in NAMES else _filler(slot, people, rng)
+        pieces += (template[end : match.start()], value)
+        start = length + match.start() - end
+        length, end = start + len(value), match.end()
+        if slot in NAMES:
+            spans.append(Span(start, length, "NAME"))
+    return Labelled("".join([*pieces, template[end:]]), tuple(spans))
+
+
+def refilled(text: Labelled, people: People, rng: Random) -> Labelled:
+    """A text in which each name is another one of the same form: for names that may not be learnt, and for more."""
+    template, position = [], 0
+    others: list[Span] = []
+    for span in text.spans:
+        if span.label != "NAME":
+            others.append(span)
+            continue
+        template += [_braceless(text.text[position : span.start]), _as_slot(_form(text.text[span.start : span.end]))]
+        position = span.end
+    template.append(_braceless(text.text[position:]))
+    return filled("".join(template), people, rng)
+
+
+def _as_slot(name: str) -> str:
+    return "{" + name + "}"
+
+
+def _braceless(text: str) -> str:
+    return text.replace("{", "(").replace("}", ")")
+
+
+def _form(name: str) -> str:
+    if re.fullmatch(r"\S+ \w\.?", name):
+        return "short"
+    words = name.split()
+    if len(words) == 1:
+        return "last" if name.lower() in surnames() and name.lower() not in all_given_names() else "first"
+    return "rev" if words[0].endswith(",") else "full"
+
+
+def in_other_case(text: Labelled, rng: Random) -> Labelled:
+    """The text as it is, or all in small letters, all in capitals, or with its names alone so."""
+    chance = rng.random()
+    if chance < 0.7:
+        return text
+    change: Callable[[str], str] = str.lower if chance < 0.83 or chance > 0.97 else str.upper
+    changed = "".join(piece if len(change(piece)) != 1 else change(piece) for piece in text.text)
+    if chance < 0.89:
+        return Labelled(changed, text.spans)
+    letters = list(text.text)
+    for span in text.spans:
+        letters[span.start : span.end] = changed[span.start : span.end]
+    return Labelled("".join(letters), text.spans)
+
+
+def templates(name: str) -> list[str]:
+    """The lines of a file of templates: `templates`, `negatives`."""
+    lines = files("clinveil.phi.tagger").joinpath(f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("#")]
+
+
+def invented(count: int, people: People, rng: Random, hosts: Sequence[Labelled] = ()) -> Iterator[Labelled]:
+    """Short texts of a few lines or sentences each: of templates with and without names, and of `hosts` if given."""
+    positive, negative = templates("templates"), templates("negatives")
+    for _ in range(count):
+        parts = []
+        for _ in range(rng.randint(1, 7)):
+            chance = rng.random()
+            if hosts and chance < 0.35:
+                parts.append(rng.choice(hosts))
+            else:
+                parts.append(filled(rng.choice(positive if chance < 0.78 else negative), people, rng))
+        yield in_other_case(joined(parts, rng.choice((" ", "\n", "\n", "  ", "\n\n"))), rng)
+
+
+def demo_texts(patients: int, seed: int, people: People, rng: Random) -> Iterator[Labelled]:
+    """Notes of the demo generator, with other names put in."""
+    for _, notes in many_notes(seed, 0, patients):
+        for note in notes:
+            spans = tuple(Span(*mark) for mark in note.marks)
+            yield in_other_case(refilled(Labelled(note.text, spans), people, rng), rng)
+
+
+def projected(text: str, people: People, rng: Random) -> Labelled:
+    """A sentence about a patient with a name in the patient's place; as it is where it speaks of none."""
+    template = _braceless(text)
+    for pattern, slots in _ABOUT:
+        if pattern.search(template) and rng.random() < 0.8:
+            slot = rng.choice(slots)
+            titled = slot == "last" and pattern.pattern[0] != "(" and rng.random() < 0.5
+            put = "{title} {last}" if titled else _as_slot(slot)
+            return filled(pattern.sub(put, template, count=1), people, rng)
+    return Labelled(template)
+
+
+_ABOUT = (
+    (re.compile(r"(?<=Dr\. )[A-Z]{1,3}\b(?!\.)|(?<=Mr\. )[A-Z]{1,3}\b|(?<=Mrs\. )[A-Z]{1,3}\b|(?<=Ms\. )[A-Z]{1,3}\b"),
+     ("last",)),
+    (re.compile(r"\b[Tt]he patient\b(?=[ '])"), ("full", "last", "first", "first")),
+    (re.compile(r"^(?:She|He)\b(?= )"), ("first", "last", "full")),
+    (re.compile(r"^(?:Patient|Pt)\b(?= )"), ("full", "last", "first")),
+)  # fmt: skip
+
+
+def _filler(slot: str, people: People, rng: Random) -> str:
+    if slot in _LISTS:
+        return rng.choice(_lists()[slot])
+    if slot == "initials":
+        return written(people.one(rng), slot, rng)
+    if slot in ("number", "phone", "date", "time", "age", "small", "year"):
+        return _number(slot, rng)
+    made = _word(slot.lower(), rng)
+    return made.upper() if slot.isupper() else made[:1].upper() + made[1:] if slot[0].isupper() else made
+
+
+def _number(slot: str, rng: Random) -> str:
+    day, month, year = rng.randint(1, 28), rng.randint(1, 12), rng.randint(1950, 2024)
+    hour, minute = rng.randint(0, 23), rng.randint(0, 59)
+    if slot == "date":
+        return rng.choice(
+            (f"{month}/{day}/{year}", f"{year}-{month:02}-{day:02}", f"{month}/{day}", f"May {day}, {year}")
+        )
+    return {
+        "number": str(rng.randint(10, 9999)),
+        "phone": f"{rng.randint(200, 999)}-555-{rng.randint(1000, 9999)}",
+        "time": f"{hour:02}:{minute:02}",
+        "age": str(rng.randint(18, 89)),
+        "small": str(rng.randint(2, 12)),
+        "year": str(year),
+    }[slot]
+
+
+def _word(slot: str, rng: Random) -> str:
+    if slot == "drug" and rng.random() < 0.3:
+        return _drug_letters().one(rng).lower()
+    if slot == "eponym":
+        return rng.choice(_words("eponym")).title()
+    if slot == "place":
+        return rng.choice(_words("place")).title()
+    return rng.choice(_words(slot)).lower()
+
+
+@cache
+def _lists() -> dict[str, list[str]]:
+    return {slot: words.split() for slot, words in _LISTS.items()}
+
+
+@cache
+def _words(slot: str) -> list[str]:
+    if slot == "drug":
+        return [name.replace("_", " ") for name in sorted(language().doses)]
+    if slot == "disease":
+        return [d.description for d in language().diagnoses]
+    if slot == "clinic":
+        return language().clinics
+    if slot == "procedure":
+        return _PROCEDURES.split("; ")
+    return sorted(word_list({"eponym": "eponyms", "noun": "eponym_nouns", "place": "cities"}[slot]))
+
+
+_PROCEDURES = (
+    "colonoscopy; left heart catheterization; appendectomy; knee replacement; lumbar puncture; chest tube placement; "
+    "hip arthroplasty; cataract extraction; cesarean section; bronchoscopy; skin biopsy; laparoscopic cholecystectomy; "
+    "carotid endarterectomy; hernia repair; tonsillectomy; MRI of the brain; CT abdomen; dialysis; stress test; EGD"
+)
+
+
+@cache
+def _drug_letters() -> Letters:
+    return Letters(name for name in language().doses if name.isalpha())
+
+
+def all_texts(sources: Iterable[Iterable[Labelled]], rng: Random) -> list[Labelled]:
+    """The texts of all sources, mixed."""
+    texts = [text for source in sources for text in source]
+    rng.shuffle(texts)
+    return texts

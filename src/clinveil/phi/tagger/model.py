@@ -1,0 +1,131 @@
+"""`TaggerModel`, and its one file: NumPy arrays and a JSON header in a zip (.npz), with a hash; never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.core.errors import InputError
+from clinveil.core.files import whole
+from clinveil.core.spans import LABELS
+from clinveil.phi.tagger.features import VERSION
+
+SCHEMA = "clinveil.tagger/1"
+_ARRAYS = ("properties", "weights", "moves", "vocabulary")
+_DTYPES = [np.uint8, np.float64, np.float64, np.uint32]
+_LARGEST = 64 << 20
+_BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class TaggerModel:
+    """The weights of a CRF.
+
+    Attributes:
+        labels: "O", then "B-NAME", "I-NAME" and so on: outside, and the first and later tokens of each PHI label.
+        properties: the names of `features`, sorted; without line breaks.
+        weights: property x label. moves: the weight of one label after another, from x to; both in nats.
+        vocabulary: the sorted hashes of `features.word_hash` of words that are no names.
+        threshold: the chance from which a token counts.
+        card: how it was made: texts, counts, bound, date; never a word of a note.
+    """
+
+    labels: tuple[str, ...]
+    properties: tuple[str, ...] = field(repr=False)
+    weights: NDArray[np.float64] = field(repr=False)
+    moves: NDArray[np.float64] = field(repr=False)
+    vocabulary: NDArray[np.uint32] = field(repr=False)
+    threshold: float
+    card: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        kinds = {label.partition("-")[2] for label in self.labels[1:]}
+        size = len(self.labels)
+        if self.labels[:1] != ("O",) or not kinds or not kinds <= LABELS.keys() or size != 2 * len(kinds) + 1:
+            raise ValueError("labels that are none of PHI")
+        if (
+            self.vocabulary.ndim != 1
+            or self.weights.shape != (len(self.properties), size)
+            or self.moves.shape != (size, size)
+        ):
+            raise ValueError("arrays that do not fit together")
+        if not (np.isfinite(self.weights).all() and np.isfinite(self.moves).all() and 0 < self.threshold <= 1):
+            raise ValueError("weights that are no numbers")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex of all that it computes with."""
+        said = [VERSION, self.labels, self.threshold]
+        digest = hashlib.sha256(json.dumps(said).encode())
+        for array in _arrays(self).values():
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def save_tagger(model: TaggerModel, path: Path, *, force: bool = False) -> None:
+    """Write a model for its owner only, whole or not at all; the same model gives the same bytes.
+
+    Raises UsageError where something lies there already, unless `force`.
+    """
+    said = {
+        "schema": SCHEMA,
+        "features": VERSION,
+        "labels": model.labels,
+        "threshold": model.threshold,
+        "sha256": model.digest,
+        "card": dict(model.card),
+    }
+    header = np.frombuffer(json.dumps(said, sort_keys=True).encode(), np.uint8)
+    with whole(path, force=force) as part, part.open("wb") as file:
+        np.savez_compressed(file, header=header, **_arrays(model))  # type: ignore[arg-type]
+
+
+def load_tagger(path: Path) -> TaggerModel:
+    """Read a model. Raises InputError for a file that holds none, is damaged, or was made for other features."""
+    try:
+        with zipfile.ZipFile(path) as outer:
+            if sum(member.file_size for member in outer.infolist()) > _LARGEST:
+                raise ValueError
+        with np.load(path, allow_pickle=False) as arrays:
+            said = json.loads(arrays["header"].tobytes())
+            model = _model(said, *(arrays[name] for name in _ARRAYS))
+    except _BROKEN:
+        raise InputError(
+            "holds no tagger of clinveil", where=path.name, remedy="make one: clinveil phi train"
+        ) from None
+    if said["features"] != VERSION:
+        raise InputError("is a tagger for another version of clinveil", where=path.name, remedy="train it again")
+    if said["sha256"] != model.digest:
+        raise InputError("is a damaged tagger", where=path.name, remedy="fetch or train it again")
+    return model
+
+
+@cache
+def own_tagger() -> TaggerModel:
+    """The model in this package, which finds NAME; `benchmarks/tagger.py` makes it, `docs/tagger.md` is its card."""
+    with as_file(files("clinveil.phi.tagger").joinpath("names.npz")) as path:
+        return load_tagger(path)
+
+
+def _model(said: Any, *arrays: NDArray[Any]) -> TaggerModel:
+    if said["schema"] != SCHEMA or [array.dtype for array in arrays] != _DTYPES:
+        raise ValueError
+    labels, threshold = tuple(map(str, said["labels"])), float(said["threshold"])
+    names = tuple(arrays[0].tobytes().decode("utf-8").split("\n"))
+    weights, moves, known = arrays[1:]
+    return TaggerModel(labels, names, weights, moves, known, threshold, dict(said["card"]))
+
+
+def _arrays(model: TaggerModel) -> dict[str, NDArray[Any]]:
+    names = np.frombuffer("\n".join(model.properties).encode("utf-8"), np.uint8)
+    return {"properties": names, "weights": model.weights, "moves": model.moves, "vocabulary": model.vocabulary}

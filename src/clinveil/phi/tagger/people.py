@@ -1,0 +1,194 @@
+"""Names to train on: of the census, of many cultures, letter by letter, words that are names; never a held-out one."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+
+from clinveil.corpus.demo.names import census, cultures
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
+from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import all_given_names, surnames, world_given, world_surnames
+from clinveil.lexicons.words import word_list
+
+_ORDER = 3
+_WORD, _PART = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*"), re.compile(r"[^\W\d_]{2,}")
+_PARTICLES = "van ,van der ,von ,de ,de la ,del ,di ,da ,dos ,al-,El ,bin ,O',Mc,St. ,Ap ,ben ,Abu ,Le ,La ,D',Mac,ter "
+_PARTICLES += ",Nguyen ,Ibn "
+
+
+def may_train(name: str) -> bool:
+    """Whether no word of a name, and no part of a word, is kept for tests; initials count for nothing."""
+    return not any(map(held_out, (word for word in (*_WORD.findall(name), *_PART.findall(name)) if len(word) > 1)))
+
+
+@dataclass(frozen=True)
+class Person:
+    """A name in its parts."""
+
+    given: str
+    middle: str
+    family: str
+
+
+class Letters:
+    """Makes names that sound like those of a list, letter by letter, most of which stand in no list."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._next: dict[str, list[str]] = defaultdict(list)
+        for name in names:
+            padded = "^" * _ORDER + name.lower() + "$"
+            for at in range(_ORDER, len(padded)):
+                self._next[padded[at - _ORDER : at]].append(padded[at])
+
+    def one(self, rng: Random) -> str:
+        """A new name, capitalised; of 4 to 11 letters."""
+        while True:
+            made = "^" * _ORDER
+            while not made.endswith("$") and len(made) < 20:
+                made += rng.choice(self._next[made[-_ORDER:]])
+            if 4 <= len(name := made.strip("^$")) <= 11:
+                return name.capitalize()
+
+
+class People:
+    """Draws people. `real`: full names in two or more words to draw from too, such as those of public people."""
+
+    def __init__(self, real: Sequence[str] = ()) -> None:
+        self.real = [words for name in real if len(words := name.split()) in (2, 3) and may_train(name)]
+
+    def one(self, rng: Random) -> Person:
+        """A person of whose name nothing is kept for tests."""
+        while True:
+            person = rng.choice(self._sources)(rng)
+            if all(map(may_train, (person.given, person.family, person.middle))):
+                return person
+
+    @cached_property
+    def _sources(self) -> list[Callable[[Random], Person]]:
+        often = ((self._census, 4), (self._culture, 3), (self._world, 3), (self._lettered, 4), (self._words, 4))
+        return [source for source, times in (*often, (self._real, 4 if self.real else 0)) for _ in range(times)]
+
+    def _census(self, rng: Random) -> Person:
+        given, middle = (census(rng.choice(("female", "male"))).one(rng.random) for _ in range(2))
+        return Person(given, middle, _family(census("last").one(rng.random), rng))
+
+    def _culture(self, rng: Random) -> Person:
+        culture = rng.choice(cultures())
+        sex = rng.randrange(2)
+        middle = rng.choice(culture[sex])
+        return Person(rng.choice(culture[sex]), middle, _family(rng.choice(culture[2 + sex]), rng))
+
+    def _world(self, rng: Random) -> Person:
+        given, family = (rng.choice(names).capitalize() for names in self._world_lists)
+        return Person(given, rng.choice(self._world_lists[0]).capitalize(), _family(family, rng))
+
+    def _lettered(self, rng: Random) -> Person:
+        given, family = rng.choice(self._letters)
+        both = rng.random() < 0.5
+        return Person(
+            given.one(rng) if both else census("female").one(rng.random), given.one(rng), _family(family.one(rng), rng)
+        )
+
+    def _words(self, rng: Random) -> Person:
+        """A first name or a surname that is a word or an eponym too."""
+        other = self._census(rng)
+        families = rng.choice((self._family_words, self._family_words, self._eponyms))
+        given = rng.choice(self._given_words).capitalize() if rng.random() < 0.3 else other.given
+        return Person(given, other.middle, rng.choice(families).capitalize())
+
+    def _real(self, rng: Random) -> Person:
+        words = rng.choice(self.real)
+        return Person(words[0], words[1] if len(words) == 3 else rng.choice(self.real)[0], words[-1])
+
+    @cached_property
+    def _world_lists(self) -> tuple[list[str], list[str]]:
+        return sorted(world_given()), sorted(world_surnames())
+
+    @cached_property
+    def _letters(self) -> list[tuple[Letters, Letters]]:
+        usual = [name for name, share in surnames().items() if share >= FAMILIAR_FAMILY]
+        lists = [(list(all_given_names()), usual), self._world_lists]
+        lists += [([*culture.female, *culture.male], list(culture.female_family)) for culture in cultures()]
+        kept = [[[name for name in names if may_train(name)] for names in pair] for pair in lists]
+        return [(Letters(given), Letters(family)) for given, family in kept if len(given) > 30 and len(family) > 30]
+
+    @cached_property
+    def _family_words(self) -> list[str]:
+        return sorted(n for n, share in surnames().items() if share >= 0.002 and _is(n, LexicalClass.WORD))
+
+    @cached_property
+    def _given_words(self) -> list[str]:
+        return sorted(n for n, share in all_given_names().items() if share >= 0.005 and _is(n, LexicalClass.WORD))
+
+    @cached_property
+    def _eponyms(self) -> list[str]:
+        return sorted(n for n in word_list("eponyms") if n in surnames() and may_train(n))
+
+
+def _is(name: str, kind: int) -> bool:
+    return bool(lexical_classes(name) & kind) and len(name) > 2 and may_train(name)
+
+
+def _family(name: str, rng: Random) -> str:
+    """A surname, now and then with a particle, or two with a hyphen or a blank."""
+    chance = rng.random()
+    if chance < 0.05:
+        return rng.choice(_PARTICLES.split(",")) + name
+    if chance < 0.12:
+        return f"{name}{rng.choice('-- ')}{census('last').one(rng.random)}"
+    return name
+
+
+def written(person: Person, form: str, rng: Random) -> str:
+    """A name as a template asks for it: full, rev, last, first, short, any, initials, caps or hl7."""
+    return rng.choice(_FORMS[form]).format(
+        g=person.given,
+        m=person.middle,
+        f=person.family,
+        i=person.given[0],
+        j=person.middle[:1] or "J",
+        k=person.family[0],
+        G=person.given.upper(),
+        F=person.family.upper(),
+    )
+
+
+_RARE = ("{i}. {j}. {f}", "{g} {F}", "{g} {f} Jr.", "{g} {f}, Jr", "{i} {f}")
+_FULL = (
+    *("{g} {f}",) * 8,
+    *("{g} {j}. {f}",) * 3,
+    "{g} {m} {f}",
+    "{i}. {f}",
+    "{g} {j} {f}",
+    "{g}  {f}",
+    "{G} {F}",
+    *_RARE,
+)
+_REV = (
+    *("{f}, {g}",) * 6,
+    "{f}, {g} {j}",
+    "{f}, {g} {j}.",
+    "{f},{g}",
+    "{f}, {g} {m}",
+    "{F}, {G}",
+    "{F}, {g}",
+    "{f}, {i}.",
+)
+_LAST, _FIRST = ("{f}",) * 9 + ("{F}",), ("{g}",) * 12 + ("{G}",)
+_SHORT = ("{i}. {f}", "{f} {i}", "{f} {i}.", "{g} {k}.", "{i}{j} {f}", "{i}.{f}", "{g} {k}", "{f} {i}{j}")
+_FORMS = {
+    "full": _FULL,
+    "rev": _REV,
+    "last": _LAST,
+    "first": _FIRST,
+    "short": _SHORT,
+    "any": _FULL + _REV + _LAST + _FIRST + _SHORT,
+    "initials": ("{i}{k}", "{i}{j}{k}"),
+    "caps": ("{G} {F}", "{F}, {G}", "{F} {G}", "{F}, {G} {j}"),
+    "hl7": ("{F}^{G}", "{F}^{G}^{j}", "{f}^{g}"),
+}

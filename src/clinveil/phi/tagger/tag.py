@@ -1,0 +1,174 @@
+"""From a model and a text to the chances of each token, and from these to places of identifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.tagger.features import OFFSETS, PAIRS, Features, pair
+from clinveil.phi.tagger.forward_backward import marginals
+from clinveil.phi.tagger.model import TaggerModel
+from clinveil.phi.tagger.tokens import EDGE, kept_form, places, tokens
+
+_MOST_KNOWN = 1 << 16
+
+
+class Rows(dict[str, int]):
+    """Token -> its row; what a model makes of a token at each offset is summed once, when it is first met.
+
+    Attributes:
+        table: row x offset x label. kinds: of each row, an index into `pairs`.
+        pairs: pair x kind x kind x label.
+    """
+
+    def __init__(self, model: TaggerModel) -> None:
+        super().__init__()
+        self.features = Features(frozenset(model.vocabulary.tolist()))
+        self._forms: dict[str, int] = {}
+        self._used = 0
+        self._weights = {name: row for name, row in zip(model.properties, model.weights, strict=True)}
+        self._kinds = {name: at for at, name in enumerate(_kinds_of(model))}
+        self.pairs = self._pairs_of(model)
+        self._size = (len(OFFSETS), len(model.labels))
+        self.table, self.kinds = np.zeros((256, *self._size)), np.zeros(256, np.int32)
+        self[EDGE]
+
+    def __missing__(self, token: str) -> int:
+        form = kept_form(token)
+        if form not in self._forms:
+            self._forms[form] = self._add(token)
+        self[token] = self._forms[form]
+        return self[token]
+
+    def ids(self, found: Sequence[str]) -> NDArray[np.int32]:
+        """The rows of tokens, with two edges before and after them."""
+        if len(self) > _MOST_KNOWN:  # a number is no row of its own, so there are no more rows than words
+            self.clear()
+        return np.array([self[EDGE]] * 2 + [self[token] for token in found] + [self[EDGE]] * 2, np.int32)
+
+    def clear(self) -> None:
+        """Forget all tokens."""
+        super().clear()
+        self._forms.clear()
+        self._used = 0
+
+    def _add(self, token: str) -> int:
+        row = self._used
+        if row == len(self.table):
+            self.table = np.concatenate([self.table, np.zeros_like(self.table)])
+            self.kinds = np.concatenate([self.kinds, np.zeros_like(self.kinds)])
+        for at, offset in enumerate(OFFSETS):
+            known = [
+                w for name in self.features.properties(token, offset) if (w := self._weights.get(name)) is not None
+            ]
+            self.table[row, at] = np.sum(known, axis=0) if known else 0.0
+        self.kinds[row] = self._kinds.get(self.features.kind(token), 0)
+        self._used += 1
+        return row
+
+    def _pairs_of(self, model: TaggerModel) -> NDArray[np.float64]:
+        size = len(self._kinds)
+        table = np.zeros((len(PAIRS), size, size, len(model.labels)))
+        for number, first, second in product(range(len(PAIRS)), self._kinds, self._kinds):
+            weights = self._weights.get(pair(number, first, second))
+            if weights is not None:
+                table[number, self._kinds[first], self._kinds[second]] = weights
+        return table
+
+
+def _kinds_of(model: TaggerModel) -> list[str]:
+    """All kinds that stand in pairs of the model; the first is that of all others."""
+    pairs = [name[2:].split("\t") for name in model.properties if name[0] == "p"]
+    return ["", *sorted({half for names in pairs for half in names} - {""})]
+
+
+class Hit(NamedTuple):
+    """A place in the text, its label, and the chance of its surest token."""
+
+    start: int
+    end: int
+    label: str
+    chance: float
+
+
+class Tagger:
+    """A model at work; its rows grow with the words that it meets.
+
+    Attributes:
+        labels: the PHI labels that it gives.
+    """
+
+    def __init__(self, model: TaggerModel) -> None:
+        self.model, self.rows = model, Rows(model)
+        self._moves = np.exp(model.moves)
+        self._labels = [label.partition("-")[2] for label in model.labels]
+        self.labels = frozenset(self._labels[1:])
+        self._begins = [label.startswith("B-") for label in model.labels]
+
+    def chances(self, found: Sequence[str]) -> NDArray[np.float64]:
+        """The chance of each label at each token: token x label."""
+        ids = self.rows.ids(found)
+        return marginals(ids, self.rows.table, self.rows.kinds, self.rows.pairs, self._moves)
+
+    def hits(self, text: str, threshold: float | None = None) -> list[Hit]:
+        """Where identifiers stand, in order and without overlaps."""
+        found = tokens(text)
+        chances = self.chances(found)
+        sure = 1 - chances[:, 0]
+        taken = np.flatnonzero(sure >= (self.model.threshold if threshold is None else threshold)).tolist()
+        return list(self._joined(text, found, taken, chances)) if taken else []
+
+    def _joined(self, text: str, found: list[str], taken: list[int], chances: NDArray[np.float64]) -> Iterator[Hit]:
+        best = (chances[taken, 1:].argmax(axis=1) + 1).tolist()
+        run: list[tuple[int, int, int, int]] = []  # index, label, start, end
+        for index, label, (start, end) in zip(taken, best, places(text, found, taken), strict=True):
+            apart = run and (index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]])
+            if apart or (run and self._begins[label]):
+                yield from self._hit(found, run, chances)
+                run = []
+            run.append((index, label, start, end))
+        yield from self._hit(found, run, chances)
+
+    def _hit(
+        self, found: list[str], run: list[tuple[int, int, int, int]], chances: NDArray[np.float64]
+    ) -> Iterator[Hit]:
+        """From the first to the last word or number, without a possessive ending."""
+        while run and not found[run[0][0]][0].isalnum():
+            run = run[1:]
+        while run and not _may_end(found[run[-1][0]], found[run[0][0]]):
+            run = run[:-1]
+        words = [found[token[0]] for token in run]
+        chance = max((1 - chances[token[0], 0] for token in run), default=0)
+        label = self._labels[run[0][1]] if run else ""
+        if any(map(_substantial, words)) and (label != "NAME" or chance >= _least(words)):
+            last = found[run[-1][0]]
+            possessive = 2 if len(last) > 2 and last[-2:] in ("'s", "'S") else 0
+            yield Hit(run[0][2], run[-1][3] - possessive, label, float(chance))
+
+
+def _may_end(token: str, first: str) -> bool:
+    """Whether a run may end with a token: no sign does, and no ordinary word in lower case after a capital."""
+    ordinary = token.islower() and first[0].isupper() and bool(lexical_classes(token) & LexicalClass.WORD)
+    return token[0].isalnum() and not ordinary
+
+
+def _least(words: Sequence[str]) -> float:
+    """How sure a name must be at least: alone, an eponym, an abbreviation or a word in lower case is often a term."""
+    classes = lexical_classes(words[0].removesuffix("'s"))
+    if len(words) > 1:
+        return 0.0
+    if words[0].isupper() and not classes & LexicalClass.NAME:
+        return 0.85
+    if classes & LexicalClass.EPONYM:
+        return 0.8
+    return 0.5 if words[0].islower() else 0.0
+
+
+def _substantial(token: str) -> bool:
+    """Whether a token can be a name alone: no initial, and no two letters in lower case."""
+    return len(token) > 2 or (len(token) > 1 and token[0].isupper())

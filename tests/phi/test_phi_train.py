@@ -1,0 +1,93 @@
+"""`clinveil phi train`: a site's own tagger from its notes and gold spans."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clinveil.cli.main import main
+from clinveil.core.errors import InputError, UsageError
+from clinveil.corpus.demo import write_demo
+from clinveil.corpus.gold import read_spans
+from clinveil.phi.tagger.model import load_tagger
+from clinveil.phi.tagger.site import TrainSettings, train_on_notes
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("train") / "demo"
+    write_demo(folder, 10, 5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(demo, tmp_path_factory):
+    """A model that the command made."""
+    path = tmp_path_factory.mktemp("model") / "m.npz"
+    arguments = [demo / "notes.parquet", "--gold", demo / "spans.jsonl", "-o", path]
+    assert main(["phi", "train", *map(str, arguments), "--invented", "20", "--seed", "3", "--iterations", "15"]) == 0
+    return path
+
+
+def train(demo, out, gold=None, **how):
+    how = TrainSettings(invented=5, iterations=2, **how)
+    return train_on_notes(demo / "notes.parquet", gold or demo / "spans.jsonl", out, how, seed=1, say=lambda line: None)
+
+
+def test_a_site_makes_its_own_and_uses_it(demo, model, tmp_path):
+    card = load_tagger(model).card
+    assert card["tuned_found"] > 0.7 * card["tuned_places"] > 0
+    assert model.stat().st_mode & 0o777 == 0o600
+    arguments = [demo / "notes.parquet", "-o", tmp_path / "out.parquet", "--tagger", model, "--workers", 1]
+    assert main(["deidentify", *map(str, arguments), "-q"]) == 0
+    record = json.loads((tmp_path / "out.parquet.vault" / "deidentify.json").read_text())
+    assert "tagger" in record["spans_by_detector"]
+
+
+def test_the_command_says_that_it_is_secret_and_replaces_nothing(demo, model, capfd):
+    arguments = [demo / "notes.parquet", "--gold", demo / "spans.jsonl", "-o", model]
+    assert main(["phi", "train", *map(str, arguments)]) == 2
+    before = model.read_bytes()
+    arguments[-1] = model.with_name("again.npz")
+    settings = ["--invented", "0", "--seed", "3", "--iterations", "1"]
+    assert main(["phi", "train", *map(str, arguments), *settings]) == 0
+    said = capfd.readouterr().err
+    assert "places found" in said and "SECRET" in said
+    assert model.read_bytes() == before
+
+
+def test_other_labels_can_be_learnt(demo, tmp_path):
+    labels = train(demo, tmp_path / "m.npz", kind=("HOSPITAL", "NAME")).labels
+    assert labels == ("O", "B-HOSPITAL", "I-HOSPITAL", "B-NAME", "I-NAME")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ({"note_id": "nobody", "start": 0, "end": 2, "label": "NAME"}, "not among NOTES"),
+        ({"note_id": "", "start": 0, "end": 999_999, "label": "NAME"}, "reach beyond"),
+        ({"note_id": "", "start": 5, "end": 5, "label": "NAME"}, "line 1: holds a span"),
+        ({"note_id": "", "start": 0, "end": 2, "label": "PERSON"}, "line 1: holds a span"),
+        ({"note_id": "", "start": "0", "end": 2, "label": "NAME"}, "line 1: is no span"),
+        ([], "line 1: is no span"),
+    ],
+)
+def test_gold_that_does_not_fit_gives_one_clear_line(demo, tmp_path, line, why):
+    known = next(iter(read_spans(demo / "spans.jsonl")))
+    line = {**line, "note_id": line["note_id"] or known} if line else line
+    (tmp_path / "gold.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InputError, match=why) as caught:
+        train(demo, tmp_path / "m.npz", tmp_path / "gold.jsonl")
+    assert known not in str(caught.value)
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_too_few_patients_and_unknown_labels_are_refused(demo, tmp_path):
+    write_demo(tmp_path / "few", 3, 5)
+    with pytest.raises(InputError, match="too few"):
+        train(tmp_path / "few", tmp_path / "m.npz")
+    with pytest.raises(UsageError, match="unknown PHI label"):
+        train(demo, tmp_path / "m.npz", kind=("PERSON",))
+    with pytest.raises(UsageError):
+        train(demo, demo / "spans.jsonl")
