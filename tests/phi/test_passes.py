@@ -1,4 +1,4 @@
-"""Names are propagated over the notes of a patient: found everywhere, the same for any order, and no word for a name."""
+"""Names are propagated over the notes of a patient: found everywhere, in any order alike, and no word for a name."""
 
 from __future__ import annotations
 

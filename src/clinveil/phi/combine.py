@@ -1,8 +1,9 @@
-"""How what several detectors found is put together: all of it, what enough of them agree on, or more than they found."""
+"""How what several detectors found is put together: all of it, what enough agree on, or more than they found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set as AbstractSet
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from clinveil.core.spans import Span
@@ -55,7 +56,7 @@ def _known(lower: str) -> bool:
 
 
 def _within(note: NoteView, at: int, word: Word) -> bool:
-    """Whether a word stands within a sentence of small letters: a capital at its start, or in a heading, says nothing."""
+    """Whether a word stands in a sentence of small letters: a capital at its start, or in a heading, says nothing."""
     before = note.plain[: word.start].rstrip(" \t")[-1:]
     if not at or not before or before in _STOPS or note.words[at - 1].capital:
         return False

@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Literal
 
 from clinveil.core.spans import Span
+from clinveil.phi.adapter import those_of
 from clinveil.phi.combine import Combination, agreed, off_list
 from clinveil.phi.detector import Detector, all_detectors
 from clinveil.phi.heard import Heard, mentions, names_in
@@ -57,7 +58,7 @@ class Finder:
     def of(cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None) -> Finder:
         """The finder that settings ask for."""
         return cls(
-            [*all_detectors()],
+            [*all_detectors(), *those_of(settings.also)],
             patients=patients,
             propagate=settings.propagate,
             combine=settings.find,

@@ -18,6 +18,8 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
+from clinveil.phi.detector import words
+from clinveil.phi.detectors._name_cues import PEOPLE
 from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name
 from clinveil.phi.note import NoteView, Word, plain
 
@@ -28,8 +30,8 @@ _SHORTEST, _SHORTEST_STAFF, _SHORTEST_LOWER = 3, 4, 5
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
 _CREDENTIAL = re.compile(
-    r"(?:'s)?[ \t]*,?[ \t]*(?:M\.?[ \t]?D|D\.?[ \t]?O|R\.?[ \t]?N|N\.?[ \t]?P|P\.?[ \t]?A|Ph\.?[ \t]?D|MBBS|CRNA|CNM|LPN"
-    r"|FNP|ARNP|DDS|DPM|PharmD|LCSW|MSW|DPT|OTR|PsyD)\b\.?(?!\w)"
+    r"(?:'s)?[ \t]*,?[ \t]*(?:M\.?[ \t]?D|D\.?[ \t]?O|R\.?[ \t]?N|N\.?[ \t]?P|P\.?[ \t]?A|Ph\.?[ \t]?D|MBBS|CRNA|CNM"
+    r"|LPN|FNP|ARNP|DDS|DPM|PharmD|LCSW|MSW|DPT|OTR|PsyD)\b\.?(?!\w)"
 )
 _STAFF = re.compile(
     r"(?:\bdrs?|\bdoctor|\bnurse|\bsurgeon|\battending|\bphysician|\bprovider|\bresident|\bsigned(?:[ \t]+by)?|\bauthor"
@@ -40,8 +42,9 @@ _SAYS = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses|endorsed|feels|felt"
     r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented|called|asked|told|who)\b"
 )
-_MONTHS = frozenset("january february march april may june july august september october november december".split())
-_ARTICLES = frozenset("a an the no his her their some any this that of in".split())
+_MONTHS = words("january february march april may june july august september october november december")
+_ARTICLES = words("a an the no his her their some any this that of in")
+_MEETS = words("with told asked saw met per called informed see")
 _NEXT = re.compile(r"(?:\.?[ \t]{1,2}|,[ \t]?|[ \t]?\n?[ \t]*)")
 _AMBIGUOUS = LexicalClass.WORD | LexicalClass.EPONYM
 
@@ -191,9 +194,16 @@ class _Lookup:
             return False
         if any(self._beside_found(at, other, sure) for other in (at - 1, at + 1)):
             return True
-        if word.shouted or word.classes & LexicalClass.EPONYM:
-            return bool(not word.shouted and _SAYS.match(self.text, word.end))
-        return bool(_SAYS.match(self.text, word.end)) or self._within_sentence(word, at)
+        if word.shouted:
+            return False
+        if _SAYS.match(self.text, word.end) or self._has_people(word, at):
+            return True
+        return self._within_sentence(word, at)
+
+    def _has_people(self, word: Word, at: int) -> bool:
+        """Whether somebody belongs to it: White's wife."""
+        following = self.words[at + 1].lower if at + 1 < len(self.words) else ""
+        return self.text[word.end : word.end + 2] == "'s" and following in PEOPLE
 
     def _beside_found(self, at: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):
@@ -210,9 +220,12 @@ class _Lookup:
         return taken and not word.classes & _AMBIGUOUS
 
     def _within_sentence(self, word: Word, at: int) -> bool:
+        """Where no noun follows; an eponym only where people are met."""
         if not at or word.lower in _MONTHS:
             return False
         last, following = self.words[at - 1], self.text[word.end : word.end + 1]
+        if word.classes & LexicalClass.EPONYM and last.lower not in _MEETS:
+            return False
         if last.capital or last.lower in _ARTICLES or self.text[last.end : word.start] not in (" ", ", "):
             return False
         if following in ",.;:)'?!\n" or not following:

@@ -9,8 +9,10 @@ owner's alone; what was heard of a patient stays in memory.
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from tempfile import SpooledTemporaryFile
@@ -18,9 +20,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.spans import Span
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.finder import Finder
 from clinveil.phi.forms import Name
@@ -29,13 +31,17 @@ from clinveil.phi.note import NoteView
 from clinveil.scale import Map
 
 HELD = 64 << 20
-# Patients in whose notes an unlisted word stands in lower case, for it to be no name; to be let through an include-list.
+# Patients in whose notes an unlisted word has no capital: then it is no name; then an include-list lets it through.
 USUAL, COMMON = 3, 5
 RAISED = -1  # in place of a start: the detectors failed on this note
 _WORDS = pa.dictionary(pa.int16(), pa.string())
 _SPANS = pa.schema(
-    [("row", pa.int32()), ("start", pa.int32()), ("end", pa.int32()), ("label", _WORDS), ("detector", _WORDS)]
-    + [("score", pa.float64()), ("why", _WORDS)]
+    {
+        **dict.fromkeys(("row", "start", "end"), pa.int32()),
+        **dict.fromkeys(("label", "detector"), _WORDS),
+        "score": pa.float64(),
+        "why": _WORDS,
+    }
 )
 
 
@@ -53,6 +59,20 @@ def deidentify_corpus(
         yield from _TwoPasses(corpus, deidentifier, heard).over(map)
     else:
         yield from map(_treat, _with_patients(corpus, deidentifier))
+
+
+def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
+    """Look whether the known patients are those of the notes.
+
+    Warns with InputWarning where some of them have no note; raises InputError where none has.
+    """
+    absent = len(known - met)
+    if known and absent == len(known):
+        remedy = "patient ids must be written alike; --patient names the column of the notes"
+        raise InputError(f"none of its {absent} patients has a note here", where="--patients", remedy=remedy)
+    if absent:
+        said = f"--patients: {absent} of {len(known)} known patients have no note here"
+        warnings.warn(said, InputWarning, stacklevel=2)
 
 
 def _with_patients(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:

@@ -18,6 +18,11 @@ class PhiSettings(Settings):
         " beside that is no common or clinical one.",
     )
     votes: int = flag(2, "--find vote: detectors that must agree where none is sure.", ge=1)
+    also: tuple[str, ...] = flag(
+        (),
+        "Ask another library too: presidio, spacy:FOLDER of a pipeline, hf:FOLDER of a token classifier; repeatable."
+        " Nothing is downloaded.",
+    )
     propagate: Literal["patient", "note", "none"] = flag(
         "patient", "Where a name that was found is looked for again: all notes of its patient, its note, nowhere."
     )
