@@ -55,11 +55,14 @@ class Finder:
         self.heard, self._seen = Heard(), dict[tuple[str, str, str], list[Span]]()
 
     @classmethod
-    def of(cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None) -> Finder:
+    def of(
+        cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None, revise: Revise | None = None
+    ) -> Finder:
         """The finder that settings ask for."""
         return cls(
             [*all_detectors(), *those_of(settings.also)],
             patients=patients,
+            revise=revise,
             propagate=settings.propagate,
             combine=settings.find,
             votes=settings.votes,
@@ -85,7 +88,10 @@ class Finder:
     def detect(self, view: NoteView) -> list[Span]:
         """What the detectors find in one note, before other notes are heard and the last word is said."""
         spans = (span for detector in self.detectors for span in detector.find(view))
-        return resolve(view.text, agreed(spans, self.votes) if self.combine == "vote" else spans)
+        return self._resolved(view, agreed(spans, self.votes) if self.combine == "vote" else spans)
+
+    def _resolved(self, view: NoteView, spans: Iterable[Span]) -> list[Span]:
+        return resolve(view.text, spans)
 
     def about(self, patient_ids: Iterable[str]) -> Finder:
         """The same finder that knows of these patients only: what a worker needs for its batch."""
@@ -109,4 +115,4 @@ class Finder:
             more += mentions(view, names, self.heard.staff, spans)
         if self.combine == "recall-first":
             more += off_list(view, self.heard.vocabulary)
-        return resolve(view.text, [*spans, *more]) if more else spans
+        return self._resolved(view, [*spans, *more]) if more else spans

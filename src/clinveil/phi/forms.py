@@ -16,13 +16,14 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
 from clinveil.lexicons.words import is_word
 from clinveil.phi.detector import words
-from clinveil.phi.detectors.names import PARTICLES as IN_NAMES
 
 Name = tuple[str, ...]
 """The tokens of one full name, in order."""
 
 # Also titles and the like, which are no part of a name where they stand in a field of it.
-PARTICLES = IN_NAMES | words("dr mr mrs ms jr sr md rn")
+PARTICLES = words(
+    "de la van von der den di da del della dos du le bin ibn al el st mac ten ter af av zu y dr mr mrs ms jr sr md rn"
+)
 SHORTEST_MISSPELLED = 4
 SHORTEST_TWO_EDITS = 9
 _MOST_MEMO = 1 << 12
