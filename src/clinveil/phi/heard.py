@@ -19,7 +19,6 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
-from clinveil.phi.detectors._name_cues import PEOPLE
 from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name
 from clinveil.phi.note import NoteView, Word, plain
 
@@ -45,6 +44,10 @@ _SAYS = re.compile(
 _MONTHS = words("january february march april may june july august september october november december")
 _ARTICLES = words("a an the no his her their some any this that of in")
 _MEETS = words("with told asked saw met per called informed see")
+_KIN = words(
+    "wife husband spouse partner son sons daughter daughters mother father mom dad parents brother brothers sister"
+    " sisters aunt uncle cousin niece nephew friend family caregiver nurse boss attorney grandson granddaughter"
+)
 _NEXT = re.compile(r"(?:\.?[ \t]{1,2}|,[ \t]?|[ \t]?\n?[ \t]*)")
 _AMBIGUOUS = LexicalClass.WORD | LexicalClass.EPONYM
 
@@ -203,7 +206,7 @@ class _Lookup:
     def _has_people(self, word: Word, at: int) -> bool:
         """Whether somebody belongs to it: White's wife."""
         following = self.words[at + 1].lower if at + 1 < len(self.words) else ""
-        return self.text[word.end : word.end + 2] == "'s" and following in PEOPLE
+        return self.text[word.end : word.end + 2] == "'s" and following in _KIN
 
     def _beside_found(self, at: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):
