@@ -130,6 +130,7 @@ class TestKnownPatients:
         [
             ("told Billy to rest", "told [NAME] to rest"),
             ("billy rests", "[NAME] rests"),
+            ("spoke with will by phone", "spoke with [NAME] by phone"),
             ("Will rest; will rest", "Will rest; will rest"),
             ("Will Zwiyemi rests", "[NAME] [NAME] rests"),
             ("discussed with W.Z. today", "discussed with [NAME] today"),

@@ -89,6 +89,7 @@ def test_an_eponym_stays_where_somebody_bears_it(text):
 def test_a_word_that_is_a_name_is_found_where_it_can_be_nothing_else():
     first = "Dr. White came with Dr. Young."
     assert follow_up(first, "Spoke to White, who agrees.") == "Spoke to [NAME], who agrees."
+    assert follow_up(first, "Told white; spoke with white.") == "Told white; spoke with [NAME]."
     assert follow_up(first, "Young states that all is well.") == "[NAME] states that all is well."
 
 

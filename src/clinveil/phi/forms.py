@@ -26,6 +26,11 @@ PARTICLES = words(
 )
 SHORTEST_MISSPELLED = 4
 SHORTEST_TWO_EDITS = 9
+_MEETING = re.compile(
+    r"\b(?:(?:spoke|spoken|talked|met|chatted|discussed|conferred|confirmed)[ \t]+(?:(?:this|it|plan)[ \t]+)?with"
+    r"|spoke[ \t]+to|(?:mr|mrs|ms|miss|dr|pt|named)\.?)[ \t]+\Z",
+    re.IGNORECASE,
+)
 _MOST_MEMO = 1 << 12
 _OTHER = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
 
@@ -104,6 +109,11 @@ def _initialled(initials: frozenset[str], bare: bool) -> re.Pattern[str] | None:
         found = rf"{found}|(?<=\b(?:[Ww]ith|WITH) )(?:{tight})\b|(?<=\b(?:[Bb]y|BY) )(?:{tight})\b"
         found += rf"|(?<=\b(?:[Pp]er|PER) )(?:{tight})\b|(?<=\b(?:[Ff]or) )(?:{tight})\b"
     return re.compile(found)
+
+
+def is_met(text: str, start: int) -> bool:
+    """Whether people meet or are called what begins there: `spoke with`, `Mr.`; then even small letters are a name."""
+    return _MEETING.search(text, max(0, start - 40), start) is not None
 
 
 def _initials(name: list[str]) -> Iterator[str]:

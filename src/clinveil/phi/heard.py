@@ -19,7 +19,7 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
-from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name
+from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name, is_met
 from clinveil.phi.note import NoteView, Word, plain
 
 SURE = 0.85
@@ -39,7 +39,9 @@ _STAFF = re.compile(
 )
 _SAYS = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses|endorsed|feels|felt"
-    r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented|called|asked|told|who)\b"
+    r"|agrees|agreed|admits|admitted to|lives|understands|presents|presented"
+    r"|called|asked|told|who|wants|wishes|requests|requested|recalls|went|takes|took"
+    r"|will return|will call|was admitted|was discharged)\b"
 )
 _MONTHS = words("january february march april may june july august september october november december")
 _ARTICLES = words("a an the no his her their some any this that of in")
@@ -193,8 +195,10 @@ class _Lookup:
 
     def _word_as_name(self, word: Word, at: int, sure: set[int]) -> bool:
         """White, May, Foley: beside a name, before a verb of saying, or alone within a sentence."""
-        if not word.classes & _AMBIGUOUS or not word.capital or self._before_noun(at):
+        if not word.classes & _AMBIGUOUS or self._before_noun(at):
             return False
+        if not word.capital:
+            return is_met(self.text, word.start)
         if any(self._beside_found(at, other, sure) for other in (at - 1, at + 1)):
             return True
         if word.shouted:
@@ -214,7 +218,8 @@ class _Lookup:
         first, second = self.words[min(at, other)], self.words[max(at, other)]
         if not _NEXT.fullmatch(self.text, first.end, second.start):
             return False
-        return other in sure or self._named(self.words[other])
+        full = self.hits.get(other) == OWN and first.capital and second.capital and not first.shouted
+        return other in sure or full or self._named(self.words[other])
 
     def _named(self, word: Word) -> bool:
         """Whether the detectors took a word for a name and it can be nothing else."""

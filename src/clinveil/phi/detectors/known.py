@@ -18,7 +18,7 @@ from clinveil.lexicons.ambiguity import is_no_word
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
-from clinveil.phi.forms import NICKNAME, OWN, SHORTEST_MISSPELLED, USER_NAME, Forms, within_one_edit
+from clinveil.phi.forms import NICKNAME, OWN, SHORTEST_MISSPELLED, USER_NAME, Forms, is_met, within_one_edit
 from clinveil.phi.note import NoteView, Word
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Known:
         hits = {index: said for index, lower in enumerate(note.words.lowers) if (said := why[lower])}
         for index, said in hits.items():
             word = note.words[index]
-            if _counts(word, said) or index - 1 in hits or index + 1 in hits:
+            if _counts(word, said) or index - 1 in hits or index + 1 in hits or is_met(note.plain, word.start):
                 yield note.span(*_with_neighbours(note, index, said, forms), "NAME", self.name, why=said)
         pattern = forms.initialled(bare=True)
         for match in pattern.finditer(note.plain) if pattern else ():
