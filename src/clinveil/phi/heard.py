@@ -144,10 +144,11 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
         names: full names heard of the note's patient. staff: forms of the names of staff. found: sorted spans.
     """
     forms = Forms.of(*sorted(names))
-    if names and (pattern := forms.initialled(bare=False)):
+    some = any(f"{letters[0].upper()}." in note.plain for letters in forms.initials)
+    if some and (pattern := forms.initialled(bare=False)):
         yield from _outside(note, [match.span() for match in pattern.finditer(note.plain)], found, "initials")
     wanted = _wanted(note, forms, staff)
-    if wanted:
+    if wanted and not _all_found(note, wanted, found):
         yield from _Lookup(note, wanted, found).spans()
 
 
@@ -158,6 +159,16 @@ def _wanted(note: NoteView, forms: Forms, staff: frozenset[str]) -> dict[str, st
     wanted = {word: why for word in capitals if (why := forms.why(word) or _of_staff(word, staff))}
     lower = text.lower()
     return wanted | {form: OWN for form in forms.exact if form not in wanted and form in lower}
+
+
+def _all_found(note: NoteView, wanted: Iterable[str], found: Sequence[Span]) -> bool:
+    """Whether spans cover all that is wanted: mostly so, and then the note is not taken apart into words again."""
+    left = lower = note.plain.lower()
+    if note.whole.starts is not None or len(lower) != len(note.text):
+        return False
+    for span in reversed(found):
+        left = f"{left[: span.start]}\n{left[span.end :]}"
+    return not any(word in left for word in wanted)
 
 
 def _of_staff(word: str, staff: frozenset[str]) -> str:
