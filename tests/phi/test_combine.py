@@ -66,7 +66,7 @@ class TestRecallFirst:
         assert (span.start, span.end) == (12, 16)
 
     def test_words_of_many_patients_are_vocabulary_and_names_are_not(self):
-        words = [(f"n{i}", f"p{i}", "given xyzzomab and john zwiyemi came") for i in range(5)]
+        words = [(f"n{i}", f"p{i}", "given xyzzomab and john zwiyemi came") for i in range(4)]
         words += [
             ("n9", "p9", "given xyzzomab with plughine; john"),
             ("n10", "p1", "plughine"),
@@ -75,7 +75,7 @@ class TestRecallFirst:
         settings = load_settings(PhiSettings, {"mode": "tag", "find": "recall-first"})
         (done,) = deidentify_corpus(memory_corpus(words), Deidentifier.of(settings, KEY), serial)
         out = done.batch["text"].to_pylist()
-        assert out[5] == "given xyzzomab with [NAME]; [NAME]"  # three patients have plughine, six xyzzomab
+        assert out[4] == "given xyzzomab with [NAME]; [NAME]"  # three patients have plughine, five xyzzomab
 
 
 class TestForms:

@@ -26,6 +26,7 @@ SURE = 0.85
 SCORE = 0.8  # of a mention that was looked up: under `SURE`, so that nothing is heard from it again
 HEARD = "heard"
 _SHORTEST, _SHORTEST_STAFF, _SHORTEST_LOWER = 3, 4, 5
+_LONGEST_ACRONYM = 5
 _PIECE = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _CAPITALS = re.compile(r"[A-Z][A-Za-z]+(?:['-][A-Za-z]+)*")
 _CREDENTIAL = re.compile(
@@ -51,6 +52,7 @@ _KIN = words(
     " sisters aunt uncle cousin niece nephew friend family caregiver nurse boss attorney grandson granddaughter"
 )
 _NEXT = re.compile(r"(?:\.?[ \t]{1,2}|,[ \t]?|[ \t]?\n?[ \t]*)")
+_USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 _AMBIGUOUS = LexicalClass.WORD | LexicalClass.EPONYM
 
 
@@ -89,8 +91,14 @@ def _listed(word: str) -> bool:
     return bool(lexical_classes(word) & LexicalClass.NAME)
 
 
-def unlisted(note: NoteView, spans: Iterable[Span]) -> Iterator[str]:
-    """The words that a note writes in lower case and outside of all spans, and that are no listed words or names."""
+def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -> Iterator[str]:
+    """The words that a note writes in lower case and outside of all spans, and that are no listed words or names.
+
+    `acronyms`: also what it writes in two to five capitals and is no usual name, in capitals.
+    """
+    if acronyms:
+        short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
+        yield from (text for text in short if not lexical_classes(text) & _USUAL)
     taken = {note.text[span.start : span.end].lower() for span in spans}
     for word in note.lower_case:
         if _in_no_list(word) and not any(word in text for text in taken):
@@ -99,8 +107,7 @@ def unlisted(note: NoteView, spans: Iterable[Span]) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 17)
 def _in_no_list(word: str) -> bool:
-    usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
-    return len(word) > 2 and not lexical_classes(word) & (usual | LexicalClass.WORD) and not is_word(word)
+    return len(word) > 2 and not lexical_classes(word) & (_USUAL | LexicalClass.WORD) and not is_word(word)
 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:

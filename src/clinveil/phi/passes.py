@@ -32,7 +32,7 @@ from clinveil.scale import Map
 
 HELD = 64 << 20
 # Patients in whose notes an unlisted word has no capital: then it is no name; then an include-list lets it through.
-USUAL, COMMON = 3, 5
+USUAL, COMMON = 3, 4
 RAISED = -1  # in place of a start: the detectors failed on this note
 _WORDS = pa.dictionary(pa.int16(), pa.string())
 _SPANS = pa.schema(
@@ -181,7 +181,7 @@ class _TwoPasses:
         """What all notes say; a word that some patients' notes write in lower case was no unlisted name."""
         words = {count: self._words_of(count) for count in (USUAL, COMMON)}
         names = {patient_id: frozenset(names) for patient_id, names in self.names.items()}
-        heard = Heard(names, frozenset(self.staff), words[COMMON]).without(words[USUAL])
+        heard = Heard(names, frozenset(self.staff), frozenset(map(str.lower, words[COMMON]))).without(words[USUAL])
         if self.told is not None:
             self.told(heard)
         return heard
@@ -205,7 +205,7 @@ def _look(item: _Look) -> _Looked:
         found.append(spans)
         names[note.patient_id] |= names_in(note.text, spans or ())
         staff |= staff_in(note.text, spans or ())
-        for word in unlisted(view, spans or ()):
+        for word in unlisted(view, spans or (), acronyms=finder.combine == "recall-first"):
             lower[word].add(note.patient_id)
     said = {patient_id: frozenset(heard) for patient_id, heard in names.items() if heard}
     counted = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in lower.items()}
