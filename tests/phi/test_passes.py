@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from clinveil.core.spans import Span
 from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.phi import passes
 from clinveil.phi.deidentifier import RAISED, Deidentifier
-from clinveil.phi.detector import all_detectors
+from clinveil.phi.detector import Rule, RuleDetector, all_detectors
 from clinveil.phi.finder import Finder
 from clinveil.phi.heard import Heard, mentions
 from clinveil.phi.note import NoteView
@@ -112,11 +113,20 @@ def heard_of(notes):
     return got[0]
 
 
+TITLES = RuleDetector("titles", (Rule("NAME", re.compile(r"Dr\. (?P<phi>\w+)"), "Dr. {Foley} came."),))
+
+
 def test_within_the_note_or_nowhere():
-    assert "Okwuosa" in follow_up(HEADER, "Then Okwuosa-Reyez came", propagate="note")
-    one = "Patient: Chidinma Okwuosa-Reyes\nWalked. Told Okwousa."
-    assert "Okwousa" not in follow_up("", one, propagate="note")
-    assert "Okwousa" in follow_up("", one, propagate="none")
+    text = "Dr. Zwiyemi came. Told Zwyiemi."
+    tags = {}
+    for how in ("patient", "note", "none"):
+        engine = Deidentifier(KEY, mode="tag").with_finder(Finder([TITLES], propagate=how))
+        tags[how] = list(treated([("n1", "p", text), ("n2", "p", "Zwiyemi left.")], deidentifier=engine).values())
+    assert tags == {
+        "patient": ["Dr. [NAME] came. Told [NAME].", "[NAME] left."],
+        "note": ["Dr. [NAME] came. Told [NAME].", "Zwiyemi left."],
+        "none": ["Dr. [NAME] came. Told Zwyiemi.", "Zwiyemi left."],
+    }
 
 
 def _notes():
