@@ -253,3 +253,36 @@ def test_a_refused_run_leaves_no_vault(notes, tmp_path):
     (tmp_path / "v").mkdir()
     assert run(notes, "-o", tmp_path / "o.parquet", "--miss-rate", "0.5", "--vault", tmp_path / "v") == 2
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")) == ["notes.parquet", "v"]
+
+
+def feed(tmp_path, *ids):
+    path = tmp_path / "feed.parquet"
+    write_patients([Patient(one, ("Nkembe", f"Zwiyemi{one}")) for one in ids], path)
+    return path
+
+
+def test_a_feed_of_other_patients_is_refused_and_nothing_is_written(notes, tmp_path, capsys):
+    out = tmp_path / "o.parquet"
+    assert run(notes, "-o", out, "--patients", feed(tmp_path, "x1", "x2")) == 3
+    assert "none of its 2 patients has a note here" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_known_patients_without_a_note_are_counted(notes, tmp_path, capsys):
+    assert run(notes, "-o", tmp_path / "o.parquet", "--patients", feed(tmp_path, "p1", "x1", "x2")) == 0
+    assert "2 of 3 known patients have no note here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        (("--find", "vote", "--votes", "3"), 0),
+        (("--propagate", "none"), 0),
+        (("--find", "most"), 2),
+        (("--votes", "0"), 2),
+        (("--also", "nothing"), 2),
+        (("--also", "spacy:there_is_none"), 3),
+    ],
+)
+def test_how_finds_are_combined(notes, tmp_path, flags, code):
+    assert run(notes, "-o", tmp_path / "o.parquet", *flags) == code

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinveil.corpus.people import Patient
-from clinveil.phi.detectors.known import _Known, name_forms, own_form, within_one_edit
+from clinveil.phi.detectors.known import _Known, name_forms, own_form
+from clinveil.phi.forms import within_one_edit
 from clinveil.phi.note import NoteView
 
 PATIENT = Patient(

@@ -15,6 +15,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
 from clinveil.core.settings import load_settings
+from clinveil.scale import serial
 from clinveil.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
@@ -66,9 +67,11 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 
         Raises InputError for notes that do not fit. Notes that cannot be treated do not come out (`InputWarning`).
         """
+        from clinveil.phi.passes import deidentify_corpus
+
         corpus, back = _opened(notes, self.columns)
         engine = self._fitted()._engine
-        done = [engine(batch) for batch in corpus.batches()]
+        done = list(deidentify_corpus(corpus, engine, serial))
         _say_skipped(one.skipped for one in done)
         return back([one.batch for one in done])
 

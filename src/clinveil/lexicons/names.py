@@ -100,3 +100,20 @@ def _pieces(names: Iterator[str]) -> Iterator[str]:
             form = name_form(piece)
             if len(form) >= 3 and form.isascii():
                 yield form
+
+
+@cache
+def nicknames() -> Mapping[str, frozenset[str]]:
+    """Name form -> the forms that its bearer may go by: William -> bill, billy, will, …, and Billy -> william, bill."""
+    groups = [line.split("/") for line in _lines("nicknames")]
+    found: dict[str, set[str]] = {}
+    for full, *short in groups:
+        found.setdefault(full, set()).update(short)
+        for one in short:
+            found.setdefault(one, set()).update((full, *short))
+    return MappingProxyType({form: frozenset(others - {form}) for form, others in found.items()})
+
+
+def _lines(name: str) -> list[str]:
+    text = files("clinveil.lexicons").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
+    return text.partition("\n")[2].split()

@@ -19,12 +19,13 @@ from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, run_folder
 from clinveil.core.types import Say
+from clinveil.corpus.corpus import PATIENT_ID
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier
 from clinveil.phi.emulated import EmulatedRemover
-from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.passes import deidentify_corpus, refuse_strangers
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.scale import processes
 
@@ -51,6 +52,7 @@ class Counts:
         read, written: notes; `skipped` says why the others were not written.
         labels, detectors: identifiers, by what they are and by who found them.
         tagged: identifiers that got a tag, as no surrogate could be made.
+        patients: whose notes were written.
     """
 
     read: int = 0
@@ -59,6 +61,7 @@ class Counts:
     detectors: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
+    patients: set[str] = field(default_factory=set, repr=False)
 
     def add(self, done: Deidentified) -> None:
         """Add a batch."""
@@ -68,6 +71,7 @@ class Counts:
         self.detectors += done.by_detector
         self.skipped += done.skipped
         self.tagged += done.tagged
+        self.patients.update(done.batch.column(PATIENT_ID).drop_null().to_pylist())
 
     def lines(self) -> Iterator[str]:
         """The counts for people."""
@@ -102,6 +106,8 @@ def deidentify_notes(
         with _spans_file(secrets, wanted=settings.spans) as spans:
             counts = _write(settings, corpus, remover, *place_in(part, out, corpus.suffix), spans, say)
             _refuse_failures(counts)
+            if isinstance(remover, Deidentifier):
+                refuse_strangers(remover.patients.keys(), counts.patients)
         _keep(secrets, key, settings, counts)
         _keep_truth(secrets, remover, say)
     return counts

@@ -33,6 +33,7 @@ from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
+from clinveil.phi.heard import Heard
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.crosswalk import id_maps
@@ -277,7 +278,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     rng = np.random.default_rng(seeds["measuring"])
     removal = f"find PHI and {settings.identifiers.mode} it" if settings.phi else "left out"
     with clock.stage("identifiers", removal, "keyed"):
-        protected, identifiers, left_out = protect(job)
+        heard: list[Heard] = []
+        protected, identifiers, left_out = protect(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work)
     learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
@@ -303,7 +305,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier
     made = Obfuscation(*what, *how)
     account = made.account(_gates(made, check, path.name, findings), findings)
-    sample = sources(job.corpus, rng, job.deidentifier())
+    sample = sources(job.corpus, rng, job.deidentifier(*heard))
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
     left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)

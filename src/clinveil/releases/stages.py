@@ -33,6 +33,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
@@ -162,20 +163,21 @@ class Job:
         """Words of the names of known patients, lookup forms."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
-    def deidentifier(self) -> Deidentifier | None:
-        """What finds and treats PHI; None with `--no-phi`."""
+    def deidentifier(self, heard: Heard | None = None) -> Deidentifier | None:
+        """What finds and treats PHI, with what the notes said of one another; None with `--no-phi`."""
         if not self.settings.phi:
             return None
-        return Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        made = Deidentifier.of(self.settings.identifiers, self.key, patients=self.known)
+        return made.with_finder(made.finder.having(heard))
 
     def obfuscator(self, channel: Channel) -> Obfuscator:
         """What draws the released words."""
         return Obfuscator(channel, self.key, align=True)
 
 
-def protect(job: Job) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
     """The notes as they enter the channel, treated in the scratch folder or (with `--no-phi`) as they are; what was
-    found in them (None where nobody looked); and the notes left out, by reason."""
+    found in them (None where nobody looked); and the notes left out, by reason. `heard` as for `deidentify_corpus`."""
     deidentifier = job.deidentifier()
     found: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
@@ -184,7 +186,7 @@ def protect(job: Job) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
     path = job.folder.work / "protected.parquet"
     writer: pq.ParquetWriter | None = None
     try:
-        for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers)):
+        for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers), heard=heard):
             found += result.counts
             skipped += result.skipped
             writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")

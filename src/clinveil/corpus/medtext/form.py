@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from clinveil.core.errors import MissingExtra
 from clinveil.core.spans import LABELS
@@ -163,7 +163,7 @@ def _spacy() -> Splitter:
         import spacy  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise MissingExtra("spaCy", "spacy") from None
-    language = spacy.blank("en")
+    language: Any = spacy.blank("en")
     language.tokenizer.add_special_case(DEIDENTIFIED, [{"ORTH": DEIDENTIFIED}])
 
     def split(paragraph: str) -> list[list[str]]:

@@ -1,6 +1,7 @@
 """The known-patient feed: what a hospital knows of a patient is found in their notes, however it is written.
 
-Names in any case, with accents or without, misspelled by one edit; numbers with other separators; dates of birth in
+Names in any case and order, with accents or without, misspelled by one edit (of nine letters and more: two), as
+nicknames, initials and user names, in parts where they are hyphened; numbers with other separators; dates of birth in
 the usual formats. Codes are diagnoses and no identifiers. This is the strongest detector where the feed exists
 (record-linked scrubbing; sensitivity 0.999 for known identifiers, BMC Med Inform Decis Mak 2017, 17:437).
 """
@@ -13,10 +14,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
-from clinveil.lexicons.ambiguity import LexicalClass
+from clinveil.lexicons.ambiguity import is_no_word
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
+from clinveil.phi.forms import NICKNAME, OWN, SHORTEST_MISSPELLED, USER_NAME, Forms, is_met, within_one_edit
 from clinveil.phi.note import NoteView, Word
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 
     from clinveil.corpus.people import Patient
 
-_SHORTEST_MISSPELLED = 4
+_SHORT = 4  # letters of nicknames that may be words of a list yet unwritten: drew, gene
+_DIGITS = re.compile(r"\d{0,4}")
+_BETWEEN = re.compile(r"\.?[ \t]{1,2}|\.")
 
 
 class _Known:
@@ -45,15 +49,19 @@ class _Known:
         yield from self._names(note, note.patient)
         for label, pattern in _patterns(note.patient):
             for match in pattern.finditer(note.whole.text):
-                yield note.span(*match.span(), label, self.name)
+                yield note.span(*match.span(), label, self.name, why="on file")
 
     def _names(self, note: NoteView, patient: Patient) -> Iterator[Span]:
-        forms = name_forms(patient.name)
-        hits = [index for index, word in enumerate(note.words) if _is_own(word, forms)]
-        for index in hits:
+        forms = Forms.of(patient.name)
+        why = {lower: forms.why(lower) for lower in set(note.words.lowers)}
+        hits = {index: said for index, lower in enumerate(note.words.lowers) if (said := why[lower])}
+        for index, said in hits.items():
             word = note.words[index]
-            if _counts(word) or index - 1 in hits or index + 1 in hits:
-                yield note.span(word.start, word.end, "NAME", self.name)
+            if _counts(word, said) or index - 1 in hits or index + 1 in hits or is_met(note.plain, word.start):
+                yield note.span(*_with_neighbours(note, index, said, forms), "NAME", self.name, why=said)
+        pattern = forms.initialled(bare=True)
+        for match in pattern.finditer(note.plain) if pattern else ():
+            yield note.span(*match.span(), "NAME", self.name, why="initials")
 
 
 def name_forms(name: tuple[str, ...]) -> frozenset[str]:
@@ -67,34 +75,33 @@ def own_form(word: str, forms: frozenset[str]) -> str | None:
     form = name_form(word)
     if form in forms:
         return form
-    if len(form) < _SHORTEST_MISSPELLED:
+    if len(form) < SHORTEST_MISSPELLED:
         return None
-    return next((own for own in sorted(forms) if len(own) >= _SHORTEST_MISSPELLED and within_one_edit(form, own)), None)
+    return next((own for own in sorted(forms) if len(own) >= SHORTEST_MISSPELLED and within_one_edit(form, own)), None)
 
 
-def _is_own(word: Word, forms: frozenset[str]) -> bool:
-    if any(name_form(part) in forms for part in (word.text, *word.text.split("-"))):
-        return True
-    # An ordinary word or another usual name that lies one edit away is itself, not a misspelling.
-    other = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
-    return not word.classes & other and own_form(word.text, forms) is not None
+def _counts(word: Word, why: str) -> bool:
+    """A patient called May does not lose every `may`: an ordinary word needs its capital, or a name beside it.
+
+    A nickname that is an ordinary word (Will, Pat) needs a name beside it even so, and a short one its capital.
+    """
+    if why == NICKNAME:
+        return not word.ordinary and (word.capital or len(word.text) > _SHORT)
+    return not word.ordinary or (word.capital and why == OWN)
 
 
-def _counts(word: Word) -> bool:
-    """A patient called May does not lose every `may`: an ordinary word needs its capital, or a name beside it."""
-    return not word.ordinary or word.capital
-
-
-def within_one_edit(one: str, other: str) -> bool:
-    """Whether one insertion, deletion, change or swap of neighbours at most separates two words."""
-    if abs(len(one) - len(other)) > 1:
-        return False
-    short, long = sorted((one, other), key=len)
-    at = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[at:] == long[at + 1 :]
-    swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
-    return swapped or short[at + 1 :] == long[at + 1 :]
+def _with_neighbours(note: NoteView, index: int, why: str, forms: Forms) -> tuple[int, int]:
+    """The word, with an initial or a particle of the same name before it, and the digits of a user name."""
+    start, end = note.words.starts[index], note.words[index].end
+    if why == USER_NAME:
+        end += len(_DIGITS.match(note.plain, end)[0])  # type: ignore[index]
+    while index and _BETWEEN.fullmatch(note.plain, note.words[index - 1].end, start):
+        last = note.words[index - 1]
+        initial = len(last.text) == 1 and any(last.lower in letters for letters in forms.initials)
+        if not (initial and last.capital) and last.lower not in forms.particles:
+            break
+        start, index = last.start, index - 1
+    return start, end
 
 
 @lru_cache(maxsize=1 << 12)
@@ -103,7 +110,7 @@ def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
     found = {
         "MRN": [_loose(number) for number in patient.record_numbers],
         "PHONE": [_loose(number) for number in patient.phones],
-        "EMAIL": [re.escape(email) for email in patient.emails if email],
+        "EMAIL": [re.escape(part) for email in patient.emails for part in _addresses(email)],
         "ADDRESS": [_lines(line) for address in patient.addresses for line in _parts(address)],
         "DATE": _birth_dates(patient.birth_date) if patient.birth_date else [],
     }
@@ -118,6 +125,12 @@ def _loose(number: str) -> str:
     """The letters and digits of a number with any separators of up to three signs between them."""
     signs = [re.escape(sign) for sign in number if sign.isalnum()]
     return r"[\W_]{0,3}".join(signs) if len(signs) > 3 else ""
+
+
+def _addresses(email: str) -> list[str]:
+    """The address, and what stands before its at sign where it is no word: a user name."""
+    local = email.partition("@")[0]
+    return [email, *([local] if len(local) > 4 and is_no_word(local) else [])]
 
 
 def _parts(address: str) -> list[str]:

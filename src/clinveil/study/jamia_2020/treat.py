@@ -25,6 +25,8 @@ from clinveil.corpus.corpus import Corpus, memory_corpus, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.ambiguity import LexicalClass, is_name, lexical_classes
 from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.passes import deidentify_corpus
+from clinveil.scale import serial
 from clinveil.scale.tasks import Result, Store
 from clinveil.study.engine import found
 from clinveil.study.inputs import NotesTask, Source, Train, trained, write_notes
@@ -202,7 +204,7 @@ class Treat(NotesTask):
         if kind == "original":
             return corpus.batches()
         deidentifier = Deidentifier(key, mode="remove" if kind == "phi-remove" else "replace")
-        return (deidentifier(batch).batch for batch in corpus.batches())
+        return (done.batch for done in deidentify_corpus(corpus, deidentifier, serial))
 
 
 def token_findings(channel: Channel, vectors: Vectors, table: Neighbours) -> list[Finding]:

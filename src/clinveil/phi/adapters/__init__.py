@@ -1,0 +1,1 @@
+"""Finders of identifiers from other libraries, one a file, behind extras; what they read comes from disk alone."""

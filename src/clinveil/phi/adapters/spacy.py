@@ -1,0 +1,66 @@
+"""spaCy pipelines that lie on disk: `--also spacy:/path/to/pipeline`; what is read are the pipeline's entities.
+
+Labels are those of OntoNotes 5 (the usual English pipelines) and of WikiNER; ours are understood as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clinveil.core.errors import InputError, MissingExtra
+from clinveil.phi.adapter import Adapter, Read, adapters
+
+SCORE = 0.7  # spaCy says nothing of how sure it is
+_NONE = ("NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "TIME", "PERCENT", "MONEY", "QUANTITY")
+LABELS: dict[str, str | None] = {
+    "PERSON": "NAME",
+    "PER": "NAME",
+    "PATIENT": "NAME",
+    "DOCTOR": "NAME",
+    "GPE": "CITY",
+    "LOC": "CITY",
+    "FAC": "HOSPITAL",
+    "ORG": "HOSPITAL",
+    "DATE": "DATE",
+    **dict.fromkeys((*_NONE, "ORDINAL", "CARDINAL", "MISC")),
+}
+
+
+def load_pipeline(where: Path) -> Any:
+    """A pipeline of a folder. Raises MissingExtra without spaCy, InputError for a folder that is no pipeline."""
+    try:
+        import spacy
+    except ImportError:
+        raise MissingExtra("spaCy", "spacy") from None
+    try:
+        language = spacy.load(where)
+    except Exception:  # noqa: BLE001  whatever its configuration makes go wrong; its message may be long
+        raise InputError("is no spaCy pipeline that can be loaded", where=where.name) from None
+    language.max_length = 1 << 30
+    return language
+
+
+class _Pipeline:
+    def __init__(self, where: Path | None) -> None:
+        assert where is not None
+        self._language = load_pipeline(where)
+
+    @property
+    def labels(self) -> list[str]:
+        """Those of the components that make entities."""
+        makers = ("ner", "entity_ruler", "span_ruler", "beam_ner")
+        pipes = self._language.pipe_labels
+        return sorted({label for name in pipes for label in pipes[name] if self._factory(name) in makers})
+
+    def _factory(self, name: str) -> str:
+        return str(self._language.get_pipe_meta(name).factory)
+
+    def read(self, text: str) -> Iterator[Read]:
+        """The entities."""
+        for entity in self._language(text).ents:
+            yield Read(entity.start_char, entity.end_char, entity.label_, SCORE)
+
+
+adapters.register("spacy")(Adapter(_Pipeline, LABELS))

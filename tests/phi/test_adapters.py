@@ -1,0 +1,200 @@
+"""Detectors of other libraries: their spans under our labels, none of their downloads, one line where they lack."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import warnings
+
+import pytest
+
+from clinveil.core.errors import InputError, InputWarning, MissingExtra, UsageError
+from clinveil.core.keys import Key
+from clinveil.corpus.corpus import memory_corpus
+from clinveil.phi.adapter import Adapted, Adapter, Read, adapted, adapters, those_of
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.note import NoteView
+from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.settings import PhiSettings
+from clinveil.scale import processes
+
+
+def found(detector, text):
+    return [(text[span.start : span.end], span.label) for span in detector.find(NoteView(text))]
+
+
+class _Reader:
+    labels = ("B-PERSON", "I-PERSON", "DATE", "AGE", "KUDOS", "O", "MRN")
+
+    def read(self, text):
+        for word, label in {"Dr. Zy": "B-PERSON", "daily": "DATE", "May 2": "DATE", "99": "AGE", "Q7": "MRN"}.items():
+            if (at := text.find(word)) >= 0:
+                yield Read(at, at + len(word), label, 2.0)
+
+
+@pytest.fixture
+def fake():
+    adapters.register("fake")(Adapter(lambda where: _Reader(), {"PERSON": "NAME", "DATE": "DATE", "AGE": None}, False))
+    yield "fake"
+    adapters.forget("fake")
+    adapted.cache_clear()
+
+
+class TestAnyAdapter:
+    def test_labels_are_mapped_trimmed_and_checked(self, fake):
+        text = "Then Dr. Zy, 99, gave it daily from May 2. Q7"
+        assert found(Adapted(fake), text) == [("Zy", "NAME"), ("May 2", "DATE"), ("Q7", "MRN")]
+        assert Adapted(fake).labels == {"NAME", "DATE", "MRN"}
+
+    def test_labels_that_are_not_understood_are_said(self, fake):
+        with pytest.warns(InputWarning, match="labels KUDOS are none of ours"):
+            those_of([fake, fake])
+
+    def test_spans_carry_its_name_its_own_label_and_a_score_that_fits(self, fake):
+        (span,) = Adapted(fake).find(NoteView("Dr. Zy"))
+        assert (span.detector, span.why, span.score) == ("fake", "PERSON", 1.0)
+
+    def test_settings_bring_it_in(self, fake):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine = Deidentifier.of(PhiSettings(also=("fake",), mode="tag"), Key.from_seed(1))
+        assert engine.treat("x Q7", engine.find("x Q7"))[0] == "x [MRN]"
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "said"),
+    [
+        ("nothing", UsageError, "no adapter"),
+        ("hf", UsageError, "needs a folder"),
+        ("spacy", UsageError, "needs a folder"),
+        ("spacy:en_core_web_sm", InputError, "no such folder"),
+        ("hf:bert-base-cased", InputError, "no such folder"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(spec, error, said):
+    with pytest.raises(error, match=said):
+        adapted(spec)
+
+
+@pytest.mark.parametrize(("kind", "library"), [("spacy", "spacy"), ("hf", "transformers"), ("presidio", "spacy")])
+def test_a_missing_library_is_a_missing_extra(kind, library, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'clinveil\["):
+        Adapted(kind if kind == "presidio" else f"{kind}:{tmp_path}")
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    """A real spaCy pipeline on disk: entities by pattern."""
+    spacy = pytest.importorskip("spacy", reason="extra [spacy] is not installed")
+    language = spacy.blank("en")
+    ruler = language.add_pipe("entity_ruler")
+    patterns = {"PERSON": "Zwiyemi", "GPE": "Xanth", "DATE": "daily", "GADGET": "gizmo"}
+    ruler.add_patterns([{"label": label, "pattern": word} for label, word in patterns.items()])
+    folder = tmp_path_factory.mktemp("pipelines") / "site"
+    language.to_disk(folder)
+    return folder
+
+
+class TestSpacy:
+    def test_a_pipeline_from_disk(self, pipeline):
+        text = "Told Zwiyemi of\u200b Xanth daily; a gizmo."
+        detector = adapted(f"spacy:{pipeline}")
+        assert found(detector, text) == [("Zwiyemi", "NAME"), ("Xanth", "CITY")]
+        assert detector.unknown == ["GADGET"]
+
+    def test_a_worker_loads_it_too(self, pipeline):
+        again = pickle.loads(pickle.dumps(adapted(f"spacy:{pipeline}")))
+        assert found(again, "Zwiyemi") == [("Zwiyemi", "NAME")]
+
+    def test_a_folder_that_is_no_pipeline(self, tmp_path, pipeline):
+        with pytest.raises(InputError, match="no spaCy pipeline"):
+            adapted(f"spacy:{tmp_path}")
+
+
+@pytest.fixture
+def detector():
+    pytest.importorskip("presidio_analyzer", reason="extra [presidio] is not installed")
+    return adapted("presidio")
+
+
+class TestPresidio:
+    def test_what_it_finds(self, detector):
+        text = "Mail to jsmith@stmarys.local or 617-555-0199; social security number is 536 22 1234; ICD E11.9, x4567."
+        hits = found(detector, text)
+        assert ("jsmith@stmarys.local", "EMAIL") in hits
+        assert ("617-555-0199", "PHONE") in hits
+        assert ("536 22 1234", "SSN") in hits
+        assert not [word for word, _ in hits if "E11" in word or "4567" in word]
+
+    def test_all_its_labels_are_understood_and_no_name_is_promised(self, detector):
+        assert detector.unknown == []
+        assert "NAME" not in detector.labels
+
+    def test_with_a_pipeline_it_finds_names(self, pipeline, detector):
+        both = adapted(f"presidio:{pipeline}")
+        assert ("Zwiyemi", "NAME") in found(both, "Told Zwiyemi.")
+
+    def test_it_works_in_a_corpus(self, detector):
+        engine = Deidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
+        notes = memory_corpus([("n1", "p1", "Card 4111111111111111."), ("n2", "p2", "Fine.")])
+        (done,) = deidentify_corpus(notes, engine, processes(1))
+        assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "Fine."]
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """A tiny token classifier on disk that calls words with a capital Z a patient."""
+    transformers = pytest.importorskip("transformers", reason="extra [huggingface] is not installed")
+    torch = pytest.importorskip("torch")
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "Zwi", "##yemi", "came", "."]
+    inner = Tokenizer(models.WordPiece({word: at for at, word in enumerate(words)}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=16, **names).save_pretrained(folder)
+    config = transformers.BertConfig(
+        **{"vocab_size": len(words), "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1},
+        **{"intermediate_size": 8, "max_position_embeddings": 32, "id2label": {0: "O", 1: "B-PATIENT", 2: "I-GADGET"}},
+    )
+    torch.manual_seed(1)
+    model = transformers.BertForTokenClassification(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        for name in (
+            "embeddings.LayerNorm",
+            "encoder.layer.0.attention.output.LayerNorm",
+            "encoder.layer.0.output.LayerNorm",
+        ):
+            model.bert.get_submodule(name).weight.fill_(1)
+        model.bert.embeddings.word_embeddings.weight[4:6, 0] = 5.0
+        model.classifier.weight[1, 0] = 3.0
+        model.classifier.bias[0] = 1.0
+    model.save_pretrained(folder)
+    return folder
+
+
+class TestHuggingFace:
+    def test_a_model_from_disk(self, classifier):
+        detector = adapted(f"hf:{classifier}")
+        assert found(detector, "Then Zwiyemi came.") == [("Zwiyemi", "NAME")]
+        assert detector.unknown == ["I-GADGET"]
+        assert detector.name == "huggingface"
+
+    def test_a_long_note_is_read_to_its_end(self, classifier):
+        text = "came . " * 40 + "Zwiyemi came"
+        assert ("Zwiyemi", "NAME") in found(adapted(f"hf:{classifier}"), text)
+
+    def test_weights_in_pythons_own_format_are_refused(self, classifier, tmp_path):
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            (tmp_path / name).write_bytes((classifier / name).read_bytes())
+        (tmp_path / "pytorch_model.bin").write_bytes(b"secret")
+        with pytest.raises(InputError, match="no model that can be loaded") as caught:
+            adapted(f"hf:{tmp_path}")
+        assert "secret" not in str(caught.value)
+        assert json.loads((classifier / "config.json").read_text())["model_type"] == "bert"
