@@ -19,9 +19,8 @@ from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detector import Detector
 from clinveil.phi.finder import Finder
-from clinveil.phi.note import plain
-from clinveil.phi.policy import Mode, Treatment, tag, treatment
-from clinveil.phi.surrogates import Surrogates
+from clinveil.phi.policy import Mode, Policy
+from clinveil.phi.treating import Treated, Treating, failed
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -44,10 +43,10 @@ class Deidentified:
 
     Attributes:
         batch: the columns of the input; rows that were skipped are not in it.
-        counts: treated spans by label.
+        counts: spans by label; those of a label that the policy keeps stand there as they were.
         by_detector: the same by the detector whose label won.
         skipped: rows that were not written, by reason.
-        tagged: dates and others for which no surrogate could be made, by label (mode replace).
+        tagged: spans that got a tag as no surrogate, date or coarser value could be made, by label.
         spans: what was found in the input, note by note, where it was asked for.
     """
 
@@ -60,14 +59,15 @@ class Deidentified:
 
 
 class Deidentifier:
-    """Finds identifiers in notes and removes, replaces or tags them.
+    """Finds identifiers in notes and treats them as a policy says.
 
     Args:
         key: all surrogates and date offsets come from it.
-        mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`).
+        mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`), where there is no policy.
         patients: what is known of patients beforehand, by patient id.
         keep_spans: also return the spans of each note.
         finders: detectors to use in place of all that are registered.
+        policy: what becomes of each label. fresh: the chance that a mention gets a surrogate of its own.
 
     Raises:
         UsageError: an unknown mode.
@@ -81,10 +81,12 @@ class Deidentifier:
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
         finders: Sequence[Detector] | None = None,
+        policy: Policy | None = None,
+        fresh: float = 0.0,
     ) -> None:
-        treatment("NAME", mode)
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
-        self.finder = Finder(finders, patients=patients)
+        self.treating = Treating(key, policy or Policy.of_mode(mode), fresh)
+        self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
     def of(
@@ -96,8 +98,13 @@ class Deidentifier:
         keep_spans: bool = False,
     ) -> Deidentifier:
         """The de-identifier that settings ask for."""
-        made = cls(key, mode=settings.mode, keep_spans=keep_spans)
+        made = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh)
         return made.with_finder(Finder.of(settings, patients))
+
+    @property
+    def policy(self) -> Policy:
+        """What becomes of each label."""
+        return self.treating.policy
 
     @property
     def patients(self) -> Mapping[str, Patient]:
@@ -106,7 +113,7 @@ class Deidentifier:
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
-        return self.finder.find(text, patient_id, note_id)
+        return self.treating.spans(text, self.finder.find(text, patient_id, note_id))
 
     def with_finder(self, finder: Finder) -> Deidentifier:
         """The same treatment of what another finder finds."""
@@ -115,15 +122,19 @@ class Deidentifier:
         return other
 
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
-        """The text with its spans treated, and how many were tagged for want of a surrogate, by label."""
+        """The text with its spans treated, and how many got a tag as nothing better could be made, by label."""
+        spans = self.treating.spans(text, spans)
         replacements, tagged = self.replacements(text, spans, patient_id)
         return splice(text, spans, replacements), tagged
 
     def replacements(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[list[str], Counter[str]]:
-        """What stands in the place of each span, and how many were tagged for want of a surrogate, by label."""
-        tagged: Counter[str] = Counter()
-        surrogates = Surrogates(self.key)
-        return [self._replacement(text, span, patient_id, surrogates, tagged) for span in spans], tagged
+        """What stands in the place of each span of `find`, and how many got a tag for want of it, by label."""
+        treated = self.treated(text, spans, patient_id)
+        return [made.text for made in treated], failed(self.policy, spans, treated)
+
+    def treated(self, text: str, spans: list[Span], patient_id: str = "") -> list[Treated]:
+        """What stands in the place of each span of `find`, and what was done."""
+        return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
 
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
@@ -149,15 +160,3 @@ class Deidentifier:
         if done.spans is not None:
             done.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
         return treated
-
-    def _replacement(self, text: str, span: Span, patient_id: str, surrogates: Surrogates, tagged: Counter[str]) -> str:
-        what = treatment(span.label, self.mode)
-        if what is Treatment.NOTHING:
-            return ""
-        if what is Treatment.SURROGATE:
-            original = plain(text[span.start : span.end]).text
-            made = surrogates.make(span.label, original, patient_id, self.patients.get(patient_id))
-            if made is not None:
-                return made
-            tagged[span.label] += 1
-        return tag(span.label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clinveil.core.spans import Span
@@ -25,6 +25,7 @@ class Finder:
         finders: detectors to use in place of all that are registered.
         patients: what is known of patients beforehand, by patient id.
         revise: what has the last word on the spans of a note.
+        kept: labels that will stay as they are; another label that touches one of their spans wins.
     """
 
     def __init__(
@@ -33,22 +34,24 @@ class Finder:
         *,
         patients: Mapping[str, Patient] | None = None,
         revise: Revise | None = None,
+        kept: Collection[str] = (),
     ) -> None:
         self.detectors = all_detectors() if finders is None else tuple(finders)
-        self.patients, self.revise = patients or {}, revise
+        self.patients, self.revise, self.kept = patients or {}, revise, kept
 
     @classmethod
     def of(cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None) -> Finder:
         """The finder that settings ask for."""
-        return cls(patients=patients)
+        return cls(patients=patients, kept=settings.policy().kept)
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
         view = NoteView(text, note_id, self.patients.get(patient_id))
-        spans = resolve(text, (span for detector in self.detectors for span in detector.find(view)))
+        found = (span for detector in self.detectors for span in detector.find(view))
+        spans = resolve(text, found, self.kept) if self.kept else resolve(text, found)
         return spans if self.revise is None else self.revise(note_id, text, spans)
 
     def about(self, patient_ids: Iterable[str]) -> Finder:
         """The same finder that knows of these patients only: what a worker needs for its batch."""
         known = {patient_id: self.patients[patient_id] for patient_id in patient_ids if patient_id in self.patients}
-        return Finder(self.detectors, patients=known, revise=self.revise)
+        return Finder(self.detectors, patients=known, revise=self.revise, kept=self.kept)
