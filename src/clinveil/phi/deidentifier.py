@@ -10,16 +10,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
+from clinveil.phi.audit import note_line
+from clinveil.phi.crosswalk import Row, row
 from clinveil.phi.detector import Detector
 from clinveil.phi.finder import Finder
-from clinveil.phi.policy import Mode, Policy
+from clinveil.phi.policy import Mode, Policy, Treatment
+from clinveil.phi.surrogates.dates import offset
 from clinveil.phi.treating import Treated, Treating, failed
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ class Deidentified:
         skipped: rows that were not written, by reason.
         tagged: spans that got a tag as no surrogate, date or coarser value could be made, by label.
         spans: what was found in the input, note by note, where it was asked for.
+        audit: the lines of the audit log, and crosswalk its rows, where they were asked for.
     """
 
     batch: pa.RecordBatch = field(repr=False)
@@ -56,6 +60,8 @@ class Deidentified:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     spans: list[Found] | None = field(default=None, repr=False)
+    audit: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    crosswalk: list[Row] = field(default_factory=list, repr=False)
 
 
 class Deidentifier:
@@ -85,6 +91,7 @@ class Deidentifier:
         fresh: float = 0.0,
     ) -> None:
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
+        self.audit = self.crosswalk = False
         self.treating = Treating(key, policy or Policy.of_mode(mode), fresh)
         self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
@@ -121,6 +128,12 @@ class Deidentifier:
         other.finder = finder
         return other
 
+    def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
+        """The same, with lines for the audit log or rows of the crosswalk in what comes back."""
+        other = copy(self)
+        other.audit, other.crosswalk = audit, crosswalk
+        return other
+
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
         """The text with its spans treated, and how many got a tag as nothing better could be made, by label."""
         spans = self.treating.spans(text, spans)
@@ -150,13 +163,20 @@ class Deidentifier:
         """The treated text; None for a note that must not be written."""
         try:
             spans = self.find(note.text, note.patient_id, note.note_id)
-            treated, tagged = self.treat(note.text, spans, note.patient_id)
+            treated = self.treated(note.text, spans, note.patient_id)
+            text = splice(note.text, spans, [made.text for made in treated])
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may hold its text
             done.skipped[RAISED] += 1
             return None
         done.counts.update(span.label for span in spans)
         done.by_detector.update(span.detector for span in spans)
-        done.tagged += tagged
+        done.tagged += failed(self.policy, spans, treated)
+        if self.audit:
+            done.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
+        if self.crosswalk:
+            moved = any(made.action is Treatment.SHIFT for made in treated)
+            shift = offset(self.key, note.patient_id).days if moved else None
+            done.crosswalk.append(row(note, text, spans, treated, shift))
         if done.spans is not None:
             done.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
-        return treated
+        return text

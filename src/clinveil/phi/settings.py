@@ -67,6 +67,8 @@ class DeidentifySettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     spans: bool = flag(False, "Also write spans.jsonl (what was found, with its text) to the vault.")
+    crosswalk: bool = flag(False, "Also keep, encrypted, what stood in each place: clinveil reidentify reads it.")
+    audit: Literal["full", "counts"] = flag("full", "The vault's audit log: of each note its spans, or counts alone.")
     miss_rate: float | None = flag(
         None,
         "Emulate a remover (paper B): only --patients' own names go, those of this share of them stay.",
