@@ -13,6 +13,7 @@ from clinveil.core.keys import Key
 from clinveil.lexicons.names import all_given_names, name_form, surnames
 from clinveil.phi.surrogates.names import NameSurrogates
 from clinveil.phi.surrogates.numbers import other_number
+from clinveil.phi.surrogates.roles import listed
 
 _DOMAINS = ("example.com", "example.net", "example.org")
 _AT = re.compile(r"@|\sat\s|\s?\(at\)\s?|\s?\[at\]\s?", re.I)
@@ -53,6 +54,8 @@ def _part(key: Key, scope: str, part: str, names: NameSurrogates, *, alone: bool
         return (other_number(key, scope, part) or part) if part[0].isdigit() else part
     if len(part) == 1 and not alone:
         return _plain(names.initial(part), part)
+    if not alone and len(part) >= _SHORTEST and listed(name_form(part)):
+        return _plain(names.of(part), part)
     return _named(part, names) or other_number(key, scope, part) or part
 
 

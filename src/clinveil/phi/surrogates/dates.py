@@ -24,6 +24,7 @@ _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950
 Printer = Callable[[date], str]
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)}|Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun)\b\.?"
+_WHOLE = frozenset(month.lower() for month in MONTHS)
 _MONTH = r"(?P<M>[A-Za-z]{3,9}\.?)"
 _FORMS = (
     re.compile(r"(?P<m>\d{1,2})(?P<s>\s?[/.-]\s?)(?P<d>\d{1,2})(?P=s)(?P<y>\d{4}|\d{2})"),
@@ -238,7 +239,7 @@ def _padded(match: re.Match[str]) -> bool:
 
 def _month_like(name: str, old: str) -> str:
     bare = old.rstrip(".")
-    short = bare.lower() not in {month.lower() for month in MONTHS} or (len(bare) == 3 and bare.lower() != "may")
+    short = bare.lower() not in _WHOLE or (len(bare) == 3 and bare.lower() != "may")
     name = name[:3] if short else name
     name = name.upper() if bare.isupper() else name.lower() if bare.islower() else name
     return name + old[len(bare) :]

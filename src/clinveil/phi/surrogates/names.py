@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clinveil.core.keys import Key
@@ -136,6 +137,8 @@ class NameSurrogates:
         self._key, self._patient_id, self._note = key, patient_id, note
         self._name = patient.name if patient else ()
         self._own = name_forms(self._name)
+        self._first = _parts(self._name[0]) if self._name else set()
+        self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
 
     def of(self, original: str) -> str:
         """The name in which every word is replaced; what lies between words stays, particles go with their word."""
@@ -174,7 +177,7 @@ class NameSurrogates:
         own = [token for token in self._name if name_form(token)[:1] == form]
         if own:
             return self._drawn(self.form(own[-1 if family else 0]), None)[0]
-        return self._initial(form, "family" if family else "given")
+        return _initial(self._key, self._patient_id, form, "family" if family else "given")
 
     def _word(self, word: str, *, family: bool = False) -> str:
         stem = _POSSESSIVE.sub("", word)
@@ -187,21 +190,7 @@ class NameSurrogates:
         return _in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
 
     def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
-        role = role or self.role(form)
-        culture, first = culture_of(form, role), self._initial(form[:1], role)
-        choices: list[tuple[Role, str, str]] = (
-            [(role, first, culture), (role, "", culture), ("given", "", culture)] if culture else []
-        )
-        for kind, initial, of in (*choices, (role, first, ""), (role, "", "")):
-            names = pool(kind, initial, of)
-            if len(names) < _FEW:
-                continue
-            stream = self._key.stream("surrogate-name", self._patient_id, role, form)
-            for _ in range(_TRIES):  # another name of the same patient would not hide this one
-                made = names.draw(stream, form)
-                if made and made != written and made not in self._own:
-                    return made
-        return form[::-1]
+        return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
 
     def _family(self, pieces: list[re.Match[str]], run: range) -> bool:
         """Whether a hyphenated name is a surname: one part of it is."""
@@ -209,17 +198,37 @@ class NameSurrogates:
 
     def role(self, form: str) -> Role:
         """First name (of a gender) or surname."""
-        if len(self._name) > 1 and form in _parts(self._name[-1]):
+        if form in self._last:
             return "family"
-        if self._name and form in _parts(self._name[0]):
+        if form in self._first:
             return by_list_or_ending(form)
         return role_of(form) or self._note.roles.get(form) or by_ending(form)
 
-    def _initial(self, letter: str, role: Role) -> str:
-        """The secret new initial; first names share one map whatever their gender."""
-        kind: Role = "family" if role == "family" else "given"
-        stream = self._key.stream("surrogate-initial", self._patient_id, kind, letter)
-        return (pool(kind).draw(stream, "") or letter)[0]
+
+@lru_cache(maxsize=1 << 14)  # a note says most of its names more than once
+def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
+    """The surrogate of a form: of its origin and under its new initial where there are such names."""
+    culture, first = culture_of(form, role), _initial(key, scope, form[:1], role)
+    choices: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
+    if culture:
+        choices = [(role, first, culture), (role, "", culture), ("given", "", culture), *choices]
+    for kind, initial, of in choices:
+        names = pool(kind, initial, of)
+        if len(names) < _FEW:
+            continue
+        stream = key.stream("surrogate-name", scope, role, form)
+        for _ in range(_TRIES):  # another name of the same patient would not hide this one
+            made = names.draw(stream, form)
+            if made and made != written and made not in own:
+                return made
+    return form[::-1]
+
+
+@lru_cache(maxsize=1 << 12)
+def _initial(key: Key, scope: str, letter: str, role: Role) -> str:
+    """The secret new initial; first names share one map whatever their gender."""
+    kind: Role = "family" if role == "family" else "given"
+    return (pool(kind).draw(key.stream("surrogate-initial", scope, kind, letter), "") or letter)[0]
 
 
 def _parts(token: str) -> set[str]:

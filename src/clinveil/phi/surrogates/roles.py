@@ -27,7 +27,7 @@ _CUE = re.compile(rf"\b(?P<kin>{'|'.join(_KIN)})(?:'s name is|\s+(?:is|named|cal
 _REACH = 30
 _SURE = 1.0  # log of how much likelier an ending is among first names than among surnames
 _ENOUGH = 12  # names with an ending, so that it says anything
-_HARDLY, _TIMES = 0.003, 100  # percent of the population
+_HARDLY, _USUAL, _TIMES = 0.003, 0.01, 100  # the first two: percent of the population
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -50,13 +50,14 @@ def role_of(form: str) -> Role | None:
 def usual_spelling(form: str) -> str:
     """What a name that is in no list, or is hardly ever borne, is one edit away from; itself where there is nothing.
 
-    A listed name is a misspelling only of one that is a hundred times as frequent.
+    Only usual names are misspelt into others: one of that share, or of a listed one a hundred times the share.
     """
     if len(form) < 4 or not form.isascii() or _share(form) > _HARDLY:
         return form
     found = [name for name in sorted(_one_edit(form)) if name[0] == form[0] and listed(name)]
     best = max(found, key=_share, default=form)
-    return best if not listed(form) or _share(best) >= _TIMES * max(_share(form), RAREST) else form
+    least = _TIMES * max(_share(form), RAREST) if listed(form) else _USUAL
+    return best if _share(best) >= least else form
 
 
 def _share(name: str) -> float:
