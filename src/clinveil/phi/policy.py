@@ -176,6 +176,11 @@ class Policy:
         return frozenset(label for label, what in self.treatments.items() if what is Treatment.KEEP)
 
     @property
+    def warning(self) -> str:
+        """What is said wherever the policy runs and something stays; empty where nothing does."""
+        return f"KEPT: the policy ({self.name}) leaves {', '.join(sorted(self.kept))} as they are" if self.kept else ""
+
+    @property
     def digest(self) -> str:
         """SHA-256 in hex of what it says; its name does not count."""
         return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()

@@ -95,8 +95,8 @@ class Counts:
 def warnings(how: PhiSettings) -> Iterator[str]:
     """What whoever runs this policy must know, for people."""
     policy = how.policy()
-    if policy.kept:
-        yield f"KEPT: the policy ({policy.name}) leaves {', '.join(sorted(policy.kept))} as they are"
+    if policy.warning:
+        yield policy.warning
     if Treatment.SURROGATE in policy.treatments.values():
         yield f"surrogates {how.surrogates}: {_TRADE[how.surrogates]}"
 

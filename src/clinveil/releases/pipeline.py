@@ -225,6 +225,8 @@ def release(
         if key.test_seed is not None:
             say(TEST_SEED)
         earlier = _earlier(ledger, found, key, settings, say)
+        if settings.phi and (warning := settings.identifiers.policy().warning):
+            say(warning)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
