@@ -1,4 +1,4 @@
-"""Every label has a treatment in every mode."""
+"""A policy says of every label what becomes of it; what a file leaves out is not kept, and a bad file is one line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import pytest
 
 from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
-from clinveil.core.spans import LABELS
-from clinveil.phi.policy import Treatment, tag, treatment
+from clinveil.core.settings import load_settings
+from clinveil.core.spans import LABELS, Span
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.policy import MASK, Policy, Treatment, allowed, profiles, resolve, tag
+from clinveil.phi.settings import DeidentifySettings
 from clinveil.phi.surrogates import Surrogates
 
 EXAMPLES = {
     "NAME": "Smith",
     "ADDRESS": "12 Oak Street",
-    "CITY": "Boston",
+    "CITY": "Seattle",
     "ZIP": "02114",
     "HOSPITAL": "Mercy Hospital",
     "DATE": "3/4/2019",
@@ -30,38 +33,148 @@ EXAMPLES = {
     "DEVICE": "77X8",
     "URL": "www.x.org",
     "IP": "10.0.0.1",
+    "BIOMETRIC": "thumb print",
+    "PHOTO": "face.jpg",
     "ID": "S19-12345",
 }
+KEY = Key.from_seed(1)
+MATRIX = [(label, what) for label in LABELS for what in Treatment]
 
 
-@pytest.mark.parametrize("mode", ["remove", "replace", "tag"])
-@pytest.mark.parametrize("label", sorted(LABELS))
-def test_total(label, mode):
-    assert isinstance(treatment(label, mode), Treatment)
+def policy(tmp_path, text):
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    return Policy.read(path)
 
 
-def test_what_the_modes_do():
-    assert treatment("NAME", "remove") is Treatment.NOTHING
-    assert treatment("NAME", "tag") is Treatment.TAG
-    assert treatment("NAME", "replace") is Treatment.SURROGATE
-    assert treatment("PHOTO", "replace") is Treatment.TAG
-    assert tag("NAME") == "[NAME]"
+def settings(**flags):
+    return load_settings(DeidentifySettings, flags).identifiers
 
 
-@pytest.mark.parametrize(("label", "mode"), [("NONSENSE", "tag"), ("NAME", "keep"), ("", "remove")])
-def test_nothing_is_kept_by_mistake(label, mode):
-    with pytest.raises(UsageError):
-        treatment(label, mode)
+@pytest.mark.parametrize(("label", "what"), MATRIX)
+def test_each_label_by_each_treatment(tmp_path, label, what):
+    text = f'[labels]\n{label} = "{what.value}"\n'
+    if what not in allowed(label):
+        with pytest.raises(UsageError, match=rf"site\.toml: labels\.{label}: .*{allowed(label)[-1].value}"):
+            policy(tmp_path, text)
+        return
+    original = EXAMPLES[label]
+    done = Deidentifier(KEY, policy=policy(tmp_path, text))
+    made, tagged = done.treat(f"Of {original}.", [Span(3, 3 + len(original), label)], "p1")
+    within = made.removeprefix("Of ").removesuffix(".")
+    fixed = {Treatment.KEEP: original, Treatment.REMOVE: "", Treatment.TAG: tag(label), Treatment.MASK: MASK}
+    assert within == fixed[what] if what in fixed else within not in (original, tag(label), "")
+    assert not tagged
+
+
+def test_coarser_values(tmp_path):
+    done = Deidentifier(KEY, policy=Policy.of_profile("safe-harbor"))
+
+    def coarse(label, original, after=""):
+        return done.treat(original + after, [Span(0, len(original), label)])[0].removesuffix(after)
+
+    assert coarse("DATE", "3/4/2019") == coarse("DATE", "March 4th, 2019") == coarse("DATE", "20190304") == "2019"
+    assert (
+        coarse("DATE", "3/4/2019 - 3/11/2019")
+        == coarse("DATE", "Fall 2019")
+        == coarse("DATE", "Tue 3/5/2019")
+        == "2019"
+    )
+    assert coarse("DATE", "4-Mar-19") == coarse("DATE", "Fall '19") == "'19"
+    assert coarse("DATE", "12/8/61") == "'61"
+    assert coarse("DATE", "Dec '19") == "'19"
+    # One that may be the birth of somebody over 89, one without a year, and two years are no year.
+    assert coarse("DATE", "3/4/1921") == coarse("DATE", "3/4") == coarse("DATE", "12/2018-1/2019") == "[DATE]"
+    assert coarse("ZIP", "02114-1234") == "021**"
+    assert coarse("ZIP", "03601") == coarse("ZIP", "82100") == "000**"
+    assert coarse("ZIP", "M5B 1W8") == "[ZIP]"
+    assert coarse("CITY", "Seattle") == "Washington"
+    assert coarse("CITY", "Seattle", ", WA") == coarse("CITY", "Springfield") == "[CITY]"
+    assert coarse("AGE", "97") == "90+"
+    assert coarse("AGE", "1925") == "[AGE]"
+
+
+def test_profiles_name_every_label():
+    assert set(profiles()) == {"safe-harbor", "limited-dataset", "research", "max-recall"}
+    for name in profiles():
+        found = Policy.of_profile(name)
+        assert set(found.treatments) == set(LABELS)
+        assert all(found[label] in allowed(label) for label in LABELS)
+    assert [name for name in profiles() if Policy.of_profile(name).kept] == ["limited-dataset"]
+    assert Policy.of_profile("limited-dataset").kept == {"DATE", "AGE", "ZIP", "CITY"}
+
+
+def test_modes_are_short_for_policies():
+    assert set(Policy.of_mode("remove").treatments.values()) == {Treatment.REMOVE}
+    assert set(Policy.of_mode("tag").treatments.values()) == {Treatment.TAG}
+    assert Policy.of_mode("replace").record() == Policy.of_profile("research").record()
+    with pytest.raises(UsageError, match="remove, replace or tag"):
+        Policy.of_mode("keep")
+
+
+def test_what_a_file_leaves_out_is_treated_as_its_base(tmp_path):
+    own = policy(tmp_path, '[labels]\nNAME = "surrogate"\n')
+    assert own["NAME"] is Treatment.SURROGATE
+    assert all(own[label] is Policy.of_profile("safe-harbor")[label] for label in LABELS if label != "NAME")
+    based = policy(tmp_path, 'base = "research"\nbare_years = false\n')
+    assert based.treatments == Policy.of_profile("research").treatments
+    assert not based.bare_years
+    assert policy(tmp_path, "").kept == frozenset()
+    assert own.digest != based.digest
 
 
 @pytest.mark.parametrize(
-    "label", sorted(label for label in LABELS if treatment(label, "replace") is Treatment.SURROGATE)
+    ("text", "said"),
+    [
+        ('[labels]\nNAMES = "tag"', "labels: there is no class 'NAMES' \\(one of NAME, ADDRESS"),
+        ('[labels]\nNAME = "shift"', "labels.NAME: no treatment of this class \\(keep, remove, tag, mask, surrogate"),
+        ("[labels]\nNAME = 3", "labels.NAME: no treatment"),
+        ("[labels]\nNAME = []", "labels.NAME: no treatment"),
+        ("labels = 3", "labels: a table is wanted"),
+        ('base = "hipaa"', "base: no such profile .*safe-harbor"),
+        ("base = []", "base: no such profile"),
+        ("bare_years = 1", "bare_years: true or false"),
+        ('NAME = "keep"', "no key 'NAME' \\(one of base, labels"),
+        ("[labels", "is not there or is no TOML file"),
+    ],
 )
-def test_every_label_that_wants_a_surrogate_has_a_maker(label):
-    made = Surrogates(Key.from_seed(1)).make(label, EXAMPLES[label], "p1")
+def test_a_bad_file_is_one_line(tmp_path, text, said):
+    with pytest.raises(UsageError, match=f"site\\.toml: .*{said}") as error:
+        policy(tmp_path, text)
+    assert "\n" not in str(error.value)
+
+
+def test_settings_name_one_policy(tmp_path):
+    assert settings().policy().record() == Policy.of_profile("research").record()
+    assert settings(phi_profile="safe-harbor").policy().name == "safe-harbor"
+    for flags in (
+        {"phi_profile": "hipaa"},
+        {"phi_profile": "research", "phi_policy": tmp_path / "x.toml"},
+        {"phi_profile": "research", "mode": "tag"},
+    ):
+        with pytest.raises(UsageError):
+            settings(**flags)
+    with pytest.raises(UsageError, match=r"x\.toml: is not there"):
+        settings(phi_policy=tmp_path / "x.toml").policy()
+
+
+def test_an_unknown_label_has_no_treatment():
+    with pytest.raises(UsageError):
+        Policy.of_mode("tag")["NONSENSE"]
+
+
+def test_what_may_be_a_name_is_not_kept_as_a_town():
+    spans = [Span(0, 10, "CITY", "a", 0.9), Span(0, 7, "NAME", "b", 0.5)]
+    assert [span.label for span in resolve("Jackson, MS", spans)] == ["CITY"]
+    assert resolve("Jackson, MS", spans, {"CITY"}) == [Span(0, 10, "NAME", "b", 0.5)]
+
+
+@pytest.mark.parametrize("label", sorted(label for label in LABELS if Treatment.SURROGATE in allowed(label)))
+def test_every_label_that_may_have_a_surrogate_has_a_maker(label):
+    made = Surrogates(KEY).make(label, EXAMPLES[label], "p1")
     assert made
     assert made != EXAMPLES[label]
 
 
 def test_a_label_without_maker_gives_none():
-    assert Surrogates(Key.from_seed(1)).make("PHOTO", "face.jpg", "p1") is None
+    assert Surrogates(KEY).make("PHOTO", "face.jpg", "p1") is None

@@ -10,18 +10,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
+from clinveil.phi.audit import note_line
+from clinveil.phi.crosswalk import Row, row
 from clinveil.phi.detector import Detector
 from clinveil.phi.finder import Finder
-from clinveil.phi.note import plain
-from clinveil.phi.policy import Mode, Treatment, tag, treatment
-from clinveil.phi.surrogates import Surrogates
+from clinveil.phi.policy import Mode, Policy, Treatment
+from clinveil.phi.surrogates.dates import offset
+from clinveil.phi.treating import Treated, Treating, failed
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -44,11 +46,12 @@ class Deidentified:
 
     Attributes:
         batch: the columns of the input; rows that were skipped are not in it.
-        counts: treated spans by label.
+        counts: spans by label; those of a label that the policy keeps stand there as they were.
         by_detector: the same by the detector whose label won.
         skipped: rows that were not written, by reason.
-        tagged: dates and others for which no surrogate could be made, by label (mode replace).
+        tagged: spans that got a tag as no surrogate, date or coarser value could be made, by label.
         spans: what was found in the input, note by note, where it was asked for.
+        audit: the lines of the audit log, and crosswalk its rows, where they were asked for.
     """
 
     batch: pa.RecordBatch = field(repr=False)
@@ -57,17 +60,20 @@ class Deidentified:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     spans: list[Found] | None = field(default=None, repr=False)
+    audit: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    crosswalk: list[Row] = field(default_factory=list, repr=False)
 
 
 class Deidentifier:
-    """Finds identifiers in notes and removes, replaces or tags them.
+    """Finds identifiers in notes and treats them as a policy says.
 
     Args:
         key: all surrogates and date offsets come from it.
-        mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`).
+        mode: `remove` (nothing in their place), `replace` (surrogates) or `tag` (`[NAME]`), where there is no policy.
         patients: what is known of patients beforehand, by patient id.
         keep_spans: also return the spans of each note.
         finders: detectors to use in place of all that are registered.
+        policy: what becomes of each label. fresh: the chance that a mention gets a surrogate of its own.
 
     Raises:
         UsageError: an unknown mode.
@@ -81,10 +87,13 @@ class Deidentifier:
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
         finders: Sequence[Detector] | None = None,
+        policy: Policy | None = None,
+        fresh: float = 0.0,
     ) -> None:
-        treatment("NAME", mode)
         self.key, self.mode, self.keep_spans = key, mode, keep_spans
-        self.finder = Finder(finders, patients=patients)
+        self.audit = self.crosswalk = False
+        self.treating = Treating(key, policy or Policy.of_mode(mode), fresh)
+        self.finder = Finder(finders, patients=patients, kept=self.policy.kept)
 
     @classmethod
     def of(
@@ -96,8 +105,13 @@ class Deidentifier:
         keep_spans: bool = False,
     ) -> Deidentifier:
         """The de-identifier that settings ask for."""
-        made = cls(key, mode=settings.mode, keep_spans=keep_spans)
+        made = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh)
         return made.with_finder(Finder.of(settings, patients))
+
+    @property
+    def policy(self) -> Policy:
+        """What becomes of each label."""
+        return self.treating.policy
 
     @property
     def patients(self) -> Mapping[str, Patient]:
@@ -106,7 +120,7 @@ class Deidentifier:
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""
-        return self.finder.find(text, patient_id, note_id)
+        return self.treating.spans(text, self.finder.find(text, patient_id, note_id))
 
     def with_finder(self, finder: Finder) -> Deidentifier:
         """The same treatment of what another finder finds."""
@@ -114,16 +128,26 @@ class Deidentifier:
         other.finder = finder
         return other
 
+    def recording(self, *, audit: bool, crosswalk: bool) -> Deidentifier:
+        """The same, with lines for the audit log or rows of the crosswalk in what comes back."""
+        other = copy(self)
+        other.audit, other.crosswalk = audit, crosswalk
+        return other
+
     def treat(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[str, Counter[str]]:
-        """The text with its spans treated, and how many were tagged for want of a surrogate, by label."""
+        """The text with its spans treated, and how many got a tag as nothing better could be made, by label."""
+        spans = self.treating.spans(text, spans)
         replacements, tagged = self.replacements(text, spans, patient_id)
         return splice(text, spans, replacements), tagged
 
     def replacements(self, text: str, spans: list[Span], patient_id: str = "") -> tuple[list[str], Counter[str]]:
-        """What stands in the place of each span, and how many were tagged for want of a surrogate, by label."""
-        tagged: Counter[str] = Counter()
-        surrogates = Surrogates(self.key)
-        return [self._replacement(text, span, patient_id, surrogates, tagged) for span in spans], tagged
+        """What stands in the place of each span of `find`, and how many got a tag for want of it, by label."""
+        treated = self.treated(text, spans, patient_id)
+        return [made.text for made in treated], failed(self.policy, spans, treated)
+
+    def treated(self, text: str, spans: list[Span], patient_id: str = "") -> list[Treated]:
+        """What stands in the place of each span of `find`, and what was done."""
+        return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
 
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
@@ -139,25 +163,20 @@ class Deidentifier:
         """The treated text; None for a note that must not be written."""
         try:
             spans = self.find(note.text, note.patient_id, note.note_id)
-            treated, tagged = self.treat(note.text, spans, note.patient_id)
+            treated = self.treated(note.text, spans, note.patient_id)
+            text = splice(note.text, spans, [made.text for made in treated])
         except Exception:  # noqa: BLE001  fail closed: the note is not written; the message may hold its text
             done.skipped[RAISED] += 1
             return None
         done.counts.update(span.label for span in spans)
         done.by_detector.update(span.detector for span in spans)
-        done.tagged += tagged
+        done.tagged += failed(self.policy, spans, treated)
+        if self.audit:
+            done.audit.append(note_line(self.key, note.note_id, note.text, spans, treated))
+        if self.crosswalk:
+            moved = any(made.action is Treatment.SHIFT for made in treated)
+            shift = offset(self.key, note.patient_id).days if moved else None
+            done.crosswalk.append(row(note, text, spans, treated, shift))
         if done.spans is not None:
             done.spans += [Found(note.note_id, span, note.text[span.start : span.end]) for span in spans]
-        return treated
-
-    def _replacement(self, text: str, span: Span, patient_id: str, surrogates: Surrogates, tagged: Counter[str]) -> str:
-        what = treatment(span.label, self.mode)
-        if what is Treatment.NOTHING:
-            return ""
-        if what is Treatment.SURROGATE:
-            original = plain(text[span.start : span.end]).text
-            made = surrogates.make(span.label, original, patient_id, self.patients.get(patient_id))
-            if made is not None:
-                return made
-            tagged[span.label] += 1
-        return tag(span.label)
+        return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Literal
 
@@ -37,6 +37,7 @@ class Finder:
             corpus gathers them; of a single note only its own are known), in its note, or nowhere.
         combine: `union` of all that detectors find; `vote`: what one is sure of or `votes` of them agree on;
             `recall-first`: also every word that is no common or clinical one.
+        kept: labels that will stay as they are; another label that touches one of their spans wins.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Finder:
         propagate: Propagate | None = None,
         combine: Combination = "union",
         votes: int = 2,
+        kept: Collection[str] = (),
     ) -> None:
         self.detectors = all_detectors() if finders is None else tuple(finders)
-        self.patients, self.revise = patients or {}, revise
+        self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
         self.combine, self.votes = combine, votes
         self.heard, self._seen = Heard(), dict[tuple[str, str, str], list[Span]]()
@@ -60,13 +62,15 @@ class Finder:
         cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None, revise: Revise | None = None
     ) -> Finder:
         """The finder that settings ask for."""
+        policy = settings.policy()
         return cls(
             [*with_tagger(settings), *those_of(settings.also)],
             patients=patients,
             revise=revise,
             propagate=settings.propagate,
-            combine=settings.find,
+            combine="recall-first" if policy.recall_first else settings.find,
             votes=settings.votes,
+            kept=policy.kept,
         )
 
     @property
@@ -92,7 +96,7 @@ class Finder:
         return self._resolved(view, agreed(spans, self.votes) if self.combine == "vote" else spans)
 
     def _resolved(self, view: NoteView, spans: Iterable[Span]) -> list[Span]:
-        return resolve(view.text, spans)
+        return resolve(view.text, spans, self.kept) if self.kept else resolve(view.text, spans)
 
     def about(self, patient_ids: Iterable[str]) -> Finder:
         """The same finder that knows of these patients only: what a worker needs for its batch."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import GateError, UsageError
+from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove, whole
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
-from clinveil.core.runfolder import KEY, LOCK, Kind, run_folder
+from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID
 from clinveil.corpus.open import NotesCorpus, open_corpus
@@ -26,16 +25,22 @@ from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier
 from clinveil.phi.emulated import EmulatedRemover
 from clinveil.phi.passes import deidentify_corpus, refuse_strangers
-from clinveil.phi.settings import DeidentifySettings
+from clinveil.phi.policy import Policy, Treatment
+from clinveil.phi.records import Records, left, records
+from clinveil.phi.settings import DeidentifySettings, PhiSettings
+from clinveil.phi.surrogates.pools import sizes
 from clinveil.scale import processes
 
 MAKER = Maker("deidentify")
-RECORD, SPANS = "deidentify.json", "spans.jsonl"
+RECORD = "deidentify.json"
 MOST_RAISED = 0.01  # share of the notes
 README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
 
 key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
 deidentify.json  what was run, and counts; no note text
+audit-0001.jsonl  of each run, what was done to which place, chained and sealed; no note text (clinveil verify)
+crosswalk-*.bin  with --crosswalk: what stood in each place, encrypted with key.bin (clinveil reidentify): keep key.bin
+                 somewhere else, or whoever takes this folder has both
 spans.jsonl      with --spans: every identifier that was found, with its text
 missed.parquet   with --miss-rate: the patients whose names were left in place, the truth of the attacks
 surrogates.parquet  with --miss-rate and --mode replace: the others under their surrogate names
@@ -51,9 +56,12 @@ class Counts:
     Attributes:
         read, written: notes; `skipped` says why the others were not written.
         labels, detectors: identifiers, by what they are and by who found them.
-        tagged: identifiers that got a tag, as no surrogate could be made.
+        tagged: identifiers that got a tag, as nothing better could be made.
         patients: whose notes were written.
+        policy: what became of each label.
     """
+
+    policy: Policy
 
     read: int = 0
     written: int = 0
@@ -73,14 +81,39 @@ class Counts:
         self.tagged += done.tagged
         self.patients.update(done.batch.column(PATIENT_ID).drop_null().to_pylist())
 
+    @property
+    def kept(self) -> dict[str, int]:
+        """Identifiers that the policy left as they are."""
+        return {label: self.labels[label] for label in self.policy.treatments if label in self.policy.kept}
+
     def lines(self) -> Iterator[str]:
         """The counts for people."""
         yield f"{self.written} of {self.read} notes written"
         for reason, count in self.skipped.items():
             yield f"  not written, {reason}: {count}"
         for label, count in self.labels.most_common():
-            tagged = f" ({self.tagged[label]} as a tag: no surrogate could be made)" if self.tagged[label] else ""
-            yield f"  {label:12} {count}{tagged}"
+            tagged = f" ({self.tagged[label]} as a tag: nothing better could be made)" if self.tagged[label] else ""
+            yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
+
+
+def warnings(how: PhiSettings) -> Iterator[str]:
+    """What whoever runs this policy must know, for people."""
+    policy = how.policy()
+    if policy.warning:
+        yield policy.warning
+    if Treatment.SURROGATE in policy.treatments.values():
+        yield f"surrogates {how.surrogates}: {_TRADE[how.surrogates]}"
+
+
+# Osborne 2025, doi 10.3390/electronics14193945: documents with a leak among those whose names were replaced.
+_TRADE = {
+    "consistent": "names agree over a patient's notes, so a missed one stands out (Osborne 2025: at .1 % missed 27.1 %"
+    " of documents leak, .1 % under a Markov replacement; at 5 % missed 94.2 and 57.7 %)",
+    "random": "a missed name hides among others, and nobody can be followed from one mention to the next",
+    "markov": "names change now and then: a missed one hides better than among names that agree (Osborne 2025: at .1 %"
+    " missed .1 % of documents leak, 27.1 % under a consistent replacement; at 5 % missed 57.7 and 94.2 %), and people"
+    " are harder to follow",
+}
 
 
 def deidentify_notes(
@@ -99,25 +132,49 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    for line in warnings(settings.identifiers):
+        say(line)
     with run_folder(secrets, VAULT) as folder, whole(out, force=settings.force, maker=MAKER) as part:
         # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         remover = _remover(settings, key)
-        with _spans_file(secrets, wanted=settings.spans) as spans:
-            counts = _write(settings, corpus, remover, *place_in(part, out, corpus.suffix), spans, say)
+        place, suffix = place_in(part, out, corpus.suffix)
+        with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
+            kept.audit.begin("deidentify", _told(notes, settings, key, kept.run))
+            counts = _write(settings, corpus, remover, (place, suffix), kept, say)
             _refuse_failures(counts)
             if isinstance(remover, Deidentifier):
                 refuse_strangers(remover.patients.keys(), counts.patients)
-        _keep(secrets, key, settings, counts)
+            kept.end(key, {**_counted_up(counts), "output_sha256": fingerprint(place)})
+        _keep(secrets, key, settings, counts, kept)
         _keep_truth(secrets, remover, say)
     return counts
+
+
+def _told(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict[str, Any]:
+    """What a run was told, for the audit log: hashes and no place of this machine."""
+    how = settings.identifiers
+    return {
+        "run": run,
+        "version": version("clinveil"),
+        "code_sha256": code_version(),  # of our rules, word lists and models too
+        "policy": how.policy().name,
+        "policy_sha256": how.policy().digest,
+        "surrogates": how.surrogates,
+        "key_commitment": key.commitment,
+        "test_seed": key.test_seed,
+        "miss_rate": settings.miss_rate,
+        "patients_sha256": fingerprint(how.patients) if how.patients else None,
+        "input_sha256": fingerprint(notes),
+        "audit": settings.audit,
+    }
 
 
 def _ours(vault: Path) -> bool:
     """Whether a folder is a vault of this command: a README.txt of somebody's own may lie in it."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    left = {LOCK, SPANS, *(name for name in names if name.startswith(f".{SPANS}."))}  # by a run that was killed
-    return RECORD in names or not names - {KEY, *(left if KEY in names else {LOCK})}
+    of_killed = {LOCK, *filter(left, names)}
+    return RECORD in names or not names - {KEY, *(of_killed if KEY in names else {LOCK})}
 
 
 VAULT = Kind("vault of clinveil deidentify", known=_ours)
@@ -137,39 +194,31 @@ def _write(
     settings: DeidentifySettings,
     corpus: NotesCorpus,
     remover: Deidentifier | EmulatedRemover,
-    path: Path,
-    suffix: str,
-    spans: TextIO | None,
+    place: tuple[Path, str],
+    kept: Records,
     say: Say,
 ) -> Counts:
-    counts = Counts()
     deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
+    counts = Counts(deidentifier.policy)
+    deidentifier = deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
     done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
     shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
-    write_corpus(_counted(shown, counts, spans), path, corpus.columns, suffix)
+    path, suffix = place
+    try:
+        write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
+    except InputError:  # such as that nothing is left to write
+        _refuse_failures(counts)
+        raise
     counts.read += sum(corpus.skipped.values())
     counts.skipped += corpus.skipped
     return counts
 
 
-def _counted(done: Iterable[Deidentified], counts: Counts, spans: TextIO | None) -> Iterator[pa.RecordBatch]:
+def _counted(done: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
     for each in done:
         counts.add(each)
-        for found in each.spans or () if spans else ():
-            span = found.span
-            line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
-            line |= {"text": found.text, "detector": span.detector, "score": span.score}
-            spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
+        kept.add(each)
         yield each.batch
-
-
-@contextmanager
-def _spans_file(secrets: Path, *, wanted: bool) -> Iterator[TextIO | None]:
-    if not wanted:
-        yield None
-        return
-    with whole(secrets / SPANS, force=True) as part, part.open("w", encoding="utf-8") as file:
-        yield file
 
 
 def _refuse_failures(counts: Counts) -> None:
@@ -179,22 +228,35 @@ def _refuse_failures(counts: Counts) -> None:
         raise GateError(f"the detectors failed on {raised} of {counts.read} notes", remedy=remedy)
 
 
-def _keep(secrets: Path, key: Key, settings: DeidentifySettings, counts: Counts) -> None:
-    """The record of the run, in the vault."""
-    record = {
-        "secret": True,
-        "version": version("clinveil"),
-        "test_seed": key.test_seed,
-        "key_commitment": key.commitment,
-        "mode": settings.identifiers.mode,
-        "known_patients": settings.identifiers.patients is not None,
-        "miss_rate": settings.miss_rate,
+def _counted_up(counts: Counts) -> dict[str, Any]:
+    return {
         "notes_read": counts.read,
         "notes_written": counts.written,
         "skipped": dict(counts.skipped),
         "spans_by_label": dict(counts.labels.most_common()),
         "spans_by_detector": dict(counts.detectors.most_common()),
         "tagged_for_want_of_a_surrogate": dict(counts.tagged),
+        "kept": counts.kept,
+    }
+
+
+def _keep(secrets: Path, key: Key, settings: DeidentifySettings, counts: Counts, kept: Records) -> None:
+    """The record of the run, in the vault."""
+    how = settings.identifiers
+    record = {
+        "secret": True,
+        "version": version("clinveil"),
+        "run": kept.run,
+        "test_seed": key.test_seed,
+        "key_commitment": key.commitment,
+        "mode": how.mode,
+        "policy": {"name": counts.policy.name, "sha256": counts.policy.digest, **counts.policy.record()},
+        "surrogates": how.surrogates if how.surrogates != "markov" else f"markov {how.markov:g}",
+        "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
+        "known_patients": how.patients is not None,
+        "miss_rate": settings.miss_rate,
+        **_counted_up(counts),
+        "audit_chain": kept.audit.head,
     }
     private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")
     private_text(secrets / "README.txt", README)

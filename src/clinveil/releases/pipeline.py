@@ -219,13 +219,15 @@ def release(
     for line in _plan_lines(corpus, found, settings, train=imported is None):
         say(line)
     word_files = settings.channel.keep_words, settings.channel.drop_words
-    read = (settings.identifiers.patients, *word_files, vectors, *more.values())
+    read = (settings.identifiers.patients, settings.identifiers.phi_policy, *word_files, vectors, *more.values())
     asked = run_hash(settings, notes, *read, free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say(TEST_SEED)
         earlier = _earlier(ledger, found, key, settings, say)
+        if settings.phi and (warning := settings.identifiers.policy().warning):
+            say(warning)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
         if (folder.vault / "vectors").exists():
@@ -276,7 +278,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     settings = job.settings
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
-    removal = f"find PHI and {settings.identifiers.mode} it" if settings.phi else "left out"
+    removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
     with clock.stage("identifiers", removal, "keyed"):
         heard: list[Heard] = []
         protected, identifiers, left_out = protect(job, heard.append)

@@ -41,7 +41,7 @@ from clinveil.vectors.table import Vectors
 
 TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "keep_words", "drop_words", "more_text", "start_vectors")
+_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
 _CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
@@ -229,14 +229,10 @@ def _shown(value: Any) -> Any:
 def _phi(made: Obfuscation) -> tuple[PhiCount, ...] | None:
     if made.found is None:
         return None
-    treated = {
-        "replace": "replaced by a surrogate, or a tag where none can be made",
-        "remove": "removed",
-        "tag": "tagged",
-    }[made.job.settings.identifiers.mode]
+    policy = made.job.settings.identifiers.policy()
     covered = covered_labels()
     return tuple(
-        PhiCount(label, what, made.found[label], treated if label in covered else "no detector for it")
+        PhiCount(label, what, made.found[label], policy.means(label) if label in covered else "no detector for it")
         for label, what in LABELS.items()
     )
 

@@ -109,7 +109,7 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
     passes = vectors.passes_over(found.tokens + more)
     said = {
         "read and count": "count words and the patients who use them",
-        "replace PHI": f"find PHI and {settings.identifiers.mode} it",
+        "replace PHI": f"find PHI, and treat it by {settings.identifiers.policy().name}",
         "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes",
         "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
         "replace words": f"every word, {mechanism.said}",

@@ -18,4 +18,6 @@ def deidentify(run: Run[DeidentifySettings], notes: Notes, out: Out, vault: Vaul
     counts = deidentify_notes(notes, out, run.settings, vault=vault, say=run.say)
     for line in counts.lines():
         run.say(line)
+    if kept := {label: count for label, count in counts.kept.items() if count}:
+        say(f"KEPT as they are: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: what the detectors missed still stands in these notes")

@@ -1,4 +1,4 @@
-"""`clinveil verify`: Check a release's hashes, schema and manifest; needs no secret."""
+"""`clinveil verify`: Check a release's hashes, schema and manifest, or the audit log of a vault."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import Settings
+from clinveil.phi.audit import audit_checks, logs
 from clinveil.releases.manifest import verify as checks
+
+Folder = Annotated[Path, typer.Argument(help="The release folder, or the vault of clinveil deidentify.")]
 
 
 @command("verify")
-def verify(_: Run[Settings], folder: Annotated[Path, typer.Argument(help="The release folder.")]) -> None:
-    """Check a release's hashes, schema and manifest; needs no secret."""
-    results = checks(folder)
+def verify(_: Run[Settings], folder: Folder) -> None:
+    """Check a release's hashes, schema and manifest (needs no secret), or the audit log of a vault."""
+    results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder)
     for check in results:
         said = f" ({check.said})" if check.said else ""
         typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.what}{said}")

@@ -1,9 +1,11 @@
 """Dates: one secret offset a patient for all notes, exact arithmetic on real dates, printed as they were written.
 
 The offset is never zero and at most a year either way; intervals between a patient's full dates are kept exactly, and
-times of day are not touched. A month with its year moves as its 15th day does, so it may be half a month off. A date
-that cannot be read (no year, a range, a feast) gets a typed tag: the year is never guessed. Shifting dates is not
-Safe Harbor (45 CFR 164.514(b)(2) leaves only the year); it is for expert determination and limited data sets.
+times of day are not touched. A weekday beside a date moves with it, or it would give the offset modulo 7 away. Both
+ends of a range move. A month with its year moves as its 15th day does, and to the next month where it would stay what
+it was; a year alone moves as its middle does; so these may be half a month and half a year off. A date that cannot be
+read (no year, a feast) gets a typed tag: the year is never guessed. Shifting dates is not Safe Harbor (45 CFR
+164.514(b)(2) leaves only the year); it is for expert determination and limited data sets.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ LARGEST_OFFSET = 365  # days
 _LATEST_SHORT_YEAR = 49  # '49 is 2049, '50 is 1950
 
 Printer = Callable[[date], str]
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAY = rf"(?:{'|'.join(WEEKDAYS)}|Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun)\b\.?"
+_WHOLE = frozenset(month.lower() for month in MONTHS)
 _MONTH = r"(?P<M>[A-Za-z]{3,9}\.?)"
 _FORMS = (
     re.compile(r"(?P<m>\d{1,2})(?P<s>\s?[/.-]\s?)(?P<d>\d{1,2})(?P=s)(?P<y>\d{4}|\d{2})"),
@@ -33,9 +38,24 @@ _FORMS = (
         rf"{_MONTH}(?P<a>[\s-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<b>[\s,'-]+)(?P<y>\d{{4}}|\d{{2}})",
         re.I,
     ),
-    re.compile(r"(?P<m>\d{1,2})(?P<s>/)(?P<y>\d{4})"),
+    re.compile(r"(?P<m>\d{1,2})(?P<s>[/-])(?P<y>\d{4})"),
     re.compile(rf"{_MONTH}(?P<b>(?:\s+of)?[\s,'/-]*)(?P<y>\d{{4}}|(?<=')\d{{2}}|(?<='\s)\d{{2}})", re.I),
+    re.compile(r"(?P<y>\d{4})"),
 )
+_ORDINAL = r"(?:st|nd|rd|th)?"
+_TO = r"\s?(?:-|to|and|through|thru|until)\s?"
+# A range within one month: the day that it ends with stands apart from month and year.
+_DAYS = (
+    re.compile(rf"(?P<head>[A-Za-z]{{3,9}}\.?\s+\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<end>\d{{1,2}}{_ORDINAL})"
+               r"(?P<tail>[\s,]+\d{4})"),
+    re.compile(rf"(?P<end>\d{{1,2}}{_ORDINAL})(?P<to>{_TO})(?P<head>\d{{1,2}}{_ORDINAL}(?:\s+of)?\s+[A-Za-z]{{3,9}}\.?)"
+               r"(?P<tail>[\s,]+\d{4})"),
+)  # fmt: skip
+_BETWEEN = re.compile(r"\s?(?:-|–|to|and|through|thru|until)\s?", re.I)
+_YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,])\d{4}$")
+_WEEKDAY_FIRST = re.compile(rf"(?P<day>{WEEKDAY})(?P<gap>,?\s+(?:the\s+)?)(?=\S)", re.I)
+_WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$", re.I)
+_TIME_LAST = re.compile(r"(?:T|,?\s+(?:at\s+)?)\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?$")
 
 
 def offset(key: Key, patient_id: str) -> timedelta:
@@ -46,19 +66,106 @@ def offset(key: Key, patient_id: str) -> timedelta:
 
 def shifted(key: Key, patient_id: str, original: str) -> str | None:
     """The date moved by the patient's offset in its own format, or None where it cannot be read."""
-    read = parse(original)
-    if read is None:
-        return None
-    day, printer = read
     try:
-        return printer(day + offset(key, patient_id))
+        return _moved(original.strip(), offset(key, patient_id))
     except OverflowError:
         return None
 
 
+def _moved(text: str, by: timedelta) -> str | None:
+    """One date, a weekday or a time beside it, or a range."""
+    if match := _WEEKDAY_FIRST.match(text):
+        rest = _moved(text[match.end() :], by)
+        return rest and _weekday(match["day"], by) + match["gap"] + rest
+    if match := _WEEKDAY_LAST.search(text):
+        rest = _moved(text[: match.start()], by)
+        return rest and rest + match["gap"] + _weekday(match["day"], by) + match["end"]
+    if match := _TIME_LAST.search(text):
+        rest = _moved(text[: match.start()], by)
+        return rest and rest + match[0]
+    read = parse(text)
+    return _range(text, by) if read is None else _one(text, *read, by)
+
+
+def _one(text: str, day: date, printer: Printer, by: timedelta) -> str:
+    """One date; where only a month was said, never that month again."""
+    made = printer(day + by)
+    return printer(day + timedelta(31 if by.days > 0 else -31)) if made == text and len(text) != 4 else made
+
+
+def _weekday(name: str, by: timedelta) -> str:
+    """The weekday so many days later, as long and in the same case; a wrong one stays wrong."""
+    bare = name.rstrip(".")
+    index = next(i for i, day in enumerate(WEEKDAYS) if day[:3].lower() == bare[:3].lower())
+    new = WEEKDAYS[(index + by.days) % 7]
+    new = new if len(bare) > 5 else new[:3]
+    return (new.upper() if bare.isupper() else new.lower() if bare.islower() else new) + name[len(bare) :]
+
+
+def _range(text: str, by: timedelta) -> str | None:
+    """Two dates with a word or a dash between; the first may lack the year, or the last the month."""
+    for pattern in _DAYS:
+        if match := pattern.fullmatch(text):
+            return _days(match, by)
+    for gap in _BETWEEN.finditer(text):
+        first, last = text[: gap.start()], text[gap.end() :]
+        if (
+            (whole := _with_year(first, last))
+            and parse(last)
+            and (made := _moved(whole, by))
+            and (end := _moved(last, by))
+        ):
+            bare = _YEAR_LAST.search(made)
+            if whole != first and bare and made[bare.start() :] == end[_place(end) :]:
+                made = re.sub(r"[/.,\s-]+$", "", made[: bare.start()])
+            return made + gap[0] + end
+    return None
+
+
+def _place(text: str) -> int:
+    match = _YEAR_LAST.search(text)
+    return match.start() if match else len(text)
+
+
+def _with_year(first: str, last: str) -> str | None:
+    """The first date of a range, under the year of the last where it has none of its own."""
+    if parse(first):
+        return first
+    year = _YEAR_LAST.search(last)
+    if year is None:
+        return None
+    sign = last[year.start() - 1] if last[year.start() - 1] in "/.-" else ", " if "," in last else " "
+    whole = first + sign + year[0]
+    return whole if parse(whole) else None
+
+
+def _days(match: re.Match[str], by: timedelta) -> str | None:
+    """`March 4-7, 2019`: both ends, under one month where they still share it."""
+    month_first = match.start("head") == 0
+    one, other = match["head"] + match["tail"], _with_day(match["head"], match["end"]) + match["tail"]
+    first, last = (_moved(text, by) for text in (one, other))
+    if first is None or last is None:
+        return None
+    if not month_first:
+        first, last = last, first
+    tail = next(iter(re.findall(r"[\s,]+\d{4}$", last)))
+    if not first.endswith(tail):
+        return first + match["to"] + last
+    head = first.removesuffix(tail)
+    if month_first:
+        same = head.split()[0] == last.split()[0]
+        return head + match["to"] + (last.split(maxsplit=1)[1] if same else last)
+    same = head.split()[-1] == last.removesuffix(tail).split()[-1]
+    return (re.match(r"\w+", head)[0] if same else head) + match["to"] + last  # type: ignore[index]
+
+
+def _with_day(text: str, day: str) -> str:
+    return re.sub(r"\d{1,2}(?:st|nd|rd|th)?", day, text, count=1)
+
+
 @lru_cache(maxsize=1 << 12)
 def parse(text: str) -> tuple[date, Printer] | None:
-    """The date that a text is, and how to print another one in the same way; None if it is no full date.
+    """The date that a text is, and how to print another one in the same way; None if it is no date of a known year.
 
     Month before day where both are possible, as American notes have it.
     """
@@ -73,7 +180,7 @@ def _read(match: re.Match[str]) -> tuple[date, Printer] | None:
     month = _month(parts)
     if month is None:
         return None
-    day = int(parts["d"]) if parts.get("d") else 15
+    day = int(parts["d"]) if parts.get("d") else 15 if len(parts) > 1 else 1
     swapped = "m" in parts and "d" in parts and month > 12 >= day and match.start("y") > 0
     if swapped:
         day, month = month, day
@@ -86,6 +193,8 @@ def _read(match: re.Match[str]) -> tuple[date, Printer] | None:
 def _month(parts: dict[str, str | None]) -> int | None:
     if parts.get("m"):
         return int(parts["m"] or 0)
+    if "M" not in parts:  # a year alone: its middle
+        return 7
     name = (parts["M"] or "").rstrip(".").lower()
     return next((i for i, month in enumerate(MONTHS, 1) if len(name) >= 3 and _is_month(name, month.lower())), None)
 
@@ -104,10 +213,10 @@ def _year(text: str | None) -> int:
 def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     """The matched text with the numbers and names of another date in the same places."""
     month, day = (new.day, new.month) if swapped else (new.month, new.day)
-    wide = match.start("y") == 0
+    wide = _padded(match)
     values: dict[str, Callable[[str], str]] = {
-        "m": lambda old: _padded(month, old, wide=wide),
-        "d": lambda old: _padded(day, old, wide=wide),
+        "m": lambda old: f"{month:02d}" if wide else str(month),
+        "d": lambda old: f"{day:02d}" if wide else str(day),
         "y": lambda old: f"{new.year:04d}" if len(old) == 4 else f"{new.year % 100:02d}",
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: _ordinal(new.day, old),
@@ -119,14 +228,18 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
     return "".join([*out, match.string[position:]])
 
 
-def _padded(number: int, old: str, *, wide: bool) -> str:
-    """With a leading zero where the old one had it, or where the year stands first (2019-03-04, 20190304)."""
-    return f"{number:02d}" if old.startswith("0") or (wide and len(old) == 2) else str(number)
+def _padded(match: re.Match[str]) -> bool:
+    """Whether one digit gets a zero before it: one did, or all numbers have two in a form without words."""
+    parts = match.groupdict()
+    numbers = [parts[name] or "" for name in "md" if parts.get(name)]
+    if any(number.startswith("0") for number in numbers):
+        return True
+    return all(len(number) == 2 for number in numbers) and ("M" not in parts or "-" in (parts.get("a") or ""))
 
 
 def _month_like(name: str, old: str) -> str:
     bare = old.rstrip(".")
-    short = bare.lower() not in {month.lower() for month in MONTHS} or (len(bare) == 3 and bare.lower() != "may")
+    short = bare.lower() not in _WHOLE or (len(bare) == 3 and bare.lower() != "may")
     name = name[:3] if short else name
     name = name.upper() if bare.isupper() else name.lower() if bare.islower() else name
     return name + old[len(bare) :]

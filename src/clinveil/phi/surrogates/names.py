@@ -1,140 +1,271 @@
-"""Names for names: gender, letter case and shape kept, drawn from the census by frequency.
+"""Names for names: gender, origin, letter case and shape kept, drawn by frequency.
 
 Each word of a name is replaced by itself, keyed by its name form, so "Smith", "SMITH, JOHN" and "J. Smith" agree
 without knowing of one another. Initials agree too: under a patient each initial has one secret new initial, and a name
 is drawn among those that begin with it (the idea of Stubbs et al. 2015, who map letters one to one; here the new
 initial is drawn by its share in the census and two initials may get the same). Whether a word is a first name or
-a surname is read from the lists or the known patient, not from its place, so that every mention gives the same. A lone
-initial may by chance stay what it was (to forbid it would tell that no surrogate shares its original's initial).
+a surname is read from the lists or the known patient, not from its place, so that every mention gives the same; for
+words in no list the note is asked (`roles`). A misspelling maps as the name that it is one edit from: of the known
+patient, of a frequent name, or of another name in no list that the note writes more often. A name whose origin the
+lists tell gets one of like origin; where few of these begin with the new initial, the origin wins. A lone initial may
+by chance stay what it was (to forbid it would tell that no surrogate shares its original's initial).
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from functools import cache
-from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from clinveil.core.keys import Key, Stream
-from clinveil.lexicons.names import (
-    all_given_names,
-    gender_of,
-    given_names,
-    name_form,
-    surnames,
-    world_given,
-    world_surnames,
-)
-from clinveil.phi.detectors.known import name_forms, own_form
-from clinveil.phi.detectors.names import PARTICLES
+from clinveil.core.keys import Key
+from clinveil.lexicons.names import name_form
+from clinveil.phi.detectors.known import name_forms, own_form, within_one_edit
+from clinveil.phi.surrogates.pools import Role, culture_of, gender, pool
+from clinveil.phi.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-# The census writes 0.000 for its 70,000 rarest surnames, which share the 10.9 % that the others leave of its 90.5 %.
-_RAREST = 0.00015
-Role = Literal["family", "female", "male", "given"]
+_PARTICLES = frozenset(
+    [
+        "de",
+        "la",
+        "las",
+        "los",
+        "van",
+        "von",
+        "der",
+        "den",
+        "het",
+        "ter",
+        "ten",
+        "te",
+        "di",
+        "da",
+        "del",
+        "della",
+        "degli",
+        "delle",
+        "dei",
+        "do",
+        "dos",
+        "das",
+        "du",
+        "des",
+        "le",
+        "bin",
+        "binti",
+        "binte",
+        "ibn",
+        "bint",
+        "abu",
+        "umm",
+        "al",
+        "el",
+        "ul",
+        "ap",
+        "af",
+        "av",
+        "zu",
+        "zur",
+        "vom",
+    ]
+)
+# Written as one word with the name that follows; what is left must be long enough to be a name.
+_GLUED = re.compile(r"(?:vander|vanden|vande|vonder|delos|delas|dela)(?=[a-z]{3})")
 _PIECE = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"'[sS]$")
+_ABBREVIATED = re.compile(r"[A-Z]{2,3}")
+
+
+class NoteNames:
+    """What the names of one note say of each other: roles of those in no list, and their usual spelling.
+
+    Args:
+        text: the plain text of the note.
+        places: where its names stand.
+    """
+
+    def __init__(self, text: str, places: Iterable[tuple[int, int]]) -> None:
+        self.roles: dict[str, Role] = {}
+        self._counts: Counter[str] = Counter()
+        for start, end in places:
+            self._read(text, start, text[start:end])
+
+    def _read(self, text: str, start: int, name: str) -> None:
+        forms = [name_form(_POSSESSIVE.sub("", piece)) for piece in _PIECE.findall(name)]
+        forms = [form for form in forms if form not in _PARTICLES]
+        self._counts.update(form for form in forms if len(form) > 1)
+        told = kin(text, start)
+        if len(forms) > 1 or told:
+            first = forms[1:2] if "," in name else forms[:1]
+            self.roles.update({form: told or by_ending_given(form) for form in first if role_of(form) is None})
+
+    def has(self, form: str) -> bool:
+        """Whether a name of the note has that form."""
+        return form in self._counts
+
+    def spelling(self, form: str) -> str:
+        """The form that this one of no list is a misspelling of, within the note."""
+        if len(form) < 5 or listed(form):
+            return form
+        near = [own for own in self._counts if own != form and len(own) > 3 and within_one_edit(form, own)]
+        return max([form, *sorted(near)], key=lambda own: (self._counts[own], own == form))
+
+
+def by_ending_given(form: str) -> Role:
+    """The gender that the ending of a first name says; `given` where it says a surname."""
+    told = by_ending(form)
+    return "given" if told == "family" else told
+
+
+NOTHING = NoteNames("", ())
 
 
 class NameSurrogates:
-    """The surrogates of the names in one patient's notes."""
+    """The surrogates of the names in one patient's notes.
 
-    def __init__(self, key: Key, patient_id: str, patient: Patient | None = None) -> None:
-        self._key, self._patient_id = key, patient_id
+    Args:
+        patient_id: the scope: within it a name has one surrogate.
+        patient: what is known of the patient beforehand.
+        note: what the note at hand says of its names.
+    """
+
+    def __init__(self, key: Key, patient_id: str, patient: Patient | None = None, note: NoteNames = NOTHING) -> None:
+        self._key, self._patient_id, self._note = key, patient_id, note
         self._name = patient.name if patient else ()
         self._own = name_forms(self._name)
+        self._first = _parts(self._name[0]) if self._name else set()
+        self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
 
     def of(self, original: str) -> str:
         """The name in which every word is replaced; what lies between words stays, particles go with their word."""
         pieces = list(_PIECE.finditer(original))
-        kept = [p for i, p in enumerate(pieces) if not _is_particle(p[0], is_last=i == len(pieces) - 1)]
+        particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
+        if len(particles) == len(pieces):
+            particles = set()
+        surname = _hyphened(original, pieces)
+        initials = all(len(piece[0]) == 1 for piece in pieces) and len(pieces) > 1
         out, position = [], 0
-        for piece in pieces:
-            if piece not in kept:
-                out.append(original[position : piece.start()])
-                position = piece.end() + len(re.match(r"[\s-]*", original[piece.end() :])[0])  # type: ignore[index]
-                continue
-            out += [original[position : piece.start()], self._word(piece[0])]
+        for i, piece in enumerate(pieces):
+            out.append(original[position : piece.start()])
             position = piece.end()
-        return "".join([*out, original[position:]])
+            if i in particles:
+                position += len(re.match(r"[\s-]*", original[position:])[0])  # type: ignore[index]
+                continue
+            last = initials and i == len(pieces) - 1
+            family = last or any(i in run and self._family(pieces, run) for run in surname)
+            out.append(self._word(piece[0], family=family))
+        made = "".join([*out, original[position:]])
+        return re.sub(r",\s*$", "", made) if particles else made  # `Berg, van der`
 
-    def _word(self, word: str) -> str:
+    def form(self, word: str) -> str:
+        """The name form that a word stands for: its own, or that of what it is a misspelling of."""
+        form = name_form(word)
+        return own_form(word, self._own) or self._note.spelling(usual_spelling(_GLUED.sub("", form)))
+
+    def knows(self, word: str) -> bool:
+        """Whether a word is a name of the patient or of the note."""
+        form = name_form(word)
+        return form in self._own or self._note.has(form)
+
+    def initial(self, letter: str, *, family: bool = False) -> str:
+        """The new initial of a lone letter."""
+        form = name_form(letter)
+        own = [token for token in self._name if name_form(token)[:1] == form]
+        if own:
+            return self._drawn(self.form(own[-1 if family else 0]), None)[0]
+        return _initial(self._key, self._patient_id, form, "family" if family else "given")
+
+    def _word(self, word: str, *, family: bool = False) -> str:
         stem = _POSSESSIVE.sub("", word)
-        form = own_form(stem, self._own) or name_form(stem)
-        role = self._role(form)
-        first = self._initial(form, role)
-        if len(form) == 1:
-            return _in_case_of(stem, first)
-        stream = self._key.stream("surrogate-name", self._patient_id, role, form)
-        drawn = _pool(role, first).draw(stream, form) or _pool(role, "").draw(stream, form)
-        return _in_case_of(stem, drawn or "") + word[len(stem) :]
+        rest = word[len(stem) :]
+        if len(name_form(stem)) == 1:
+            return _in_case_of(stem, self.initial(stem, family=family)) + rest
+        if _ABBREVIATED.fullmatch(stem) and not listed(name_form(stem)):
+            letters = [self.initial(c, family=i == len(stem) - 1) for i, c in enumerate(stem)]
+            return "".join(letters).upper() + rest
+        return _in_case_of(stem, self._drawn(self.form(stem), "family" if family else None, name_form(stem))) + rest
 
-    def _role(self, form: str) -> Role:
-        tokens = [name_form(token) for token in self._name]
-        if form in tokens:
-            return "family" if form == tokens[-1] and len(tokens) > 1 else _gendered(form)
-        if len(form) == 1:
-            return "given"
-        given, family = all_given_names().get(form, 0.0), surnames().get(form, 0.0)
-        if given == family == 0.0:
-            return "given" if form in world_given() and form not in world_surnames() else "family"
-        return _gendered(form) if given > family else "family"
+    def _drawn(self, form: str, role: Role | None, written: str = "") -> str:
+        return _draw(self._key, self._patient_id, self._own, role or self.role(form), form, written)
 
-    def _initial(self, form: str, role: Role) -> str:
-        """The secret new initial; first names share one map whatever their gender."""
-        kind: Role = "family" if role == "family" else "given"
-        letter = form[:1]
-        stream = self._key.stream("surrogate-initial", self._patient_id, kind, letter)
-        return (_pool(kind, "").draw(stream, "") or letter)[0]
+    def _family(self, pieces: list[re.Match[str]], run: range) -> bool:
+        """Whether a hyphenated name is a surname: one part of it is."""
+        return any(self.role(self.form(pieces[i][0])) == "family" for i in run)
+
+    def role(self, form: str) -> Role:
+        """First name (of a gender) or surname."""
+        if form in self._last:
+            return "family"
+        if form in self._first:
+            return by_list_or_ending(form)
+        return role_of(form) or self._note.roles.get(form) or by_ending(form)
 
 
-def _is_particle(word: str, *, is_last: bool) -> bool:
-    return not is_last and word.lower() in PARTICLES
+@lru_cache(maxsize=1 << 14)  # a note says most of its names more than once
+def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
+    """The surrogate of a form: of its origin and under its new initial where there are such names."""
+    culture, first = culture_of(form, role), _initial(key, scope, form[:1], role)
+    choices: list[tuple[Role, str, str]] = [(role, first, ""), (role, "", "")]
+    if culture:
+        choices = [(role, first, culture), (role, "", culture), ("given", "", culture), *choices]
+    for kind, initial, of in choices:
+        names = pool(kind, initial, of)
+        if len(names) < _FEW:
+            continue
+        stream = key.stream("surrogate-name", scope, role, form)
+        for _ in range(_TRIES):  # another name of the same patient would not hide this one
+            made = names.draw(stream, form)
+            if made and made != written and made not in own:
+                return made
+    return form[::-1]
 
 
-def _gendered(form: str) -> Role:
-    return gender_of(form) or "given"
+@lru_cache(maxsize=1 << 12)
+def _initial(key: Key, scope: str, letter: str, role: Role) -> str:
+    """The secret new initial; first names share one map whatever their gender."""
+    kind: Role = "family" if role == "family" else "given"
+    return (pool(kind).draw(key.stream("surrogate-initial", scope, kind, letter), "") or letter)[0]
+
+
+def _parts(token: str) -> set[str]:
+    return {name_form(part) for part in (token, *token.split("-"))}
+
+
+_TRIES = 8
+_FEW = 3  # a pool of fewer names says too much of the original
+
+
+def by_list_or_ending(form: str) -> Role:
+    """The role of a first name: its gender, by the lists or by its ending."""
+    told = gender(form)
+    return told if told != "given" or listed(form) else by_ending_given(form)
+
+
+def _is_particle(text: str, pieces: list[re.Match[str]], index: int) -> bool:
+    """Whether a word belongs to a name beside it: `van der Berg`, `Al-Khatib`, `Berg, van der`."""
+    if pieces[index][0].lower() not in _PARTICLES:
+        return False
+    if index == len(pieces) - 1 or all(p[0].lower() in _PARTICLES for p in pieces[index:]):
+        return "," in text[: pieces[index].start()]
+    gap = text[pieces[index].end() : pieces[index + 1].start()]
+    return bool(gap) and not gap.strip(" \t\r\n-'’")
+
+
+def _hyphened(text: str, pieces: list[re.Match[str]]) -> list[range]:
+    """The runs of pieces that hyphens join."""
+    runs, start = [], 0
+    for i in range(1, len(pieces) + 1):
+        if i == len(pieces) or text[pieces[i - 1].end() : pieces[i].start()] != "-":
+            runs += [range(start, i)] if i - start > 1 else []
+            start = i
+    return runs
 
 
 def _in_case_of(original: str, drawn: str) -> str:
     if original.isupper() and (len(original) > 1 or len(drawn) == 1):
         return drawn.upper()
     return drawn if original.islower() else drawn.capitalize()
-
-
-class _Pool:
-    """Names with their shares, in alphabetical order."""
-
-    def __init__(self, shares: dict[str, float]) -> None:
-        self._names = sorted(shares)
-        self._index = {name: i for i, name in enumerate(self._names)}
-        self._ends = list(accumulate(shares[name] for name in self._names))
-
-    def draw(self, stream: Stream, original: str) -> str | None:
-        """A name by its share among all but the original; None if there is no other.
-
-        The original's stretch of the scale is left out, so one number is drawn whatever the original.
-        """
-        if not self._names:
-            return None
-        index = self._index.get(original)
-        end = self._ends[index] if index is not None else 0.0
-        start = self._ends[index - 1] if index else 0.0
-        width = end - start if index is not None else 0.0
-        at = stream.uniform() * (self._ends[-1] - width)
-        if index is not None and at >= start:
-            at += width
-        chosen = min(bisect_right(self._ends, at), len(self._names) - 1)
-        if chosen == index:  # rounding at the border of the stretch left out
-            chosen = chosen + 1 if chosen + 1 < len(self._names) else chosen - 1
-        return self._names[chosen] if chosen >= 0 and self._names[chosen] != original else None
-
-
-@cache
-def _pool(role: Role, initial: str) -> _Pool:
-    """The names of a role that begin with an initial (all for an empty one)."""
-    table = surnames() if role == "family" else all_given_names() if role == "given" else given_names(role)
-    return _Pool({name: max(share, _RAREST) for name, share in table.items() if name.startswith(initial)})

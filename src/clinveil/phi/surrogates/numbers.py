@@ -64,15 +64,6 @@ def _large(stream: Stream, bound: int) -> int:
     return number % bound
 
 
-def email(key: Key, patient_id: str, original: str) -> str:
-    """Another local part of the same shape in another domain; the original domain is not kept."""
-    form = re.sub(r"\s", "", original).casefold()
-    local = re.split(r"@|\sat\s|\(at\)|\[at\]", original.strip(), maxsplit=1)[0].strip()
-    shape = re.sub(r"[^A-Za-z0-9._-]", "x", local)
-    stream = key.stream("surrogate-email", patient_id, form)
-    return f"{other_number(key, patient_id, shape) or 'mail'}@{stream.choice(_DOMAINS)}"
-
-
 def url(key: Key, patient_id: str, original: str) -> str:
     """Another address with the same scheme and nothing else of the original."""
     stream = key.stream("surrogate-url", patient_id, original.casefold())

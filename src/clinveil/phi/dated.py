@@ -1,0 +1,50 @@
+"""What belongs to a date and would give it away: the weekday beside it, and years alone that tell of the same events.
+
+A weekday that stays while its date moves gives the offset modulo 7. A year alone may stay under the law; where dates
+move it tells which of two years the true one is, and contradicts them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from clinveil.core.spans import Span
+from clinveil.phi.surrogates.dates import WEEKDAY
+
+DETECTOR = "bare years"
+_REACH = 14  # characters: the longest weekday with its signs
+_BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
+_AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
+_YEAR = re.compile(
+    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}"
+    r"(?P<phi>(?:19|20)\d{2})(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
+    re.I,
+)
+
+
+def dated(text: str, spans: Sequence[Span], *, years: bool) -> list[Span]:
+    """The spans with each date grown over the weekday beside it, and with years alone where they are wanted."""
+    grown = list(_grown(text, spans))
+    return sorted([*grown, *_bare(text, grown)]) if years else grown
+
+
+def _grown(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    reach = 0
+    for index, span in enumerate(spans):
+        ahead = spans[index + 1].start if index + 1 < len(spans) else len(text)
+        if span.label == "DATE":
+            before = _BEFORE.search(text, max(reach, span.start - _REACH), span.start)
+            after = _AFTER.match(text, span.end, min(ahead, span.end + _REACH))
+            start, end = before.start() if before else span.start, after.end() if after else span.end
+            span = span if (start, end) == (span.start, span.end) else replace(span, start=start, end=end)
+        reach = span.end
+        yield span
+
+
+def _bare(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    for match in _YEAR.finditer(text):
+        start, end = match.span("phi")
+        if not any(span.start < end and start < span.end for span in spans):
+            yield Span(start, end, "DATE", DETECTOR, 0.7, "year after a word of time")

@@ -1,0 +1,76 @@
+"""What a run of `clinveil deidentify` keeps in its vault while it goes: audit log, crosswalk, spans."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, TextIO
+
+from clinveil.core.files import whole
+from clinveil.core.keys import Key
+from clinveil.phi.audit import NAME, Chain, next_log
+from clinveil.phi.crosswalk import Writer
+from clinveil.phi.deidentifier import Deidentified
+
+SPANS, CROSSWALK = "spans.jsonl", re.compile(r"crosswalk-[0-9a-f]{16}\.bin")
+_HALF = re.compile(r"\.(?:spans|audit-\d+|crosswalk-[0-9a-f]+)\.(?:jsonl|bin)\.[0-9a-f]{8}\.part")
+
+
+def left(name: str) -> bool:
+    """Whether a file of a vault may have been left by a run that was killed."""
+    return bool(name == SPANS or NAME.fullmatch(name) or CROSSWALK.fullmatch(name) or _HALF.match(name))
+
+
+@dataclass
+class Records:
+    """The open files of a run; what was not asked for is None.
+
+    Attributes:
+        run: the name of the run, 16 random hex digits. audit: its log.
+    """
+
+    run: str
+    audit: Chain
+    crosswalk: Writer | None = None
+    spans: TextIO | None = None
+
+    def add(self, done: Deidentified) -> None:
+        """What is to be kept of a batch."""
+        for line in done.audit:
+            self.audit.write(line)
+        if self.crosswalk is not None and done.crosswalk:
+            self.crosswalk.write(done.crosswalk)
+        for found in done.spans or () if self.spans else ():
+            span = found.span
+            line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
+            line |= {"text": found.text, "detector": span.detector, "score": span.score}
+            self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
+
+    def end(self, key: Key, said: Mapping[str, Any]) -> None:
+        """Close the log and the crosswalk."""
+        self.audit.end(key, {"run": self.run, **said})
+        if self.crosswalk is not None:
+            self.crosswalk.close()
+
+
+@contextmanager
+def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[Records]:
+    """The files of a run, each whole at the end or not there at all."""
+    run = token_hex(8)
+    path, before = next_log(vault)
+    with ExitStack() as stack:
+
+        def part(name: str, *, force: bool = False) -> Path:
+            return stack.enter_context(whole(vault / name, force=force))
+
+        def text(place: Path) -> TextIO:
+            return stack.enter_context(place.open("w", encoding="utf-8"))
+
+        chain = Chain(text(part(path.name)), before)
+        secret = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
+        yield Records(run, chain, secret, text(part(SPANS, force=True)) if spans else None)

@@ -1,0 +1,115 @@
+"""What a name is: a first name (of which gender) or a surname, and of which usual spelling it is a misspelling.
+
+Lists come first, since they say the same in every note. What stands in no list is a first name where the note says so
+(`daughter Kateline`, the word before a surname), or where it ends as first names do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from math import log
+
+from clinveil.lexicons.names import all_given_names, given_names, surnames, world_given, world_surnames
+from clinveil.phi.surrogates.pools import RAREST, Role, gender
+
+_FEMALE = "daughter wife mother mom mum sister aunt niece grandmother girlfriend granddaughter"
+_MALE = "son husband father dad brother uncle nephew grandfather boyfriend grandson"
+_OTHER = "partner cousin friend child baby fiance fiancee spouse sibling twin roommate"
+_KIN: dict[str, Role] = {
+    **dict.fromkeys(_FEMALE.split(), "female"),
+    **dict.fromkeys(_MALE.split(), "male"),
+    **dict.fromkeys(_OTHER.split(), "given"),
+}
+_CUE = re.compile(rf"\b(?P<kin>{'|'.join(_KIN)})(?:'s name is|\s+(?:is|named|called|also)|,|:)?\s+\(?$", re.I)
+_REACH = 30
+_SURE = 1.0  # log of how much likelier an ending is among first names than among surnames
+_ENOUGH = 12  # names with an ending, so that it says anything
+_HARDLY, _USUAL, _TIMES = 0.003, 0.01, 100  # the first two: percent of the population
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def listed(form: str) -> bool:
+    """Whether some list of names has it."""
+    return form in surnames() or form in all_given_names() or form in world_given() or form in world_surnames()
+
+
+def role_of(form: str) -> Role | None:
+    """The role that lists give a name; None where it stands in none."""
+    given, family = all_given_names().get(form, 0.0), surnames().get(form, 0.0)
+    if given > 0.0 or family > 0.0 or form in surnames():
+        return gender(form) if given > family else "family"
+    if form in all_given_names() or (form in world_given() and form not in world_surnames()):
+        return gender(form)
+    return "family" if form in world_surnames() else None
+
+
+@lru_cache(maxsize=1 << 14)
+def usual_spelling(form: str) -> str:
+    """What a name that is in no list, or is hardly ever borne, is one edit away from; itself where there is nothing.
+
+    Only usual names are misspelt into others: one of that share, or of a listed one a hundred times the share.
+    """
+    if len(form) < 4 or not form.isascii() or _share(form) > _HARDLY:
+        return form
+    found = [name for name in sorted(_one_edit(form)) if name[0] == form[0] and listed(name)]
+    best = max(found, key=_share, default=form)
+    least = _TIMES * max(_share(form), RAREST) if listed(form) else _USUAL
+    return best if _share(best) >= least else form
+
+
+def _share(name: str) -> float:
+    return max(surnames().get(name, 0.0), all_given_names().get(name, 0.0))
+
+
+def _one_edit(form: str) -> set[str]:
+    cuts = [(form[:i], form[i:]) for i in range(len(form) + 1)]
+    return {
+        *(a + b[1:] for a, b in cuts if b),
+        *(a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1),
+        *(a + c + b[1:] for a, b in cuts if b for c in _LETTERS),
+        *(a + c + b for a, b in cuts for c in _LETTERS),
+    }
+
+
+def kin(text: str, start: int) -> Role | None:
+    """The role of the first name that stands at a place after a relative (`her son `), or None."""
+    match = _CUE.search(text, max(0, start - _REACH), start)
+    return _KIN[match["kin"].lower()] if match else None
+
+
+@lru_cache(maxsize=1 << 12)
+def by_ending(form: str) -> Role:
+    """A role by how a name ends: what an unlisted name is most like. A surname where that says little."""
+    for size in (4, 3, 2):
+        counts = _endings().get(form[-size:])
+        if counts and sum(counts.values()) >= _ENOUGH:
+            total = _totals()
+            female, male = (counts[role] / total[role] for role in ("female", "male"))
+            odds = log((female + male + 1e-9) / 2 / (counts["family"] / total["family"] + 1e-9))
+            if odds < _SURE:
+                return "family"
+            return "female" if female > 4 * male else "male" if male > 4 * female else "given"
+    return "family"
+
+
+@cache
+def _endings() -> Mapping[str, Counter[str]]:
+    """Ending of two to four letters -> how many names of each role have it."""
+    found: dict[str, Counter[str]] = {}
+    for role, names in _names().items():
+        for name in names:
+            for size in (2, 3, 4):
+                found.setdefault(name[-size:], Counter())[role] += 1
+    return found
+
+
+@cache
+def _totals() -> Mapping[str, int]:
+    return {role: len(names) for role, names in _names().items()}
+
+
+def _names() -> dict[str, Mapping[str, float]]:
+    return {"family": surnames(), "female": given_names("female"), "male": given_names("male")}

@@ -1,0 +1,232 @@
+"""Surrogates in running text: names in all their forms, accounts made of names, dates with what stands beside them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clinveil.core.keys import Key
+from clinveil.core.spans import Span
+from clinveil.corpus.people import Patient
+from clinveil.lexicons.names import all_given_names, surnames
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.policy import Policy
+from clinveil.phi.surrogates.accounts import email, number_or_account
+from clinveil.phi.surrogates.dates import WEEKDAYS, offset, parse, shifted
+from clinveil.phi.surrogates.names import NameSurrogates
+from clinveil.phi.surrogates.pools import culture_of, pool, sizes
+
+KEY = Key.from_seed(1)
+FIRST = [name.capitalize() for name, _ in Counter(all_given_names()).most_common(400)]
+LAST = [name.capitalize() for name, _ in Counter(surnames()).most_common(2000)]
+MISSPELT = [("Smtih", "Smith"), ("Jhon", "John"), ("Wiliams", "Williams"), ("Rodrigez", "Rodriguez")]
+
+ORIGINS = {
+    "nguyen": "vietnamese", "garcia": "spanish", "wang": "chinese", "tanaka": "japanese", "patel": "indian",
+    "okafor": "west-african", "rossi": "italian", "smith": "", "lee": "", "martin": "", "taylor": "",
+}  # fmt: skip
+
+
+def new(text, patient_id="p1", patient=None):
+    return NameSurrogates(KEY, patient_id, patient).of(text)
+
+
+def treated(text, *marked, policy="research", fresh=0.0, patient_id="p1"):
+    """The text under a policy, with spans at the words that are given with their labels."""
+    spans, at = [], 0
+    for label, word in marked:
+        at = text.index(word, at)
+        spans.append(Span(at, at + len(word), label))
+        at += len(word)
+    return Deidentifier(KEY, policy=Policy.of_profile(policy), fresh=fresh).treat(text, spans, patient_id)[0]
+
+
+class TestNames:
+    @settings(max_examples=150, deadline=None)
+    @given(st.sampled_from(FIRST), st.sampled_from(LAST), st.integers(0, 9))
+    def test_all_forms_of_a_name_agree(self, first, last, patient):
+        who = f"p{patient}"
+        given_, family = new(first, who), new(last, who)
+        assert new(f"{first} {last}", who) == f"{given_} {family}"
+        assert new(f"{last.upper()}, {first.upper()}", who) == f"{family.upper()}, {given_.upper()}"
+        assert new(f"{first[0]}. {last}", who).endswith(family)
+        made = email(KEY, who, f"{first}.{last}@hosp.org".lower(), NameSurrogates(KEY, who))
+        assert made.split("@")[0] == f"{given_}.{family}".lower()
+
+    def test_initials_are_those_of_the_name(self):
+        for who in (f"p{i}" for i in range(20)):
+            first, last = new("John Smith", who).split()
+            assert new("J. Smith", who) == f"{first[0]}. {last}"
+            assert new("J.S.", who) == f"{first[0]}.{last[0]}."
+            assert new("JS", who) == first[0] + last[0]
+            assert email(KEY, who, "jsmith@x.org", NameSurrogates(KEY, who)).split("@")[0] == (first[0] + last).lower()
+
+    def test_user_names_go_with_the_name(self):
+        names = NameSurrogates(KEY, "p1")
+        first, last = new("John Smith").lower().split()
+        assert number_or_account(KEY, "p1", "jsmith", names) == first[0] + last
+        assert re.fullmatch(rf"{first}_{last}\d\d", number_or_account(KEY, "p1", "john_smith72", names))
+        assert re.fullmatch(r"[A-Z]\d{2}-\d{5}", number_or_account(KEY, "p1", "S19-12345", names))
+
+    def test_what_is_no_name_in_an_address_goes_too(self):
+        for local in ("xqzwv", "x", "ab12", "hospital.billing"):
+            assert email(KEY, "p1", f"{local}@hosp.org", NameSurrogates(KEY, "p1")).split("@")[0] != local
+
+    @pytest.mark.parametrize(("wrong", "right"), MISSPELT)
+    def test_misspellings_map_as_the_name(self, wrong, right):
+        assert new(wrong) == new(right)
+
+    def test_misspellings_within_a_note(self):
+        text = "Ms. Okwuosa came. Okwuosa is well. Okwousa left."
+        made = treated(text, ("NAME", "Okwuosa"), ("NAME", "Okwuosa"), ("NAME", "Okwousa"))
+        one, two, three = re.fullmatch(r"Ms\. (\w+) came\. (\w+) is well\. (\w+) left\.", made).groups()
+        assert one == two == three
+
+    def test_hyphenated_surnames_go_whole(self):
+        for name in ("Okwuosa-Adeyemi", "Shea-Porter", "Smith-James", "Garcia-Lopez"):
+            made = new(name)
+            assert not {*name.lower().split("-")} & {*made.lower().split("-")}
+            assert made.count("-") == 1
+        assert new("Al-Khatib") == new("Khatib")
+
+    def test_van_der_berg_in_all_forms(self):
+        forms = ["van der Berg", "Van der Berg", "Van Der Berg", "van den Berg", "Vandenberg", "Berg", "Berg, van der"]
+        assert len({new(form) for form in forms}) == 1
+        assert new("VAN DER BERG") == new("Berg").upper()
+        assert new("Le") != "Le" and "," in new("Le, Anh")  # a surname of Vietnam
+
+    def test_a_daughter_gets_a_first_name(self):
+        for who in (f"p{i}" for i in range(12)):
+            made = treated(
+                "Her daughter Zyxelle came; Zyxelle left.", ("NAME", "Zyxelle"), ("NAME", "Zyxelle"), patient_id=who
+            )
+            one, two = re.fullmatch(r"Her daughter (\w+) came; (\w+) left\.", made).groups()
+            assert one == two
+            assert one.lower() in pool("female")
+            assert new("Kateline", who).lower() in pool("given")
+
+    @pytest.mark.parametrize(("name", "culture"), ORIGINS.items())
+    def test_origin_is_kept_where_it_can_be_told(self, name, culture):
+        assert culture_of(name, "family") == culture
+        if culture:
+            assert all(new(name, f"p{i}") in pool("family", "", culture) for i in range(20))
+
+    def test_no_name_of_the_patient_stands_for_another(self):
+        patient = Patient("p1", ("Jose", "Garcia", "Lopez"))
+        for i in range(60):
+            made = {NameSurrogates(KEY, f"p{i}", patient).of(word).lower() for word in patient.name}
+            assert not made & {"jose", "garcia", "lopez"}
+
+    def test_the_pool_holds_the_census_and_the_world(self):
+        assert sizes()["family"] > 88_799
+        assert set(surnames()) <= {name for name in surnames() if name in pool("family")}
+        assert sizes()["given"] > 5_000 + 4_000
+
+
+class TestMentions:
+    TEXT = "Mr. Okafor came. Okafor is 40. Okafor left on 3/4/2019."
+    MARKED = (("NAME", "Okafor"), ("NAME", "Okafor"), ("NAME", "Okafor"), ("DATE", "3/4/2019"))
+
+    def drawn(self, fresh):
+        made = [treated(f"{i}. {self.TEXT}", *self.MARKED, fresh=fresh).split(". ", 1)[1] for i in range(120)]
+        return [re.fullmatch(r"Mr\. (\w+) came\. (\w+) is 40\. (\w+) left on (.*)\.", text).groups() for text in made]
+
+    def test_consistent_random_and_between(self):
+        consistent, markov, random = (self.drawn(fresh) for fresh in (0.0, 0.3, 1.0))
+        assert len({name for note in consistent for name in note[:3]}) == 1
+        switched = [one != two for note in markov for one, two in ((note[0], note[1]), (note[1], note[2]))]
+        assert 0.18 < sum(switched) / len(switched) < 0.42
+        assert sum(one == two for one, two, *_ in random) < 20
+        # Dates keep their intervals whatever becomes of names.
+        assert len({note[3] for note in consistent + markov + random}) == 1
+
+    def test_the_same_key_and_note_give_the_same(self):
+        assert treated(self.TEXT, *self.MARKED, fresh=0.5) == treated(self.TEXT, *self.MARKED, fresh=0.5)
+
+
+DAYS = st.dates(date(1951, 1, 1), date(2048, 12, 31))
+
+
+class TestDates:
+    @settings(max_examples=150, deadline=None)
+    @given(DAYS, st.integers(0, 20))
+    def test_zeros_stay_as_they_were(self, day, patient):
+        who = f"p{patient}"
+        wide = shifted(KEY, who, f"{day:%m/%d/%Y}")
+        if "0" in (f"{day:%m}"[0], f"{day:%d}"[0]):
+            assert re.fullmatch(r"\d\d/\d\d/\d{4}", wide)
+        if day.month < 10 or day.day < 10:
+            narrow = shifted(KEY, who, f"{day.month}/{day.day}/{day.year}")
+            assert not re.search(r"(?:^|/)0", narrow)
+            assert parse(narrow)[0] == parse(wide)[0] == day + offset(KEY, who)
+
+    @settings(max_examples=150, deadline=None)
+    @given(DAYS, st.integers(0, 20), st.integers(1, 60))
+    def test_both_ends_of_a_range_move(self, day, patient, length):
+        who, end = f"p{patient}", day + timedelta(length)
+        made = shifted(KEY, who, f"{day:%m/%d/%Y} - {end:%m/%d/%Y}")
+        one, two = (parse(part)[0] for part in made.split(" - "))
+        assert (one - day, two - end) == (offset(KEY, who), offset(KEY, who))
+
+    @settings(max_examples=150, deadline=None)
+    @given(DAYS, st.integers(0, 20), st.integers(1, 20))
+    def test_days_of_one_month(self, day, patient, length):
+        who, end = f"p{patient}", day + timedelta(length)
+        if end.month != day.month:
+            return
+        made = shifted(KEY, who, f"{day:%B} {day.day}-{end.day}, {day.year}")
+        by = offset(KEY, who)
+        one, two = day + by, end + by
+        whole = f"{one:%B} {one.day}-{two.day}, {one.year}"
+        months = f"{one:%B} {one.day}-{two:%B} {two.day}, {two.year}"
+        years = f"{one:%B} {one.day}, {one.year}-{two:%B} {two.day}, {two.year}"
+        assert made == (whole if one.month == two.month else months if one.year == two.year else years)
+
+    @settings(max_examples=200, deadline=None)
+    @given(DAYS, st.integers(0, 20), st.sampled_from(["{w}, {d}", "{w} {d}", "{d} ({w})", "{d}, {w}"]), st.booleans())
+    def test_a_weekday_moves_with_its_date(self, day, patient, form, short):
+        who, by = f"p{patient}", offset(KEY, f"p{patient}")
+
+        def weekday(of):
+            return WEEKDAYS[of.weekday()][: 3 if short else None]
+
+        want = form.format(w=weekday(day + by), d=shifted(KEY, who, f"{day:%m/%d/%Y}"))
+        text = form.format(w=weekday(day), d=f"{day:%m/%d/%Y}")
+        assert shifted(KEY, who, text) == want  # in the span
+        assert treated(f"Seen {text}!", ("DATE", f"{day:%m/%d/%Y}"), patient_id=who) == f"Seen {want}!"  # beside it
+
+    @settings(max_examples=200, deadline=None)
+    @given(DAYS, st.integers(0, 40))
+    def test_a_month_never_stays(self, day, patient):
+        for text in (f"{day:%B %Y}", f"{day:%m/%Y}", f"{day:%b '%y}"):
+            assert shifted(KEY, f"p{patient}", text) != text
+
+    def test_years_alone_move_in_research_only(self):
+        text = "MI in 2012, seen since 1998. Took 2000 mg in 2000 ml of water."
+        far = next(f"p{i}" for i in range(99) if offset(KEY, f"p{i}").days > 200)
+        assert treated(text, patient_id=far) == text.replace("2012", "2013").replace("1998", "1999")
+        assert treated(text, patient_id=far, policy="safe-harbor") == text
+
+    def test_times_stay(self):
+        assert shifted(KEY, "p1", "2019-03-04T10:22").endswith("T10:22")
+
+    @pytest.mark.parametrize("text", ["3/4-3/11", "Monday", "May", "13/13/2019 - 3/4/2019", "Christmas 2019"])
+    def test_what_cannot_be_read_is_a_tag(self, text):
+        assert shifted(KEY, "p1", text) is None
+        assert treated(f"On {text}.", ("DATE", text)) == "On [DATE]."
+
+
+def test_earlier_marks_stay():
+    text = "Dr. [**Name**] and [NAME] saw ___ on [**2019-3-4**]."
+    done = Deidentifier(KEY)
+    assert done.treat(text, done.find(text))[0] == text
+
+
+def test_a_kept_date_keeps_its_weekday():
+    text = "Seen Tuesday, 3/5/2019, in 2019."
+    assert treated(text, ("DATE", "3/5/2019"), policy="limited-dataset") == text
