@@ -55,7 +55,7 @@ class NameList:
 
     def person(self, rng: Generator, sex: Sex | None = None) -> Person:
         """A person, all names equally likely; women as often as men where nothing is asked for."""
-        of = sex or one(SEXES, rng)
+        of: Sex = one(SEXES, rng) if sex is None else sex
         return Person(one(self.female if of == "female" else self.male, rng), one(self.family, rng), of)
 
 

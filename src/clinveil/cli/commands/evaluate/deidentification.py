@@ -1,38 +1,59 @@
-"""`clinveil evaluate deidentification`: Recall of identifiers, on a grid of invented names."""
+"""`clinveil evaluate deidentification`: Recall of identifiers, on gold spans or on a grid of invented names."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from clinveil.cli.command import Run, command
 from clinveil.cli.progress import say
-from clinveil.core.errors import UsageError
-from clinveil.core.settings import QUIET, SEED, Settings, flag, group
-from clinveil.phi.settings import PhiSettings
+from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings as How
+
+Notes = Annotated[Path | None, typer.Argument(help="Notes as they were, with their identifiers; none for --grid.")]
+_GOLD = "Gold spans: .jsonl, a folder of BRAT (.txt and .ann), or of i2b2/n2c2 .xml."
+Gold = Annotated[Path | None, typer.Option("--gold", help=_GOLD)]
+_FOUND = "Spans that another tool found, in one of these forms, in place of our detectors'."
+Found = Annotated[Path | None, typer.Option("--found", help=_FOUND)]
+_OUTPUT = "The notes that were written, with the same ids: which identifiers still stand in them?"
+Output = Annotated[Path | None, typer.Option("--output", help=_OUTPUT)]
+_ERRORS = "A new file for what was missed and what was covered without need; SECRET, it holds text of the notes."
+Errors = Annotated[Path | None, typer.Option("--errors", help=_ERRORS)]
+_LABELS = 'A TOML file of THEIRS = "OURS", for labels that clinveil does not know; "" for no identifier.'
+Labels = Annotated[Path | None, typer.Option("--labels", help=_LABELS)]
 
 
-class EvaluateDeidentificationSettings(Settings):
-    """Everything that `clinveil evaluate deidentification` can be told."""
+@command("evaluate deidentification", How, findings=True)
+def deidentification(
+    run: Run[How],
+    notes: Notes = None,
+    gold: Gold = None,
+    found: Found = None,
+    output: Output = None,
+    errors: Errors = None,
+    labels: Labels = None,
+) -> None:
+    """Measure how much of the identifiers is found, on notes with gold spans or on a grid of invented notes."""
+    from clinveil.utility.deidentification import run as job
+    from clinveil.utility.deidentification.errors import ErrorList
 
-    identifiers: PhiSettings = group(PhiSettings)
-    grid: bool = flag(False, "Measure on invented notes: contexts × classes of name × cultures × gender × case.")
-    size: int | None = flag(None, "Only so many notes of the grid.", ge=1)
-    all_names: bool = flag(False, "Also names that are not held out for tests: for looking, not for claims.")
-    seed: int | None = SEED
-    quiet: bool = QUIET
-
-
-@command("evaluate deidentification", EvaluateDeidentificationSettings, findings=True)
-def deidentification(run: Run[EvaluateDeidentificationSettings]) -> None:
-    """Measure how much of the identifiers the detectors find, on a grid of invented notes."""
-    from clinveil.phi.finder import Finder
-    from clinveil.utility.deidentification.grid import grid_notes, sample
-    from clinveil.utility.deidentification.grid_findings import grid_findings, scored
-
-    how = run.settings
-    if not how.grid:
-        raise UsageError("nothing to measure on", remedy="--grid")
-    rng, finder = run.rng(), Finder.of(how.identifiers)
-    notes = sample(rng, how.size, every=how.all_names) if how.size else grid_notes(rng, every=how.all_names)
-    rows = list(scored(notes, finder.find))
+    how, listed = run.settings, ErrorList() if errors is not None else None
+    job.refuse_together(how, {"NOTES": notes, "--gold": gold}, found, output, errors)
+    if how.grid:
+        findings, size = job.on_grid(how, run.rng(), listed)
+        title = f"{size:,} notes of the grid (seed {run.seed})"
+    else:
+        assert notes is not None and gold is not None
+        title = f"{notes.name}, gold spans of {gold.name}"
+        if output is not None:
+            findings = job.in_output(how, notes, gold, output, labels=labels)
+            title += f", what is left in {output.name}"
+        else:
+            findings = job.on_gold(how, notes, gold, found=found, labels=labels, errors=listed)
+            title += f", found by {found.name}" if found else ""
+    if errors is not None and listed is not None:
+        say(f"SECRET: {listed.write(errors):,} errors with text of the notes in {errors.name}")
     if how.all_names:
         say("clinveil: with names that are not held out: for looking, not for claims")
-    run.show(grid_findings(rows), f"{len(rows):,} notes of the grid (seed {run.seed})")
+    run.show(findings, title, seed=None if how.grid else 0)
