@@ -198,3 +198,15 @@ def test_spans_that_do_not_fit_are_one_line_and_exit_3(site, capsys, line, said)
 def test_what_does_not_go_together(arguments, capsys):
     assert main(["evaluate", "deidentification", *arguments]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_in_python(site):
+    import clinveil
+
+    gold = {"3": [(0, 4, "NAME")], "2": [(5, 10, "PATIENT")]}
+    found = clinveil.evaluate.deidentification(str(site / "notes.jsonl"), gold, found={"3": [(0, 4, "NAME")]})
+    assert _value(found, "phi.recall", metric="every letter and digit").value == 0.5
+    by_ours = clinveil.evaluate.deidentification(str(site / "notes.jsonl"), site / "gold.jsonl")
+    assert _value(by_ours, "phi.recall", metric="every letter and digit").n == 5
+    with pytest.raises(clinveil.InputError, match="note id ->"):
+        clinveil.evaluate.deidentification(str(site / "notes.jsonl"), {"3": [0]})

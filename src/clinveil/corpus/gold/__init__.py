@@ -13,7 +13,7 @@ from clinveil.corpus.gold.i2b2 import read_i2b2, write_i2b2
 from clinveil.corpus.gold.lines import read_lines, write_lines
 from clinveil.corpus.gold.marks import Mark, Offsets, Scheme, read_labels
 
-__all__ = ["GoldSpans", "Mark", "Offsets", "Scheme", "read_labels", "read_spans", "write_spans"]
+__all__ = ["GoldSpans", "Mark", "Offsets", "Scheme", "read_labels", "read_spans", "spans_of", "write_spans"]
 _KINDS = "a .jsonl file, a folder of BRAT .ann, or a folder of i2b2/n2c2 .xml"
 NotesWithSpans = Iterable[tuple[str, str, Sequence[Span]]]
 
@@ -52,6 +52,18 @@ def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
     for note_id, mark in _reader(path):
         marks.setdefault(note_id, []).extend([] if mark is None else [mark])
     return GoldSpans(path.name, marks, scheme or Scheme())
+
+
+def spans_of(spans: Mapping[str, Sequence[tuple[int, int, str]]], name: str = "the spans") -> GoldSpans:
+    """The spans of a mapping from note ids to (start, end, label). Raises InputError for other shapes."""
+    try:
+        marks = {
+            str(note_id): [Mark(int(start), int(end), str(label), name) for start, end, label in of]
+            for note_id, of in spans.items()
+        }
+    except (TypeError, ValueError, AttributeError):
+        raise InputError("not note id -> (start, end, label)", where=name) from None
+    return GoldSpans(name, marks)
 
 
 def _reader(path: Path) -> Iterator[tuple[str, Mark | None]]:

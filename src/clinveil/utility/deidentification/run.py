@@ -11,9 +11,8 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span
-from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.gold import GoldSpans, Scheme, read_labels, read_spans
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.corpus import Corpus, Note, rows
+from clinveil.corpus.gold import GoldSpans
 from clinveil.corpus.people import read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.finder import Finder
@@ -38,24 +37,16 @@ def on_grid(how: How, rng: Generator, errors: ErrorList | None = None) -> tuple[
 
 
 def on_gold(
-    how: How,
-    notes: Path,
-    gold: Path,
-    *,
-    found: Path | None = None,
-    labels: Path | None = None,
-    errors: ErrorList | None = None,
+    how: How, corpus: Corpus, truth: GoldSpans, *, found: GoldSpans | None = None, errors: ErrorList | None = None
 ) -> list[Finding]:
-    """What our detectors find, or what the file `found` says another tool did, held against gold spans.
+    """What our detectors find in notes, or what another tool `found`, held against gold spans.
 
     Args:
-        labels: a TOML file of label names. errors: takes what was missed and what was covered without need.
+        errors: takes what was missed and what was covered without need.
 
     Raises InputError for notes and spans that do not fit each other.
     """
-    scheme, corpus = _scheme(how, labels), open_corpus(notes, how.notes)
-    truth = read_spans(gold, scheme)
-    told = _found_by(how, corpus) if found is None else _found_in(corpus, read_spans(found, scheme))
+    told = _found_by(how, corpus) if found is None else _found_in(corpus, found)
     read = errors.add if errors is not None else None
     tally = tally_notes(_with_gold(how, told, truth), complete=not how.incomplete, read=read)
     if not tally.labels:
@@ -63,10 +54,9 @@ def on_gold(
     return gold_findings(tally, _over(corpus))
 
 
-def in_output(how: How, notes: Path, gold: Path, output: Path, *, labels: Path | None = None) -> list[Finding]:
+def in_output(how: How, corpus: Corpus, truth: GoldSpans, output: Corpus) -> list[Finding]:
     """Which identifiers still stand in the notes that were written. Raises InputError as `on_gold` does."""
-    truth, corpus = read_spans(gold, _scheme(how, labels)), open_corpus(notes, how.notes)
-    written = {note.note_id: note for note in rows(open_corpus(output, how.notes))}
+    written = {note.note_id: note for note in rows(output)}
     survival, before, ids = Survival(), None, list[str]()
     for note in rows(corpus):
         ids.append(note.note_id)
@@ -78,16 +68,12 @@ def in_output(how: How, notes: Path, gold: Path, output: Path, *, labels: Path |
             before = left
     truth.refuse_unknown(ids)
     if not survival.counts:
-        raise InputError("has no note with a gold span", where=output.name, remedy="the notes' own ids, not new ones")
+        what = "no note that was written has a gold span"
+        raise InputError(what, where=truth.name, remedy="the notes' own ids are wanted, not new ones")
     return list(survival.findings(_over(corpus)))
 
 
-def _scheme(how: How, labels: Path | None) -> Scheme:
-    names: Mapping[str, str] = read_labels(labels) if labels else {}
-    return Scheme(how.offsets, names)
-
-
-def _over(corpus: NotesCorpus) -> str:
+def _over(corpus: Corpus) -> str:
     return "patients" if corpus.columns.has_patients else "notes"
 
 
@@ -104,14 +90,14 @@ def _with_gold(how: How, told: Told, truth: GoldSpans) -> Iterator[GoldNote]:
     truth.refuse_unknown(ids)
 
 
-def _found_by(how: How, corpus: NotesCorpus) -> Told:
+def _found_by(how: How, corpus: Corpus) -> Told:
     """What the detectors find, by the pass that `deidentify` makes."""
     patients = read_patients(how.identifiers.patients) if how.identifiers.patients else None
     deidentifier = Deidentifier.of(how.identifiers, Key.generate(), patients=patients, keep_spans=True)
     source = rows(corpus)
     for done in deidentify_corpus(corpus, deidentifier, processes(how.workers)):
         if sum(done.skipped.values()) > done.skipped["null text"]:
-            raise InputError("the detectors failed on a note", where=corpus.name, remedy="report it, without its text")
+            raise InputError("the detectors failed on a note", remedy="report it, without its text")
         spans: dict[str, list[Span]] = {}
         for one in done.spans or ():
             spans.setdefault(one.note_id, []).append(one.span)
@@ -120,7 +106,7 @@ def _found_by(how: How, corpus: NotesCorpus) -> Told:
             yield note, spans.get(note.note_id, [])
 
 
-def _found_in(corpus: NotesCorpus, found: GoldSpans) -> Told:
+def _found_in(corpus: Corpus, found: GoldSpans) -> Told:
     """What a file says was found."""
     ids = []
     for note in rows(corpus):

@@ -35,6 +35,8 @@ def deidentification(
     labels: Labels = None,
 ) -> None:
     """Measure how much of the identifiers is found, on notes with gold spans or on a grid of invented notes."""
+    from clinveil.corpus.gold import Scheme, read_labels, read_spans
+    from clinveil.corpus.open import open_corpus
     from clinveil.utility.deidentification import run as job
     from clinveil.utility.deidentification.errors import ErrorList
 
@@ -45,12 +47,15 @@ def deidentification(
         title = f"{size:,} notes of the grid (seed {run.seed})"
     else:
         assert notes is not None and gold is not None
+        scheme = Scheme(how.offsets, read_labels(labels) if labels else {})
+        truth, corpus = read_spans(gold, scheme), open_corpus(notes, how.notes)
         title = f"{notes.name}, gold spans of {gold.name}"
         if output is not None:
-            findings = job.in_output(how, notes, gold, output, labels=labels)
+            findings = job.in_output(how, corpus, truth, open_corpus(output, how.notes))
             title += f", what is left in {output.name}"
         else:
-            findings = job.on_gold(how, notes, gold, found=found, labels=labels, errors=listed)
+            told = read_spans(found, scheme) if found else None
+            findings = job.on_gold(how, corpus, truth, found=told, errors=listed)
             title += f", found by {found.name}" if found else ""
     if errors is not None and listed is not None:
         say(f"SECRET: {listed.write(errors):,} errors with text of the notes in {errors.name}")
