@@ -222,3 +222,11 @@ def test_an_id_that_is_no_file_name_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be a file name"):
         write_spans(tmp_path / "g", [("../x", "Ada", [])], "brat")
     assert not (tmp_path / "x.txt").exists()
+
+
+def test_a_link_that_leads_out_is_refused(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "n.xml").write_bytes(document("Ada", []))
+    (tmp_path / "in" / "n.xml").symlink_to(tmp_path / "n.xml")
+    with pytest.raises(InputError, match="leads out of the folder"):
+        read_spans(tmp_path / "in")
