@@ -225,7 +225,7 @@ def speed_in_pairs(texts: Sequence[str], finder: Finder, python: str) -> None:
         else:
             best = max(ratios, key=lambda pair: pair[0])
             print(
-                f"  ours {best[0]:.0f}, {name} {best[1]:.1f} notes/s and core ({best[0] / best[1]:.0f} times)",
+                f"  ours {best[0]:.0f}, {name} {best[1]:.1f} notes/s and core ({best[0] / best[1]:.1f} times)",
                 flush=True,
             )
 

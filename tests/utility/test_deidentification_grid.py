@@ -139,3 +139,16 @@ def test_the_command_prints_the_groups(capsys):
     said = capsys.readouterr().out
     for words in ("all names", "culture: malay", "gender: female", "case: lower, with a cue", "worst cell", "men less"):
         assert words in said
+
+
+def test_the_command_lists_what_was_missed(tmp_path, capsys):
+    import json
+
+    from clinveil.cli.main import main
+
+    errors = tmp_path / "errors.jsonl"
+    arguments = ["--grid", "--seed", "3", "--size", "60", "--quiet", "--all-names", "--errors", str(errors)]
+    assert main(["evaluate", "deidentification", *arguments]) == 0
+    assert "not for claims" in capsys.readouterr().err
+    for line in errors.read_text().splitlines():
+        assert json.loads(line)["error"] in ("missed", "found in part", "no identifier")

@@ -133,7 +133,8 @@ def _worst(rows: Sequence[Scored]) -> Finding:
     enough = [cell for cell in cells if sizes[cell] >= LEAST] or [sizes.most_common(1)[0][0]]
     worst = min(enough, key=lambda cell: (sum(row.whole for row in cells[cell]) / sizes[cell], cell))
     found = _recall(cells[worst], f"worst cell: {worst[0]}, {worst[1].replace('_', ' ')}")
-    return Finding(**{**found.as_dict(), "measure": "phi.grid_worst"})
+    detail = {**found.detail, "cells": len(enough)}
+    return Finding(**{**found.as_dict(), "measure": "phi.grid_worst", "detail": detail})
 
 
 def _gaps(rows: Sequence[Scored]) -> Iterator[Finding]:
