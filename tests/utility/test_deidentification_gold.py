@@ -112,6 +112,15 @@ def test_what_still_stands_in_a_written_note():
     assert all(f.value == 0.0 for f in foxes.findings())  # words, not letters
 
 
+def test_an_age_that_is_any_number_is_not_looked_for():
+    survival = Survival()
+    note = GoldNote("n", "a", "Ada is 94.", (Span(0, 3, "NAME"), Span(7, 9, "AGE")), ())
+    survival.add(note, "Pulse 94.", None)
+    found = list(survival.findings())
+    assert _value(found, "phi.survives", series="all identifiers").n == 1
+    assert not [f for f in found if f.detail.get("label") == "AGE"]
+
+
 NOTES = [
     {"note_id": "1", "patient_id": "a", "text": "Patient: Mary Smith\nSeen on 3/4/2019 by Dr. Jones."},
     {"note_id": "2", "patient_id": "a", "text": "Mrs. Smith has no fever."},

@@ -30,6 +30,7 @@ METRICS = {
 }
 PIECES = {"tokens": "all_tokens", "characters": "all_characters"}
 _WORDS = re.compile(r"[^\W_]+")
+SHORTEST = 3  # letters and digits: a shorter age or initial stands in any note
 
 
 class GoldNote(NamedTuple):
@@ -142,7 +143,7 @@ class Survival:
     """Which identifiers of the source still stand in the notes that were written, by patient and label.
 
     An identifier stands where its words follow each other in the written note of the same id, whatever their case and
-    accents. A word of a name stands by itself. Chance: the same for the written note of another patient.
+    accents; one of fewer than three letters and digits is not looked for. A word of a name stands by itself. Chance: the same for the written note of another patient.
     """
 
     counts: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict), repr=False)
@@ -154,12 +155,13 @@ class Survival:
         for words, prefix in ((_forms(written), ""), (_forms(other or ""), "chance ")):
             if prefix and other is None:
                 continue
-            left = [(span.label, _stands(note.text[span.start : span.end], words)) for span in note.gold]
+            there = ((span.label, _forms(note.text[span.start : span.end])) for span in note.gold)
+            left = [(label, form in words) for label, form in there if len(form.replace(" ", "")) >= SHORTEST]
             for label, stands in left:
                 self._count(f"{prefix}{label}", note.patient_id, stands)
                 self._count(f"{prefix}all", note.patient_id, stands)
             for token in _name_words(note):
-                self._count(f"{prefix}words of names", note.patient_id, token in words.split())
+                self._count(f"{prefix}words of names", note.patient_id, f" {token} " in words)
             if left and not prefix:
                 self._count("notes", note.patient_id, any(stands for _, stands in left))
 
@@ -169,10 +171,12 @@ class Survival:
         sums[1] += 1
 
     def findings(self, over: str = "patients") -> Iterator[Finding]:
-        """One for all, for each label, for words of names and for notes."""
-        for what, of in self.counts.items():
-            if not what.startswith("chance "):
-                yield self._finding(what, of, over)
+        """One for all, for notes, for words of names and for each label, the most frequent first."""
+        sizes = {what: sum(things for _, things in of.values()) for what, of in self.counts.items()}
+        labels = sorted((what for what in sizes if what.isupper()), key=lambda label: (-sizes[label], label))
+        for what in ("all", "notes", "words of names", *labels):
+            if what in self.counts:
+                yield self._finding(what, self.counts[what], over)
 
     def _finding(self, what: str, of: Mapping[str, list[int]], over: str) -> Finding:
         guessed = np.array(list(self.counts.get(f"chance {what}", {}).values())).reshape(-1, 2).sum(axis=0)
@@ -201,15 +205,10 @@ def _form(word: str) -> str:
     return word.lower() if not word.isalpha() else name_form(word)
 
 
-def _stands(identifier: str, words: str) -> bool:
-    form = _forms(identifier)
-    return bool(form.strip()) and form in words
-
-
 def _name_words(note: GoldNote) -> set[str]:
     """The words of a note's names that are more than an initial."""
     names = (_forms(note.text[span.start : span.end]).split() for span in note.gold if span.label == "NAME")
-    return {word for name in names for word in name if len(word) > 2}
+    return {word for name in names for word in name if len(word) >= SHORTEST}
 
 
 Read = Callable[[GoldNote, NoteScore], None]
