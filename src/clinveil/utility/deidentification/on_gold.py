@@ -143,7 +143,8 @@ class Survival:
     """Which identifiers of the source still stand in the notes that were written, by patient and label.
 
     An identifier stands where its words follow each other in the written note of the same id, whatever their case and
-    accents; one of fewer than three letters and digits is not looked for. A word of a name stands by itself. Chance: the same for the written note of another patient.
+    accents; one of fewer than three letters and digits is not looked for. A word of a name stands by itself.
+    Chance: the same for the written note of another patient.
     """
 
     counts: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict), repr=False)
