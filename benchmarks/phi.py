@@ -1,8 +1,9 @@
 """How much of the identifiers in public notes the detectors find, and how fast: `python benchmarks/phi.py [DATA]`.
 
-Recall counts an identifier as found when every one of its letters and digits is covered, titles (Dr.), small words and
-states left aside; intervals are Wilson's (95 %). What is printed is not a promise for other notes: the detectors were
-built while looking at the misses in these data, and the demo corpus was made by the same hands.
+An identifier is found where every one of its letters and digits is covered, titles (Dr.), small words among capitals
+and states left aside; intervals are Wilson's (95 %). What is printed is no promise for other notes: phi.md says what
+was read while the detectors were built. `--peers PYTHON` runs Presidio, scrubadub and philter-lite on the same texts
+(phi_peers.py), with an interpreter that has them; `--final` takes the fifth of the actors that nobody tunes on, once.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ import csv
 import gzip
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from clinveil.core.keys import Key
+from numpy.random import default_rng
+
+from clinveil.core.spans import Span
 from clinveil.lexicons.words import word_list
-from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.finder import Finder
+from clinveil.phi.settings import PhiSettings
 from clinveil.stats import wilson
 
 STATES = word_list("states") | set(
@@ -31,12 +37,15 @@ STATES = word_list("states") | set(
 )
 ASIDE = {"Dr", "Mr", "Mrs", "Ms", "Miss"}
 WIDE = {"GEOGRAPHIC_LOCATION", "STREET_ADDRESS"}
+PEERS = ("presidio", "scrubadub", "philter")
+Spans = Sequence[tuple[int, int, str]]
+Find = Callable[[Sequence[str]], list[Spans]]
 
 
 class Case(NamedTuple):
     text: str
     patient_id: str
-    spans: list[tuple[int, int, str]]
+    spans: Spans
 
 
 def asq(data: Path) -> Iterator[Case]:
@@ -52,12 +61,31 @@ def presidio(data: Path) -> Iterator[Case]:
 
 
 def aci(data: Path) -> Iterator[Case]:
-    """Where the names of patient and doctor stand in the notes."""
+    """Where the patient's names stand in the notes, and who is called a doctor there."""
     for row in rows(data / "notes/aci_bench.csv.gz"):
-        names = {row["patient_firstname"].strip(), row["patient_familyname"].strip(), *row["doctor_name"].split()[-1:]}
-        either = "|".join(re.escape(name) for name in names if len(name) > 1)
-        places = [m.span() for m in re.finditer(rf"\b(?:{either})\b", row["note"])] if either else []
-        yield Case(row["note"], "p", [(start, end, "NAME") for start, end in places])
+        patient = {row["patient_firstname"].strip(), row["patient_familyname"].strip()}
+        spans = [(*m.span(), "PATIENT") for m in written(row["note"], patient)]
+        doctors = re.finditer(r"\bDr\. ((?:[A-Z][\w'-]+ ?)+)", row["note"])
+        yield Case(row["note"], "p", [*spans, *((*m.span(1), "DOCTOR") for m in doctors)])
+
+
+def written(text: str, names: Iterable[str]) -> Iterator[re.Match[str]]:
+    """Where names stand as words, as they are written."""
+    if either := "|".join(re.escape(name) for name in sorted(names) if len(name) > 1):
+        yield from re.finditer(rf"\b(?:{either})\b", text)
+
+
+def kept_aside(identifier: str) -> bool:
+    """Whether somebody is of the fifth that is looked at once, at the end."""
+    return int.from_bytes(blake2b(identifier.encode(), digest_size=8).digest(), "big") % 5 == 0
+
+
+def actors(data: Path, *, final: bool) -> Iterator[Case]:
+    """Biographies, with the tokens of their subject's name; capitals and small letters as written."""
+    for row in rows(data / "people/actors.csv.gz"):
+        if kept_aside(row["id"]) == final:
+            tokens = {token for token in re.findall(r"[^\W\d_]+", row["name"]) if len(token) > 1 and token[0].isupper()}
+            yield Case(row["text"], "p", [(*m.span(), "NAME") for m in written(row["text"], tokens)])
 
 
 def demo(folder: Path) -> Iterator[Case]:
@@ -71,6 +99,16 @@ def demo(folder: Path) -> Iterator[Case]:
         yield Case(row["text"], row["patient_id"], gold[row["note_id"]])
 
 
+def grid(each: int, size: int | None) -> Iterator[Case]:
+    from clinveil.utility.deidentification.grid import grid_notes, sample
+
+    notes = grid_notes(default_rng(13), each=each) if size is None else sample(default_rng(13), size)
+    for note in notes:
+        yield Case(
+            note.text, "p", [(s.start, s.end, (note.culture and "culture") or note.kind_of_name) for s in note.gold]
+        )
+
+
 def rows(path: Path) -> Iterator[dict[str, str]]:
     csv.field_size_limit(10**9)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
@@ -79,74 +117,188 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
 
 def needed(text: str, span: tuple[int, int, str]) -> set[int]:
     """The characters of an identifier that must be covered."""
-    places = set()
-    for match in re.finditer(r"\w+", text[span[0] : span[1]]):
+    identifier, places = text[span[0] : span[1]], set()
+    small = any(c.isupper() or c.isdigit() for c in identifier)  # in a name all in small letters each word counts
+    for match in re.finditer(r"\w+", identifier):
         word = match[0]
-        if not (word in ASIDE or (word.islower() and word.isalpha()) or (span[2] in WIDE and word in STATES)):
+        aside = word in ASIDE or (small and word.islower() and word.isalpha()) or (span[2] in WIDE and word in STATES)
+        if not aside:
             places.update(range(span[0] + match.start(), span[0] + match.end()))
     return places
 
 
-def measure(name: str, cases: Iterable[Case], deidentifier: Deidentifier) -> None:
-    found, all_of, false, leaky, notes = Counter(), Counter(), Counter(), 0, 0
-    for case in cases:
-        spans = deidentifier.find(case.text, case.patient_id)
-        covered = {i for span in spans for i in range(span.start, span.end)}
+def ours(finder: Finder) -> Find:
+    def find(texts: Sequence[str]) -> list[Spans]:
+        return [[(s.start, s.end, s.label) for s in finder.find(text, "p")] for text in texts]
+
+    return find
+
+
+def of_patients(finder: Finder, cases: Sequence[Case]) -> list[Spans]:
+    """What is found where each case is a note of a known patient."""
+    return [[(s.start, s.end, s.label) for s in finder.find(case.text, case.patient_id)] for case in cases]
+
+
+def peer(name: str, python: str) -> Find:
+    """The spans of another tool, from a process of its own; "" where it does not run."""
+
+    def find(texts: Sequence[str]) -> list[Spans]:
+        script = str(Path(__file__).with_name("phi_peers.py"))
+        done = subprocess.run([python, script, name], input=json.dumps(list(texts)), capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1:]}")
+        return [[tuple(span) for span in spans] for spans in json.loads(done.stdout)["spans"]]
+
+    return find
+
+
+def measure(name: str, cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
+    found, all_of, false, leaky = Counter(), Counter(), Counter(), 0
+    for case, spans in zip(cases, all_spans, strict=True):
+        covered = {i for start, end, _ in spans for i in range(start, end)}
         missed = [gold for gold in case.spans if not needed(case.text, gold) <= covered]
         all_of.update(label for _, _, label in case.spans)
         found.update(label for _, _, label in case.spans)
         found.subtract(label for _, _, label in missed)
-        false.update(s.label for s in spans if not any(s.start < end and start < s.end for start, end, _ in case.spans))
-        leaky, notes = leaky + bool(missed), notes + 1
-    print(f"\n{name}: {notes} notes, {leaky} with at least one miss ({leaky / notes:.1%})")
-    for label, count in all_of.most_common():
-        low, high = wilson(found[label], count)
-        print(f"  {label:32} {found[label]:5} of {count:5}  {found[label] / count:.3f}  [{low:.3f}, {high:.3f}]")
-    print("  found where nothing is marked: " + (", ".join(f"{k} {n}" for k, n in false.most_common()) or "none"))
+        false.update(k for s, e, k in spans if not any(s < end and start < e for start, end, _ in case.spans))
+        leaky += bool(missed)
+    print(f"\n{name}: {len(cases)} notes, {share(leaky, len(cases))} with at least one miss")
+    for label, count in [("all", all_of.total()), *all_of.most_common()]:
+        hits = found.total() if label == "all" else found[label]
+        print(f"  {label:32} {hits:6} of {count:6}  {share(hits, count)}")
+    print("  found where nothing is marked: " + (", ".join(f"{k} {n}" for k, n in false.most_common(8)) or "none"))
+    print(f"  words that are no identifiers touched: {touched(cases, all_spans)}", flush=True)
 
 
-def speed_and_words(data: Path, deidentifier: Deidentifier) -> None:
-    """Notes a second on one core, and how many words of MTSamples (which has few real names) are called names."""
-    texts = [row["transcription"] for row in rows(data / "notes/mtsamples.csv.gz")][::4]
-    for text in texts:  # the lists load, the words are looked up once
-        deidentifier.find(text)
-    seconds = min(passes(texts, deidentifier) for _ in range(5))
-    spans = [deidentifier.find(text) for text in texts]
-    words = sum(len(text.split()) for text in texts)
-    in_names = sum(
-        len(t[s.start : s.end].split()) for t, each in zip(texts, spans, strict=True) for s in each if s.label == "NAME"
+def share(hits: int, count: int) -> str:
+    if not count:
+        return "none"
+    low, high = wilson(hits, count)
+    return f"{hits / count:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def touched(cases: Sequence[Case], all_spans: Sequence[Spans]) -> str:
+    from clinveil.utility.deidentification.score import score
+
+    counts = [0, 0, 0, 0]
+    for case, spans in zip(cases, all_spans, strict=True):
+        gold, found = ([Span(start, end, "NAME") for start, end, _ in each] for each in (case.spans, spans))
+        done = score(case.text, gold, found)
+        for place, more in enumerate((done.touched, done.words, done.clinical_touched, done.clinical)):
+            counts[place] += more
+    return f"{share(*counts[:2])}, clinical ones {share(*counts[2:])}"
+
+
+def hard_negatives(cases: Sequence[Case], all_spans: Sequence[Spans]) -> None:
+    """Queries of ASQ-PHI without an identifier: how many a finder touches."""
+    none = [spans for case, spans in zip(cases, all_spans, strict=True) if not case.spans]
+    print(f"  hard negatives touched: {sum(map(bool, none))} of {len(none)}, {share(sum(map(bool, none)), len(none))}")
+
+
+def speed(texts: Sequence[str], finder: Finder) -> None:
+    """Notes a second of one core: the best of five passes."""
+    find = ours(finder)
+    find(texts)  # the lists load, the words are looked up once
+    seconds = min(passes(texts, find) for _ in range(5))
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    print(
+        f"\nspeed: {len(texts) / seconds:.0f} notes/s and core, finding only, best of five ({words:.0f} words a note)"
     )
-    covered = sum(len(t[s.start : s.end].split()) for t, each in zip(texts, spans, strict=True) for s in each)
-    rate, length = len(texts) / seconds, words / len(texts)
-    print(f"\nMTSamples: {rate:.0f} notes/s on one core, best of five ({length:.0f} words a note)")
-    print(f"  words in spans {covered / words:.3%}, in names {in_names / words:.3%} (Dr. X and Ms. ABC among them)")
 
 
-def passes(texts: list[str], deidentifier: Deidentifier) -> float:
+def passes(texts: Sequence[str], find: Find) -> float:
     start = time.process_time()
-    for text in texts:
-        deidentifier.find(text)
+    find(texts)
     return time.process_time() - start
+
+
+def speed_in_pairs(texts: Sequence[str], finder: Finder, python: str) -> None:
+    """Notes a second and core, ours and each peer's in turn, three pairs: the peer measures its own processor time."""
+    script = str(Path(__file__).with_name("phi_peers.py"))
+    for name in PEERS:
+        ratios = []
+        for _ in range(3):
+            mine = passes(texts, ours(finder))
+            done = subprocess.run([python, script, name], input=json.dumps(list(texts)), capture_output=True, text=True)
+            if done.returncode:
+                print(f"  {name}: does not run: {done.stderr.strip().splitlines()[-1][:120]}")
+                break
+            theirs = json.loads(done.stdout)["seconds"]
+            ratios.append((len(texts) / mine, len(texts) / theirs))
+        else:
+            best = max(ratios, key=lambda pair: pair[0])
+            print(
+                f"  ours {best[0]:.0f}, {name} {best[1]:.1f} notes/s and core ({best[0] / best[1]:.1f} times)",
+                flush=True,
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    data = parser.parse_args().data
-    deidentifier = Deidentifier(Key.from_seed(1), mode="tag")
-    measure("ASQ-PHI (dev)", asq(data), deidentifier)
-    measure("ACI-Bench names", aci(data), deidentifier)
-    measure("presidio-research v2 (banking, many countries)", presidio(data), deidentifier)
-    with tempfile.TemporaryDirectory() as scratch:
-        from clinveil.corpus.demo import write_demo
-        from clinveil.corpus.people import read_patients
+    parser.add_argument("--peers", metavar="PYTHON", help="an interpreter that has the other tools")
+    parser.add_argument("--final", action="store_true", help="the actors that nobody tunes on: once, at the end")
+    parser.add_argument(
+        "--only", default="", help="sets to measure, of asq, presidio, aci, demo, grid, actors, words, speed"
+    )
+    asked = parser.parse_args()
+    only = set(asked.only.split(",")) - {""}
+    finder = Finder.of(PhiSettings())
+    find = ours(finder)
 
-        folder = Path(scratch) / "demo"
-        write_demo(folder, 100, 11, workers=1, force=False, progress=lambda done: None)
-        measure("demo corpus", demo(folder), deidentifier)
-        known = Deidentifier(Key.from_seed(1), mode="tag", patients=read_patients(folder / "patients.parquet"))
-        measure("demo corpus with the known patients", demo(folder), known)
-    speed_and_words(data, deidentifier)
+    def wanted(name: str) -> bool:
+        return not only or name in only
+
+    if wanted("asq"):
+        cases = list(asq(asked.data))
+        found = find([case.text for case in cases])
+        measure("ASQ-PHI (dev)", cases, found)
+        hard_negatives(cases, found)
+    if wanted("aci"):
+        cases = list(aci(asked.data))
+        measure("ACI-Bench names", cases, find([case.text for case in cases]))
+    if wanted("grid"):
+        cases = list(grid(1, None))
+        measure("the grid", cases, find([case.text for case in cases]))
+    if wanted("actors"):
+        cases = list(actors(asked.data, final=asked.final))
+        measure(
+            "actors, " + ("the fifth kept aside" if asked.final else "four fifths"),
+            cases,
+            find([c.text for c in cases]),
+        )
+    if wanted("presidio"):
+        cases = list(presidio(asked.data))
+        measure("presidio-research v2 (banking, many countries)", cases, find([case.text for case in cases]))
+        beside(cases, asked.peers)
+    if wanted("demo"):
+        with tempfile.TemporaryDirectory() as scratch:
+            from clinveil.corpus.demo import write_demo
+            from clinveil.corpus.people import read_patients
+
+            folder = Path(scratch) / "demo"
+            write_demo(folder, 100, 11, workers=1, force=False, progress=lambda done: None)
+            cases = list(demo(folder))
+            measure("demo corpus", cases, of_patients(finder, cases))
+            known = Finder.of(PhiSettings(), read_patients(folder / "patients.parquet"))
+            measure("demo corpus with the known patients", cases, of_patients(known, cases))
+    texts = [row["transcription"] for row in rows(asked.data / "notes/mtsamples.csv.gz")][::4]
+    if wanted("words"):
+        cases = [Case(text, "p", []) for text in texts]
+        print(f"\nMTSamples: words touched {touched(cases, find(texts))} (Dr. X and Ms. ABC among them)")
+    if wanted("speed"):
+        speed(texts, finder)
+        if asked.peers:
+            speed_in_pairs(texts[:60], finder, asked.peers)
+
+
+def beside(cases: Sequence[Case], python: str | None) -> None:
+    """The same sentences through the other tools."""
+    for name in PEERS if python else ():
+        try:
+            measure(f"  the same, {name}", cases, peer(name, python or "")([case.text for case in cases]))
+        except RuntimeError as error:
+            print(f"  does not run: {error}")
 
 
 if __name__ == "__main__":

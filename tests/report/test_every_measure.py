@@ -21,7 +21,7 @@ from clinveil.report.measures import catalogue, find
 from clinveil.report.render import render
 
 ROOT = Path(clinveil.__file__).parent
-ROOMS = ("attack", "utility", "study", "release", "corpus")
+ROOMS = ("attack", "utility", "study", "release", "corpus", "phi")
 NAME = re.compile(rf"({'|'.join(ROOMS)})\.[a-z][a-z0-9_]*")
 MAKES = re.compile(r"\b(Finding|proportion|unmeasured|mean_over)\(")  # a finding, or a builder of one
 # Files, and beginnings of names.

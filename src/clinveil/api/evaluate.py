@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clinveil.utility.pairs import PairList
     from clinveil.vectors.table import Vectors
 
-__all__ = ["classification", "nli", "similarity"]
+__all__ = ["classification", "deidentification", "nli", "similarity"]
 
 
 @in_python
@@ -81,6 +81,38 @@ def classification(
         crosswalk = source_notes(Path(crosswalk))
     models = (model,) if isinstance(model, str) else tuple(model)
     return measure(source.batches(), target.batches(), label, default_rng(seed), crosswalk=crosswalk, models=models)
+
+
+@in_python
+def deidentification(
+    notes: Notes,
+    gold: str | Path | Mapping[str, Sequence[tuple[int, int, str]]],
+    *,
+    found: str | Path | Mapping[str, Sequence[tuple[int, int, str]]] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> list[Finding]:
+    """Hold what the detectors find in notes, or what another tool `found`, against gold spans.
+
+    Args:
+        gold, found: note id -> (start, end, label) in code points, or a file or folder as the command takes them.
+        columns: of a frame, which is what.
+        settings: fields of `EvaluateDeidentificationSettings`.
+
+    Raises InputError for spans that do not fit the notes.
+    """
+    from clinveil.core.settings import load_settings
+    from clinveil.corpus.gold import GoldSpans, Scheme, read_spans, spans_of
+    from clinveil.utility.deidentification.run import on_gold
+    from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings
+
+    how = load_settings(EvaluateDeidentificationSettings, {"workers": 1, **settings})
+
+    def spans(of: Any, name: str) -> GoldSpans:
+        return read_spans(of, Scheme(how.offsets)) if isinstance(of, str | Path) else spans_of(of, name)
+
+    told = None if found is None else spans(found, "found")
+    return on_gold(how, given(notes, **(columns or {})).corpus, spans(gold, "gold"), found=told)
 
 
 @in_python

@@ -77,11 +77,13 @@ class FileFormat:
         suffixes: ends of file names, in lower case; "" is a folder.
         source: opens what lies at a path. Raises InputError if it is empty or damaged.
         sink: begins a new file at a path, for a schema and a suffix. Raises InputError for what it cannot carry.
+        folder: whether the sink makes a folder, of a file a note.
     """
 
     suffixes: tuple[str, ...]
     source: Callable[[Path, Reading], Source]
     sink: Callable[[Path, pa.Schema, str], Sink]
+    folder: bool = False
 
 
 formats: Registry[FileFormat] = Registry(
@@ -101,7 +103,7 @@ def suffix_of(path: Path) -> str:
 
 
 def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[Source, str]:
-    """The source at a path and its suffix; of a folder without .txt that we made, its `notes.parquet`.
+    """The source at a path and its suffix; of a folder without .txt its .xml, or if we made it its `notes.parquet`.
 
     Raises InputError if there is none, if it is empty or damaged, or has a row of more than `row_bytes` (not Parquet,
     whose rows do not wait for an end).
@@ -110,11 +112,23 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[
         raise InputError("no such file or folder", where=path.name, remedy="check the path")
     if path.is_dir() and (path / OWN).is_file() and not any(path.rglob("*.txt")):
         path = path / OWN
-    suffix = "" if path.is_dir() else suffix_of(path)
+    suffix = _suffix_of_folder(path) if path.is_dir() else suffix_of(path)
     if not suffix and not path.is_dir():
         remedy = "one of " + ", ".join(suffixes()) + ", or a folder"
         raise InputError("unknown kind of file", where=path.name, remedy=remedy)
     return _format_of(suffix).source(path, Reading(suffix, encoding, row_bytes)), suffix
+
+
+def _suffix_of_folder(path: Path) -> str:
+    """What a folder holds: "" for .txt, which win, or for nothing."""
+    kinds = [suffix for _, found in formats if found.folder for suffix in found.suffixes if suffix]
+    txt = any(item.suffix.lower() == ".txt" for item in path.rglob("*"))
+    return "" if txt else next((kind for kind in kinds if any(path.rglob(f"*{kind}"))), "")
+
+
+def makes_folder(suffix: str) -> bool:
+    """Whether notes of this suffix are written as a folder, of a file a note."""
+    return _format_of(suffix).folder
 
 
 def open_sink(path: Path, schema: pa.Schema, suffix: str) -> Sink:

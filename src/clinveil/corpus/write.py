@@ -11,7 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, Rebatcher
-from clinveil.corpus.file_format import Sink, open_sink, suffix_of
+from clinveil.corpus.file_format import Sink, makes_folder, open_sink, suffix_of
 
 
 @dataclass
@@ -80,7 +80,7 @@ def source_names(columns: Columns, suffix: str) -> dict[str, str]:
     roles = {columns.note_id: NOTE_ID, columns.text: TEXT}
     if columns.patient_id is not None:
         roles[columns.patient_id] = PATIENT_ID
-    if not suffix and columns.patient_id is None and not columns.keep:
+    if makes_folder(suffix) and columns.patient_id is None and not columns.keep:
         return {columns.note_id: NOTE_ID, columns.text: TEXT}
     order = columns.order or (*roles, *columns.keep)
     return {name: roles.get(name, name) for name in order}
@@ -94,10 +94,10 @@ def _no_rows(columns: Columns) -> pa.RecordBatch:
 def place_in(part: Path, out: Path, own: str) -> tuple[Path, str]:
     """Where notes go in what is to become OUT, and their format: one file, where OUT has a known suffix.
 
-    Else OUT is a folder, of .txt where the notes' `own` suffix is "", or with one file of that suffix.
+    Else OUT is a folder: of a file a note where the notes' `own` format is such a folder, or with one file of it.
     """
-    if suffix_of(out) or not own:
-        return part, suffix_of(out)
+    if suffix_of(out) or makes_folder(own):
+        return part, suffix_of(out) or own
     part.mkdir(mode=0o700)
     return part / f"notes{own}", own
 

@@ -163,4 +163,4 @@ def _source(path: Path, how: Reading) -> TextFolderSource:
     return TextFolderSource(path, how.encoding, how.row_bytes)
 
 
-formats.register("text-folder")(FileFormat(("",), _source, TextFolderSink))
+formats.register("text-folder")(FileFormat(("",), _source, TextFolderSink, folder=True))

@@ -1,7 +1,8 @@
-"""`clinveil prepare`: Make the data sets of the papers from notes that you have."""
+"""`clinveil prepare`: Make the data sets of the papers, and other forms of spans, from notes that you have."""
 
 from __future__ import annotations
 
 from clinveil.cli.groups import Group, members_of
 
-Group("prepare", "Make the data sets of the papers from notes that you have.", members_of("prepare"))
+HELP = "Make the data sets of the papers, and other forms of spans, from notes that you have."
+Group("prepare", HELP, members_of("prepare"))

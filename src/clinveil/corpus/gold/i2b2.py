@@ -1,0 +1,115 @@
+"""Notes and gold spans as i2b2/n2c2 de-identification XML: `<TEXT>` and `<TAGS>`, one file a note.
+
+The parser is defused: no document type, no entity, nothing from elsewhere. As XML has it, line breaks are read as
+line feeds; a carriage return that is to stay is written as a character reference.
+Source: Stubbs & Uzuner 2015, J. Biomed. Inform. 58:S20 (the 2014 corpus); 2016 CEGEMS N-GRID has the same form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from clinveil.core.errors import InputError
+from clinveil.core.spans import Span
+from clinveil.corpus.gold.marks import OVER_89, Mark, Offsets, i2b2_tags, offset_map
+from clinveil.corpus.gold.places import files_of, note_file
+
+ROOT = "deIdi2b2"
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What must not stand in CDATA as it is: its end, and a carriage return, which readers take for a line feed.
+_SPLIT = re.compile(r"(?<=\]\])>|\r")
+
+
+def read_text(file: Path) -> str:
+    """The note of a file. Raises InputError."""
+    return _text(_root(file), file.name)
+
+
+def read_i2b2(path: Path) -> Iterator[tuple[str, Mark | None]]:
+    """(note id, mark) for each tag of all .xml files of a folder, or of one file; (note id, None) for each file."""
+    for file, note_id in xml_files(path):
+        yield note_id, None
+        root = _root(file)
+        _text(root, file.name)
+        for tags in root.iter("TAGS"):
+            for tag in tags:
+                yield note_id, _mark(tag, file.name)
+
+
+def xml_files(path: Path) -> Iterator[tuple[Path, str]]:
+    """The .xml files of a folder, or one file, each with its note id."""
+    if path.is_dir():
+        yield from files_of(path, ".xml")
+    else:
+        yield path, path.name[: -len(".xml")]
+
+
+def _root(file: Path) -> Any:
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml.common import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    try:
+        return fromstring(file.read_bytes(), forbid_dtd=True)
+    except ParseError as error:
+        line, _ = error.position
+        remedy = "not an i2b2/n2c2 file, or a damaged one"
+        raise InputError("not well-formed XML", where=f"{file.name}, line {line}", remedy=remedy) from None
+    except DefusedXmlException:
+        remedy = "take the <!DOCTYPE …> out"
+        raise InputError("a document type or entity, which is refused", where=file.name, remedy=remedy) from None
+    except (ValueError, LookupError):
+        raise InputError("its encoding is not known", where=file.name, remedy="write it in UTF-8") from None
+
+
+def _text(root: Any, name: str) -> str:
+    texts = root.findall("TEXT")
+    if len(texts) != 1 or len(texts[0]):
+        raise InputError("one <TEXT> without tags is wanted", where=name, remedy="the form of i2b2 2014")
+    return texts[0].text or ""
+
+
+def _mark(tag: Any, name: str) -> Mark:
+    where = f"{name}, a {tag.tag[:20]} tag" if str(tag.tag).isalnum() else name
+    try:
+        start, end = int(tag.attrib["start"]), int(tag.attrib["end"])
+    except (KeyError, ValueError):
+        remedy = '<NAME start="5" end="9" TYPE="PATIENT"/>'
+        raise InputError("a tag without start and end", where=where, remedy=remedy) from None
+    label = tag.attrib.get("TYPE") or str(tag.tag)
+    # There all ages are marked.
+    return Mark(start, end, OVER_89 if label.upper() == "AGE" else label, where, tag.attrib.get("text"))
+
+
+def write_i2b2(folder: Path, notes: Iterable[tuple[str, str, Sequence[Span]]], offsets: Offsets) -> None:
+    """Write a .xml for each (note id, text, spans). Raises InputError for a character that XML has not."""
+    for note_id, text, spans in notes:
+        note_file(folder, note_id, ".xml").write_bytes(document(text, spans, offsets, folder.name))
+
+
+def document(text: str, spans: Sequence[Span], offsets: Offsets = "codepoints", where: str = "") -> bytes:
+    """A note and its spans as XML in UTF-8. Raises InputError for a character that XML has not."""
+    if _ILLEGAL.search(text):
+        what = "a control character of a note has no place in XML"
+        raise InputError(what, where=where, remedy="write .jsonl or BRAT")
+    places = offset_map(text, offsets)
+    tags = "".join(_tag(number, span, places, text) for number, span in enumerate(spans))
+    head = f'<?xml version="1.0" encoding="UTF-8" ?>\n<{ROOT}>\n'
+    return f"{head}<TEXT>{_cdata(text)}</TEXT>\n<TAGS>\n{tags}</TAGS>\n</{ROOT}>\n".encode()
+
+
+def _cdata(text: str) -> str:
+    safe = _SPLIT.sub(lambda match: f"]]>&#{ord(match[0])};<![CDATA[", text)
+    return f"<![CDATA[{safe}]]>"
+
+
+def _tag(number: int, span: Span, places: Sequence[int], text: str) -> str:
+    tag, kind = i2b2_tags()[span.label]
+    said = quoteattr(text[span.start : span.end], {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    ends = f'start="{places[span.start]}" end="{places[span.end]}"'
+    return f'<{tag} id="P{number}" {ends} text={said} TYPE="{kind}" comment="" />\n'
