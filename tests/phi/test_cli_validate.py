@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import stat
 from collections import defaultdict
 
@@ -79,7 +80,8 @@ def test_the_findings_hold_all_parts_and_no_text(done):
     feeds = {f.detail["setting"]: f.value for f in found if f.measure == "validate.known_patients"}
     assert feeds["with the feed"] == 0.0 <= feeds["without the feed"]
     rows = list(csv.DictReader((done / "spots.csv").open()))
-    names = [row["text"] for row in rows if row["kind"].startswith("found") and len(row["text"]) > 6]
+    strata = json.loads((done / "design.json").read_text())["spots"]
+    names = [row["text"] for row in rows if strata[row["spot"]] == "found" and len(row["text"]) > 6]
     told = (done / "report.md").read_text() + (done / "findings.json").read_text()
     assert names and not [name for name in names if name in told]
 
@@ -95,6 +97,39 @@ def test_the_page_asks_nothing_of_others_and_holds_every_spot(done):
     assert data["run"] == rows["1"]["run"]
 
 
+def test_who_judges_does_not_see_what_was_found(done):
+    told = (done / "spots.csv").read_text() + (done / "spots.html").read_text()
+    assert "found by the engine" not in told and "not found" not in told
+    assert {row["kind"] for row in csv.DictReader((done / "spots.csv").open())} == {"place", "passage"}
+
+
+def test_marked_with_keys_in_a_browser(done, tmp_path):
+    api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or pytest.skip("no browser here")
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_context(accept_downloads=True).new_page()
+        asked, wrong = [], []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: wrong.append(error))
+        page.goto((done / "spots.html").as_uri())
+        for key in "iu" + "n" * 57:
+            page.keyboard.press(key)
+        page.reload()  # marks are kept
+        assert "59 marked" in page.inner_text("#where")
+        page.keyboard.press("Enter")
+        assert page.inner_text("#where").startswith("60 of 60")
+        page.keyboard.press("n")
+        with page.expect_download() as download:
+            page.keyboard.press("s")
+        download.value.save_as(tmp_path / "marks.csv")
+        browser.close()
+    rows = list(csv.DictReader((tmp_path / "marks.csv").open()))
+    assert [row["mark"] for row in rows] == ["identifier", "unsure"] + ["not"] * 58
+    assert not wrong and {url.partition(":")[0] for url in asked} <= {"file", "blob"}
+    assert main(["validate", str(done), "--marked", str(tmp_path / "marks.csv")]) == 0
+
+
 def gold_marks(done):
     gold = defaultdict(list)
     for note_id, span in demo_spans(8, 5):
@@ -103,7 +138,7 @@ def gold_marks(done):
     def mark(row):
         here = Span(int(row["start"]), int(row["end"]), "NAME")
         hit = any(here.overlaps(span) for span in gold[row["note_id"]])
-        return "identifier" if hit and not row["kind"].startswith("a passage") else "n"
+        return "identifier" if hit and row["kind"] == "place" else "n"
 
     return mark
 

@@ -1,7 +1,7 @@
 """The places that were drawn, as a private CSV and as a page to mark them with keys; and the marks read back.
 
 Both hold note text. The page is one file that asks nothing of any other place, and keeps marks in the browser's store
-by the name of the run, without any text.
+by the name of the run, without any text. Neither says whether the engine found a place: who judges should not know.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class Spot:
     before: str = field(repr=False, default="")
     after: str = field(repr=False, default="")
 
+    @property
+    def several(self) -> bool:
+        """Whether it is a passage, which can hold several identifiers."""
+        return self.stratum in ("cued", "rest")
+
 
 class Design(NamedTuple):
     """How places were drawn.
@@ -89,7 +94,7 @@ def _csv(run: str, spots: Mapping[str, Spot]) -> str:
     for number, spot in spots.items():
         text = "".join(piece if asked else f"⟪{piece}⟫" for piece, asked in spot.pieces)
         told = (spot.note_id, spot.start, spot.end, *map(_cell, (spot.before, text, spot.after)))
-        writer.writerow((run, number, "", KINDS[spot.stratum].says, *told))
+        writer.writerow((run, number, "", "passage" if spot.several else "place", *told))
     return made.getvalue()
 
 
@@ -105,7 +110,7 @@ def _template() -> str:
 
 def _page(run: str, spots: Mapping[str, Spot]) -> str:
     data = [
-        {"spot": n, "kind": KINDS[s.stratum].says, "passage": s.stratum in ("cued", "rest"), "note": s.note_id,
+        {"spot": n, "passage": s.several, "note": s.note_id,
          "before": s.before, "pieces": s.pieces, "after": s.after}
         for n, s in spots.items()
     ]  # fmt: skip
