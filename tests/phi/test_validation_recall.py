@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
+from clinveil.phi.detector import detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.validation.design import KINDS, LEAST, Seen, allocation, recall
-from clinveil.phi.validation.draw import Draw, usual_forms
+from clinveil.phi.validation.draw import Draw, suspected, usual_forms
 from clinveil.phi.validation.places import open_parts, places
 from clinveil.phi.validation.truth import identifiers_in
 from clinveil.stats import Interval, ratio_of_intervals, sum_of_intervals, weighted_poisson
@@ -152,6 +153,26 @@ def test_coverage_over_many_corpora(leave, spots):
     rates = {n: min(r * (1 if KINDS[n].found else leave), 1.0) for n, r in RATES.items()}
     held = np.mean([draws(SIZES, rates, spots, seed, 5)[0] for seed in range(200)])
     assert held >= 0.93
+
+
+def test_a_detector_that_suspects_is_asked():
+    class Unsure:
+        name, labels, examples = "unsure", frozenset({"NAME"}), ()
+
+        def find(self, note):
+            return []
+
+        def suspect(self, note):
+            return [note.span(4, 9, "NAME", "unsure", 0.1)]
+
+    note = Note("1", "1", "The gloom is deep.")
+    assert suspected(note) == []
+    detectors.register("unsure")(Unsure())
+    try:
+        draw = Draw(40, 8, frozenset(), np.random.default_rng(1))
+        assert ("gloom", "tagger") in shown(note.text, draw.add(note, [], suspected(note)))
+    finally:
+        detectors.forget("unsure")
 
 
 def test_drawn_places_are_a_random_sample_whatever_the_order():

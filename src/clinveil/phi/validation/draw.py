@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Protocol, runtime_checkable
 
 from numpy.random import Generator
 
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Note
 from clinveil.corpus.sample import KeySample
+from clinveil.phi.detector import detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.validation.design import KINDS, allocation
 from clinveil.phi.validation.places import Place, forms, open_parts, places
 from clinveil.phi.validation.sheet import Piece, Spot
+
+
+@runtime_checkable
+class Suspecting(Protocol):
+    """A detector that can also say what it takes for an identifier with a small probability, such as a tagger."""
+
+    def suspect(self, note: NoteView) -> Iterable[Span]:
+        """Spans that it is not sure enough of to find them."""
+        ...
+
+
+def suspected(note: Note) -> list[Span]:
+    """What the detectors that can say so suspect in a note."""
+    able = [detector for _, detector in detectors if isinstance(detector, Suspecting)]
+    view = NoteView(note.text, note.note_id)
+    return [span for detector in able for span in detector.suspect(view)]
+
 
 MANY = 5  # patients whose notes have a word that stands in no list: more likely a term than a name
 AROUND = 80  # characters before and after a place

@@ -27,7 +27,7 @@ from clinveil.phi.detector import Detector, detectors
 from clinveil.phi.finder import Finder
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.validation.canaries import canary_survival
-from clinveil.phi.validation.draw import Draw, usual_forms
+from clinveil.phi.validation.draw import Draw, suspected, usual_forms
 from clinveil.phi.validation.estimates import marked_findings
 from clinveil.phi.validation.recapture import Captures, recapture_findings, side
 from clinveil.phi.validation.report import report
@@ -159,7 +159,7 @@ def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[F
     draw = Draw(how.spots, how.passage, usual, default_rng([run.seed, 3]))
     survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
-        draw.add(note, found)
+        draw.add(note, found, suspected(note))
         if survival:
             survival.add(note, found)
     if not draw.sizes:
