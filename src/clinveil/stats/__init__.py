@@ -19,14 +19,25 @@ from clinveil.stats.intervals import (
     effective_share,
     jackknife_t,
     ratio,
+    ratio_of_intervals,
     share_by_patient,
     share_method,
+    sum_of_intervals,
     t_interval,
     weighted_poisson,
     wilson,
 )
 
 __all__ = ["Interval", "bootstrap_clusters", "bootstrap_weights", "clopper_pearson", "effective_share", "jackknife_t"]
-__all__ += ["ratio", "share_by_patient", "share_method", "t_interval", "weighted_poisson", "wilson"]
+__all__ += [
+    "ratio",
+    "ratio_of_intervals",
+    "share_by_patient",
+    "share_method",
+    "sum_of_intervals",
+    "t_interval",
+    "weighted_poisson",
+    "wilson",
+]
 __all__ += ["benjamini_hochberg", "holm", "hypergeometric_tail", "permutation_p", "rank_biserial"]
 __all__ += ["smallest_holm_p", "wilcoxon_p"]

@@ -75,10 +75,11 @@ def effective_share(k: float, n: float, level: float = LEVEL) -> Interval:
     return Interval(low, high)
 
 
-def weighted_poisson(weights: ArrayLike, level: float = LEVEL) -> Interval:
+def weighted_poisson(weights: ArrayLike, level: float = LEVEL, *, most: float = 1.0) -> Interval:
     """The interval of the expected sum of what rare events bring: `weights`, one an event that came; none may have.
 
     With weights of 1 it is the exact interval of a Poisson count (Garwood 1936); unequal weights widen it.
+    `most`: the largest weight that an event could have had.
 
     Raises ValueError for a weight that is not above 0.
     Source: Fay & Feuer 1997, Stat. Med. 16:791.
@@ -87,11 +88,42 @@ def weighted_poisson(weights: ArrayLike, level: float = LEVEL) -> Interval:
     each = np.asarray(weights, dtype=np.float64)
     if not (each > 0).all():
         raise ValueError("the weight of an event is above 0")
-    total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=1.0))
+    total, square, most = float(each.sum()), float(each @ each), float(each.max(initial=most))
     tail = (1 - level) / 2
     low = 0.0 if not each.size else square / total * float(special.gammaincinv(total**2 / square, tail))
     total, square = total + most, square + most**2
     return Interval(low, square / total * float(special.gammaincinv(total**2 / square, 1 - tail)))
+
+
+def sum_of_intervals(values: ArrayLike, intervals: ArrayLike) -> Interval:
+    """The interval of a sum of independent estimates, from the interval of each, (n, 2).
+
+    Source: method of variance estimates recovery, Zou & Donner 2008, Stat. Med. 27:1693.
+    """
+    each, ends = np.asarray(values, dtype=np.float64), np.asarray(intervals, dtype=np.float64).reshape(-1, 2)
+    below, above = each - ends[:, 0], ends[:, 1] - each
+    total = float(each.sum())
+    return Interval(total - float(np.sqrt(below @ below)), total + float(np.sqrt(above @ above)))
+
+
+def ratio_of_intervals(top: float, of_top: Interval, bottom: float, of_bottom: Interval) -> Interval:
+    """The interval of the ratio of two independent estimates that are 0 or more, from the interval of each.
+
+    The upper end is infinite where the interval of `bottom` reaches 0. Raises ValueError for no `bottom`.
+    Source: method of variance estimates recovery, Donner & Zou 2012, Stat. Methods Med. Res. 21:347.
+    """
+    if bottom <= 0 or top < 0:
+        raise ValueError("a ratio is of a number from 0 to one above 0")
+    product = top * bottom
+
+    def end(a: float, b: float, sign: int) -> float:
+        spread = max(product**2 - a * b * (2 * top - a) * (2 * bottom - b), 0.0)
+        return float((product + sign * np.sqrt(spread)) / (b * (2 * bottom - b)))
+
+    # An end of the bottom beyond twice its value would turn the sign of the divisor.
+    high_bottom = min(of_bottom.high, 1.999 * bottom)
+    low = max(0.0, end(of_top.low, high_bottom, -1)) if of_top.low > 0 else 0.0
+    return Interval(low, end(of_top.high, of_bottom.low, 1) if of_bottom.low > 0 else float("inf"))
 
 
 def t_interval(values: ArrayLike, level: float = LEVEL) -> Interval:

@@ -1,0 +1,204 @@
+"""How often the intervals of `clinveil validate` hold the truth, over corpora resampled from notes with gold spans.
+
+    python -P benchmarks/phi_validate.py [--patients 300] [--corpora 400] [--asq FILE]
+
+The notes are read once; a corpus is as many patients, drawn with replacement. Prints the tables of phi-validate.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from clinveil.core.spans import LABELS, Span
+from clinveil.corpus.corpus import Note, rows
+from clinveil.corpus.demo.stream import demo_notes, demo_patients, demo_spans
+from clinveil.phi.finder import Finder
+from clinveil.phi.note import NoteView
+from clinveil.phi.validation.canaries import Tally, planted, planted_for_roles, survived
+from clinveil.phi.validation.design import KINDS, Seen, allocation, recall
+from clinveil.phi.validation.draw import usual_forms
+from clinveil.phi.validation.invented import name_pools
+from clinveil.phi.validation.places import places
+from clinveil.phi.validation.recapture import missed
+from clinveil.phi.validation.survival import Survival
+from clinveil.phi.validation.truth import identifiers_in
+from clinveil.stats import clopper_pearson, share_by_patient
+
+ASQ_LABELS = {"LOCATION": "CITY", "ORGANIZATION": "HOSPITAL", "FACILITY": "HOSPITAL"}
+Drop = tuple[str, float]
+WEAKER: dict[str, Drop] = {
+    "the rules": ("", 0.0),
+    "each find dropped in 5 of 100": ("all", 0.05),
+    "names dropped in 20 of 100": ("NAME", 0.2),
+}
+
+
+def demo(patients: int, seed: int = 21) -> tuple[list[Note], dict[str, list[Span]]]:
+    gold: dict[str, list[Span]] = defaultdict(list)
+    for note_id, span in demo_spans(patients, seed):
+        gold[note_id].append(span)
+    return list(rows(demo_notes(patients, seed))), gold
+
+
+def asq(path: Path) -> tuple[list[Note], dict[str, list[Span]]]:
+    notes, gold = [], {}
+    for i, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+        one = json.loads(line)
+        notes.append(Note(str(i), str(i), one["text"]))
+        made = [(s["start"], s["end"], ASQ_LABELS.get(s["type"], s["type"])) for s in one["spans"]]
+        gold[str(i)] = [Span(a, b, label if label in LABELS else "ID") for a, b, label in made]
+    return notes, gold
+
+
+def dropped(spans: list[Span], drop: Drop, rng: np.random.Generator) -> list[Span]:
+    label, share = drop
+    return [s for s in spans if (label not in ("all", s.label)) or rng.random() >= share]
+
+
+def census(notes: list[Note], gold: dict[str, list[Span]], found: dict[str, list[Span]]) -> dict[str, np.ndarray]:
+    """Of each patient, (stratum, identifiers) of all places."""
+    usual, made = usual_forms(notes), defaultdict(list)
+    names = list(KINDS)
+    for note in notes:
+        all_ = places(NoteView(note.text), found[note.note_id], usual=usual, words=40)
+        for p in all_:
+            hit = identifiers_in(note.text, p, all_, gold[note.note_id])
+            made[note.patient_id].append((names.index(p.stratum), hit))
+    return {patient: np.array(some) for patient, some in made.items()}
+
+
+def of_marks(table: dict[str, np.ndarray], spots: int, corpora: int, rng: np.random.Generator) -> tuple[float, ...]:
+    """Share of corpora whose own recall the interval holds; mean width and lower end; mean recall."""
+    patients, held, low, width, truth = list(table), 0, [], [], []
+    for _ in range(corpora):
+        drawn = np.concatenate([table[patients[i]] for i in rng.integers(len(patients), size=len(patients))])
+        by = {name: drawn[drawn[:, 0] == k, 1] for k, name in enumerate(KINDS)}
+        sizes = {name: len(hits) for name, hits in by.items() if len(hits)}
+        taken = allocation(sizes, spots)
+        seen = []
+        for name, size in sizes.items():
+            some = rng.choice(by[name], taken[name], replace=False)
+            seen.append(Seen(KINDS[name].found, size, taken[name], tuple(int(n) for n in some if n)))
+        one = recall(seen)
+        right = sum(int(hits.sum()) for name, hits in by.items() if KINDS[name].found)
+        value = right / sum(int(hits.sum()) for hits in by.values())
+        held += one.low - 1e-12 <= value <= one.high + 1e-12
+        low.append(one.low)
+        width.append(one.high - one.low)
+        truth.append(value)
+    return held / corpora, float(np.mean(truth)), float(np.mean(low)), float(np.mean(width))
+
+
+def marks_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpora: int) -> None:
+    rng, rules = np.random.default_rng(1), {n.note_id: Finder().find(n.text) for n in notes}
+    for how, drop in WEAKER.items():
+        found = {note: dropped(spans, drop, rng) for note, spans in rules.items()}
+        table = census(notes, gold, found)
+        for spots in (100, 200, 400):
+            held, truth, low, width = of_marks(table, spots, corpora, rng)
+            cells = (f"{held:.3f}", f"{truth:.4f}", f"{low:.3f}", f"{width:.3f}")
+            print(f"| {name} | {how} | {spots} | {corpora} |", " | ".join(cells), "|", flush=True)
+
+
+def shares_table(name: str, notes: list[Note], corpora: int, known: dict[str, object] | None) -> None:
+    rng, finder = np.random.default_rng(2), Finder()
+    tally, kinds = Tally(), list(name_pools())
+    survival = Survival(known, rng) if known else None
+    for note in notes:
+        spans = finder.find(note.text)
+        kind = kinds[int(rng.integers(len(kinds)))]
+        for text, canaries in (planted(note.text, spans, kind, rng), planted_for_roles(note.text, kind, rng)):
+            again = finder.find(text) if canaries else []
+            for canary in canaries:
+                tally.add(note.patient_id, canary, left=survived(text, canary, again))
+        if survival:
+            survival.add(note, dropped(spans, ("NAME", 0.1), rng))
+    patients = sorted({note.patient_id for note in notes})
+    for (where, label, kind), by in sorted(tally._counts.items()):
+        table = np.array([by.get(p, (0, 0)) for p in patients])
+        if kind == "all" and table[:, 0].sum() > 0 and (table[:, 1] > 0).sum() >= 20:
+            row(f"{name}: canaries, {where}, {label}", table, corpora, rng)
+    if survival:
+        counts = [survival._counts[p] for p in patients if survival._counts.get(p, {}).get("before")]
+        row(f"{name}: known mentions", np.array([[c["left"], c["before"]] for c in counts]), corpora, rng)
+        row(f"{name}: known patients", np.array([[c["left"] > 0, 1] for c in counts]), corpora, rng, exact=True)
+
+
+def row(what: str, table: np.ndarray, corpora: int, rng: np.random.Generator, *, exact: bool = False) -> None:
+    truth, held, used, size = table[:, 0].sum() / table[:, 1].sum(), 0, 0, min(100, len(table))
+    for _ in range(corpora):
+        drawn = table[rng.integers(len(table), size=size)]
+        if not drawn[:, 1].sum():
+            continue
+        used += 1
+        low, high = clopper_pearson(int(drawn[:, 0].sum()), size) if exact else share_by_patient(drawn)
+        held += low <= truth <= high
+    print(f"| {what} | {truth:.4f} | {size} | {used} | {held / used:.3f} |", flush=True)
+
+
+def capture_table(name: str, notes: list[Note], gold: dict[str, list[Span]], corpora: int) -> None:
+    """Two independent detectors of gold spans, and two that both find it hard where a span is of the hard fifth."""
+    rng = np.random.default_rng(3)
+    of = {note.note_id: note.patient_id for note in notes}
+    by_patient: dict[str, list[str]] = defaultdict(list)
+    for note, spans in gold.items():
+        by_patient[of[note]] += [s.label for s in spans]
+    labels = sorted({label for some in by_patient.values() for label in some})
+    patients = list(by_patient)
+    for how, (p, q, hard) in {
+        "independent, .95 and .9": (0.95, 0.9, 1.0),
+        "independent, .8 and .7": (0.8, 0.7, 1.0),
+        "independent, .99 and .97": (0.99, 0.97, 1.0),
+        "one fifth is hard: half as often found": (0.95, 0.9, 0.5),
+    }.items():
+        held, ratio, odds = 0, [], []
+        for _ in range(corpora):
+            drawn = rng.integers(len(patients), size=min(100, len(patients)))
+            table, left = np.zeros((len(labels), len(drawn), 3), dtype=int), 0
+            for i, k in enumerate(drawn):
+                for label in by_patient[patients[k]]:
+                    easy = hard if rng.random() < 0.2 else 1.0
+                    a, b = rng.random() < p * easy, rng.random() < q * easy
+                    if a or b:
+                        table[labels.index(label), i, 0 if a and b else 1 if a else 2] += 1
+                    else:
+                        left += 1
+            one = missed(table)
+            sums = table.sum(axis=(0, 1))
+            held += one.low <= left <= one.high
+            ratio.append(one.value / max(left, 1))
+            odds.append(sums[0] * max(left, 0.5) / max(sums[1] * sums[2], 1))
+        print(
+            f"| {name} | {how} | {corpora} | {held / corpora:.3f} | {np.median(ratio):.2f} | {np.median(odds):.1f} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--patients", type=int, default=300)
+    asked.add_argument("--corpora", type=int, default=400)
+    asked.add_argument("--asq", type=Path)
+    how = asked.parse_args()
+    sets = {"demo": demo(how.patients)} | ({"ASQ-PHI dev": asq(how.asq)} if how.asq else {})
+    print("\n| corpus | engine | places | corpora | coverage | recall | low end | width |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name, (notes, gold) in sets.items():
+        marks_table(name, notes, gold, how.corpora)
+    print("\n| what | share | patients | corpora | coverage |\n| --- | ---: | ---: | ---: | ---: |")
+    for name, (notes, _) in sets.items():
+        known = {p.patient_id: p for p in demo_patients(how.patients, 21)} if name == "demo" else None
+        shares_table(name, notes, how.corpora, known)
+    print("\n| corpus | detectors | corpora | coverage | missed, estimated to true | odds ratio |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for name, (notes, gold) in sets.items():
+        capture_table(name, notes, gold, how.corpora)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Invented identifiers of many kinds: what is planted in notes to see whether it is found.
+
+Names come from lists (census; of several peoples by the locale lists of the package Faker, read as data), only of the
+part that is for tests (`lexicons.held_out`), from ordinary words, or from no list at all: syllables, until they make
+no word and no name. Numbers have the shape of the one whose place they take, or another usual one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+
+from numpy.random import Generator
+
+from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, USUAL_FAMILY, USUAL_GIVEN, lexical_classes
+from clinveil.lexicons.held_out import held_out
+from clinveil.lexicons.names import all_given_names, name_form, surnames
+
+Pool = tuple[Sequence[str], Sequence[str]]
+"""First names and surnames."""
+
+UNLISTED = "in no list"
+_LOCALES: Mapping[str, tuple[str, ...]] = {
+    "Spanish and Portuguese": ("es_MX", "es_ES", "pt_BR"),
+    "French and Italian": ("fr_FR", "it_IT"),
+    "German and Dutch": ("de_DE", "nl_NL"),
+    "Polish and Finnish": ("pl_PL", "fi_FI"),
+    "Turkish": ("tr_TR",),
+    "Indian and Pakistani": ("en_IN", "en_PK"),
+    "Indonesian": ("id_ID",),
+    "West African": ("yo_NG", "ig_NG", "ha_NG", "tw_GH"),
+    "Southern and East African": ("zu_ZA", "sw"),
+}
+_LATIN = re.compile(r"[A-Za-zÀ-ɏ]{3,}(?:['-][A-Za-zÀ-ɏ]{2,})?")
+
+
+def _split(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+_STARTS = _split("b br ch d dr f g gr h j k kr l m n p r s sh st t th tr v w y z")
+_MIDDLES = _split("a ae ai e ee ei i ia io o oa oo ou u ua y")
+_ENDS = _split("ck d ff g k l ll m mb n nd ng nk p r rd rk rsk s sh sk t th tz v x z")
+_MONTHS = _split("January February March April May June July August September October November December")
+_DOMAINS = ("mail.example", "clinic.example", "home.example.org")
+_STREETS = ("Street", "Avenue", "Road", "Lane", "Drive", "Court")
+
+
+@cache
+def name_pools() -> Mapping[str, Pool]:
+    """Kind of name -> first names and surnames; `UNLISTED` has none, its names are made."""
+    given, family = all_given_names(), surnames()
+    usual = (_kept(n for n, share in given.items() if share >= USUAL_GIVEN),
+             _kept(n for n, share in family.items() if share >= FAMILIAR_FAMILY))  # fmt: skip
+    rare = (_kept(n for n, share in given.items() if share < USUAL_GIVEN),
+            _kept(n for n, share in family.items() if share < USUAL_FAMILY))  # fmt: skip
+    words = _kept(n for n, share in family.items() if share >= USUAL_FAMILY and lexical_classes(n) & 4 and len(n) > 3)
+    pools = {"usual": usual, "rare": rare, "that are words": (usual[0], words), UNLISTED: ((), ())}
+    return MappingProxyType(pools | {people: _of_locales(locales) for people, locales in _LOCALES.items()})
+
+
+def _kept(names: object) -> list[str]:
+    return sorted({name.capitalize() for name in names if held_out(name)})  # type: ignore[attr-defined]
+
+
+def _of_locales(locales: tuple[str, ...]) -> Pool:
+    providers = [import_module(f"faker.providers.person.{locale}").Provider for locale in locales]
+    return _names(providers, "first_name"), _names(providers, "last_name")
+
+
+def _names(providers: Sequence[type], kind: str) -> list[str]:
+    lists = (getattr(p, attribute) for p in providers for attribute in dir(p) if kind in attribute)
+    names = {str(name) for names in lists if isinstance(names, list | tuple | dict | set) for name in names}
+    return sorted(name for name in names if _LATIN.fullmatch(name) and held_out(name))
+
+
+def unlisted_name(rng: Generator) -> str:
+    """A name of two or three syllables that stands in no list and is no word."""
+    while True:
+        parts = [_any(_STARTS, rng) + _any(_MIDDLES, rng) for _ in range(int(rng.integers(1, 3)))]
+        name = "".join([*parts, _any(_STARTS, rng)[:1] + _any(_MIDDLES, rng)[:1] + _any(_ENDS, rng)])
+        if not lexical_classes(name):
+            return name.capitalize()
+
+
+def invented_name(kind: str, *, family: bool, rng: Generator, besides: str = "") -> str:
+    """A first name or surname of a kind, with a capital, other than one."""
+    if kind == UNLISTED:
+        return unlisted_name(rng)
+    pool = name_pools()[kind][family]
+    drawn = _any(pool, rng)
+    return drawn if name_form(drawn) != name_form(besides) else invented_name(kind, family=family, rng=rng, besides="")
+
+
+def _any(items: Sequence[str], rng: Generator) -> str:
+    return items[int(rng.integers(len(items)))]
+
+
+def _number(low: int, high: int) -> Callable[[Generator], int]:
+    return lambda rng: int(rng.integers(low, high + 1))
+
+
+_PARTS: Mapping[str, Callable[[Generator], int]] = {
+    **{"d": _number(1, 28), "dd": _number(10, 28), "m": _number(1, 12), "mm": _number(10, 12)},
+    **{"yyyy": _number(1941, 2023), "yy": _number(10, 23), "n3": _number(200, 989), "n4": _number(1000, 9899)},
+    **{"n2": _number(11, 98), "n6": _number(100_100, 998_900), "n7": _number(1_001_000, 9_989_000)},
+    **{"old": _number(90, 107), "house": _number(3, 2999)},
+}
+SHAPES: Mapping[str, tuple[str, ...]] = {
+    "DATE": (
+        *("{m}/{d}/{yyyy}", "{mm}/{dd}/{yy}", "{month} {d}, {yyyy}", "{dd} {month} {yyyy}", "{yyyy}-{mm}-{dd}"),
+        *("{mon} {d}", "{d} {mon} {yyyy}", "{m}/{dd}", "{month} {d}th", "{mon}. {d}, {yyyy}", "{dd}.{mm}.{yyyy}"),
+    ),
+    "PHONE": ("({n3}) {n3}-{n4}", "{n3}-{n3}-{n4}", "{n3}.{n3}.{n4}", "+1 {n3} {n3} {n4}", "{n3}{n3}{n4}", "{n3}-{n4}"),
+    "MRN": ("{n7}", "{n2}-{n2}-{n3}", "{n6}", "{n3}-{n4}", "0{n7}", "{letter}{n6}"),
+    "SSN": ("{n3}-{n2}-{n4}", "{n3} {n2} {n4}"),
+    "EMAIL": ("{given}.{family}@{domain}", "{letter}{family}{n2}@{domain}", "{family}_{n2}@{domain}"),
+    "AGE": ("{old}",),
+    "ADDRESS": ("{house} {family} {street}", "{house} {given} {street}, Apt {n2}", "{house} {family} {street_short}"),
+}
+SHAPES = {**SHAPES, "FAX": SHAPES["PHONE"], "ID": SHAPES["MRN"]}
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile("[A-Z]")
+
+
+def invented(label: str, original: str, rng: Generator) -> tuple[str, str]:
+    """An identifier of a label, and whether it has the `same form` as the original or `another form`."""
+    same = label in ("MRN", "ID", "PHONE", "FAX", "SSN") and rng.integers(2) == 0
+    if same and _DIGIT.search(original):
+        digits = _DIGIT.sub(lambda match: str(rng.integers(1, 10)), original)
+        return _LETTER.sub(lambda match: chr(65 + int(rng.integers(26))), digits), "same form"
+    return _filled(_any(SHAPES[label], rng), rng), "another form"
+
+
+def _filled(shape: str, rng: Generator) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: _part(match[1], rng), shape)
+
+
+def _part(name: str, rng: Generator) -> str:
+    if name in _PARTS:
+        return str(_PARTS[name](rng))
+    if name in ("given", "family"):
+        return invented_name("rare", family=name == "family", rng=rng)
+    drawn = {"month": _MONTHS, "mon": [m[:3] for m in _MONTHS], "domain": _DOMAINS, "street": _STREETS,
+             "street_short": ("St", "Ave", "Rd", "Blvd"), "letter": list("ABDEHKMNRT")}[name]  # fmt: skip
+    return _any(drawn, rng)

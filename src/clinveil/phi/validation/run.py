@@ -1,0 +1,206 @@
+"""`clinveil validate` as one run: its stages, each kept so that a stopped run goes on, and the marks read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numpy.random import default_rng
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.core.files import owner_only, private_folder, private_text, refuse_nested
+from clinveil.core.finding import Finding, read_findings, write_findings
+from clinveil.core.keys import Key
+from clinveil.core.progress import track
+from clinveil.core.runfolder import Kind, RunFolder, fingerprint, run_folder, run_hash
+from clinveil.core.spans import Span
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import Note, rows
+from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.people import read_patients
+from clinveil.corpus.sample import KeySample
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.detector import Detector, detectors
+from clinveil.phi.finder import Finder
+from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.validation.canaries import canary_survival
+from clinveil.phi.validation.draw import Draw, suspected, usual_forms
+from clinveil.phi.validation.estimates import marked_findings
+from clinveil.phi.validation.recapture import Captures, recapture_findings, side
+from clinveil.phi.validation.report import report
+from clinveil.phi.validation.settings import ValidateSettings
+from clinveil.phi.validation.sheet import read_design, read_marks, write_sheet
+from clinveil.phi.validation.survival import Survival
+from clinveil.scale import processes
+
+if TYPE_CHECKING:
+    from clinveil.corpus.people import Patient
+
+Side = tuple[Detector, ...]
+FINDINGS, REPORT, RECALL = "findings.json", "report.md", "recall.json"
+README = """What clinveil validate found out about your own notes. SECRET: none of this may leave.
+
+report.md      what was measured, in words
+findings.json  the same as numbers
+spots.html     the places to look at, to be marked with keys in a browser (nothing is sent anywhere); HOLDS NOTE TEXT
+spots.csv      the same places as a table, to be marked in the column mark; HOLDS NOTE TEXT
+design.json    how the places were drawn; clinveil validate --marked needs it
+recall.json    recall from the marks, after clinveil validate --marked MARKS OUT
+"""
+_OWN = frozenset({"stages", FINDINGS, REPORT, RECALL, "spots.csv", "spots.html", "design.json"})
+KIND = Kind("folder of clinveil validate", own=_OWN, notes={"README.txt": README})
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What the stages of a run share."""
+
+    settings: ValidateSettings
+    corpus: NotesCorpus
+    patients: Mapping[str, Patient] | None = field(repr=False)
+    seed: int
+    say: Say
+
+    def notes(self, what: str) -> Iterator[Note]:
+        """The notes, from the start."""
+        return track(rows(self.corpus), f"notes {what}", self.say)
+
+    def engine(self, *, feed: bool) -> Iterator[tuple[Note, list[Span]]]:
+        """Each note with all that the whole engine finds in it, with the known patients or without them."""
+        patients = self.patients if feed else None
+        key = Key.from_seed(self.seed)  # nothing that it makes is kept
+        engine = Deidentifier.of(self.settings.identifiers, key, patients=patients, keep_spans=True)
+        done = deidentify_corpus(self.corpus, engine, processes(self.settings.workers))
+        for batch, treated in zip(self.corpus.batches(), done, strict=True):
+            found: dict[str, list[Span]] = {}
+            for one in treated.spans or ():
+                found.setdefault(one.note_id, []).append(one.span)
+            for note in rows([batch]):
+                yield note, sorted(found.get(note.note_id, []))
+
+    def of_sampled_patients(self) -> list[Note]:
+        """All notes of a random sample of patients, by patient."""
+        sample: KeySample[list[Note]] = KeySample(self.settings.sampled_patients, default_rng([self.seed, 1]))
+        for note in self.notes("read"):
+            mine = sample.offer(note.patient_id, list)
+            if mine is not None:
+                mine.append(note)
+        return [note for patient in sorted(sample.values) for note in sample.values[patient]]
+
+
+def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: Say) -> tuple[list[Finding], int]:
+    """Measure what can be known of recall on these notes without gold, and draw the places to look at.
+
+    Returns the findings and the seed: one of the notes themselves where none is set, so that a stopped run goes on.
+
+    Args:
+        out: a private folder, which will hold note text.
+
+    Raises:
+        UsageError: places or settings that do not fit. InputError: notes or patients that do not fit.
+    """
+    feed = settings.identifiers.patients
+    refuse_nested(OUT=out, NOTES=notes, patients=feed)
+    sides = side(settings.first), _second(settings)
+    _refuse_dependence(settings)
+    corpus = open_corpus(notes, settings.notes)
+    hashed = fingerprint(notes)
+    seed = int(hashed[:8], 16) if settings.seed is None else settings.seed
+    run = Validation(settings, corpus, read_patients(feed) if feed else None, seed, say)
+    asked = run_hash(settings, hashed, feed, str(seed), free={"workers", "quiet", "force", "seed", "patients"})
+    with owner_only(), run_folder(out, KIND, asked, force=settings.force) as folder:
+        stages: dict[str, Callable[[], list[Finding]]] = {
+            "spots": lambda: _spots(run, folder, asked, hashed),
+            "known": lambda: _known(run),
+            "canaries": lambda: canary_survival(run.of_sampled_patients(), _finder(run), default_rng([seed, 2])),
+            "recapture": lambda: _recapture(run, sides),
+        }
+        found = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
+        write_findings(folder.vault / FINDINGS, "validate", found, seed=seed)
+        private_text(folder.vault / REPORT, report(found))
+        folder.finish()
+    return found, seed
+
+
+def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[Finding]:
+    """Recall from the marks of a run's places, with its interval; it is kept in the folder of the run.
+
+    Args:
+        notes: the notes of the run, to be sure that they are still the same; None to take them for that.
+
+    Raises:
+        InputError: a folder of no run, marks that do not fit it, or other notes.
+    """
+    design = read_design(out)
+    if notes is not None and fingerprint(notes) != design.notes:
+        remedy = "the marks are of the notes as they were: validate these ones anew"
+        raise InputError("are not the notes that the places were drawn from", where=notes.name, remedy=remedy)
+    found = marked_findings(design, read_marks(marks, design))
+    write_findings(out / RECALL, "validate", found, seed=None)
+    earlier = read_findings(out / FINDINGS) if (out / FINDINGS).exists() else []
+    private_text(out / REPORT, report([*found, *earlier]))
+    return found
+
+
+def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed: int) -> list[Finding]:
+    """The findings of a stage: those that an earlier run kept, or new ones."""
+    path = private_folder(folder.vault / "stages") / f"{name}.json"
+    if not path.exists():
+        write_findings(path, "validate", stage(), seed=seed)
+    return read_findings(path)
+
+
+def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
+    how = run.settings
+    usual = usual_forms(run.notes("read"))
+    draw = Draw(how.spots, how.passage, usual, default_rng([run.seed, 3]))
+    survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
+    for note, found in track(run.engine(feed=True), "notes searched", run.say):
+        draw.add(note, found, suspected(note))
+        if survival:
+            survival.add(note, found)
+    if not draw.sizes:
+        raise InputError("holds no text", where=run.corpus.name)
+    name = sha256(f"{asked} spots".encode()).hexdigest()[:12]
+    write_sheet(folder.vault, name, notes, draw.sizes, draw.drawn())
+    return survival.findings("with the feed") if survival else []
+
+
+def _known(run: Validation) -> list[Finding]:
+    if not run.patients:
+        return []
+    survival = Survival(run.patients, default_rng([run.seed, 4]))
+    for note, found in track(run.engine(feed=False), "notes searched without the feed", run.say):
+        survival.add(note, found)
+    return survival.findings("without the feed")
+
+
+def _finder(run: Validation) -> Finder:
+    return Finder.of(run.settings.identifiers)
+
+
+def _recapture(run: Validation, sides: tuple[Side, Side | None]) -> list[Finding]:
+    how = run.settings
+    if sides[1] is None:
+        why = f"there is no detector {how.second} here; name two with --first and --second"
+        return [Finding("validate.missed_by_both", None, 0, "lower", detail={"why": why})]
+    captures = Captures(sides[0], sides[1])
+    if not captures.labels:
+        raise UsageError("these detectors find no label in common", where="--first, --second")
+    for note in track(run.of_sampled_patients(), "notes read by two detectors", run.say):
+        captures.add(note)
+    return recapture_findings(captures, (how.first, how.second), how.dependence)
+
+
+def _second(settings: ValidateSettings) -> Side | None:
+    """The second side; None where it is the default and is not there."""
+    default = ValidateSettings.model_fields["second"].default
+    return None if settings.second == default and default not in detectors.names() else side(settings.second)
+
+
+def _refuse_dependence(settings: ValidateSettings) -> None:
+    if not settings.dependence or min(settings.dependence) <= 0:
+        raise UsageError("--dependence takes odds ratios above 0, such as 1 and 5")
