@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from clinveil.core.registry import Registry
 
 PACKAGE = "clinveil.cli.commands"
-TOP = "demo generate inspect prepare deidentify embed mitigate obfuscate synthesize attack evaluate study"
+TOP = "demo generate inspect prepare deidentify review embed mitigate obfuscate synthesize attack evaluate study"
 TOP += " release verify report"
 
 

@@ -18,7 +18,7 @@ from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.detector import Detector
-from clinveil.phi.finder import Finder
+from clinveil.phi.finder import Finder, Revise
 from clinveil.phi.note import plain
 from clinveil.phi.policy import Mode, Treatment, tag, treatment
 from clinveil.phi.surrogates import Surrogates
@@ -94,10 +94,11 @@ class Deidentifier:
         *,
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
+        revise: Revise | None = None,
     ) -> Deidentifier:
-        """The de-identifier that settings ask for."""
+        """The de-identifier that settings ask for; `revise` has the last word on what is found."""
         made = cls(key, mode=settings.mode, keep_spans=keep_spans)
-        return made.with_finder(Finder.of(settings, patients))
+        return made.with_finder(Finder.of(settings, patients, revise))
 
     @property
     def patients(self) -> Mapping[str, Patient]:

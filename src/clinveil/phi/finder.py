@@ -38,9 +38,11 @@ class Finder:
         self.patients, self.revise = patients or {}, revise
 
     @classmethod
-    def of(cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None) -> Finder:
+    def of(
+        cls, settings: PhiSettings, patients: Mapping[str, Patient] | None = None, revise: Revise | None = None
+    ) -> Finder:
         """The finder that settings ask for."""
-        return cls(patients=patients)
+        return cls(patients=patients, revise=revise)
 
     def find(self, text: str, patient_id: str = "", note_id: str = "") -> list[Span]:
         """The spans of one note: sorted, without overlaps, in code points of `text`."""

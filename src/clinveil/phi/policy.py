@@ -26,8 +26,12 @@ def resolve(text: str, spans: Iterable[Span]) -> list[Span]:
 
     The order in which spans are given changes nothing.
     """
-    whole = sorted(_to_word_edges(text, span) if span.label == "NAME" else span for span in spans)
-    return [_union(cluster) for cluster in _clusters(whole)]
+    return united(_to_word_edges(text, span) if span.label == "NAME" else span for span in spans)
+
+
+def united(spans: Iterable[Span]) -> list[Span]:
+    """Sorted spans in which those that overlap have become one; the order in which they are given changes nothing."""
+    return [_union(cluster) for cluster in _clusters(sorted(spans))]
 
 
 def _clusters(spans: list[Span]) -> Iterator[list[Span]]:

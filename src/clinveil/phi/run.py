@@ -22,6 +22,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
 from clinveil.corpus.write import place_in, write_corpus
+from clinveil.phi.decisions import Decisions
 from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier
 from clinveil.phi.emulated import EmulatedRemover
 from clinveil.phi.passes import deidentify_corpus
@@ -34,8 +35,9 @@ MOST_RAISED = 0.01  # share of the notes
 README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
 
 key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
-deidentify.json  what was run, and counts; no note text
+deidentify.json  what was run on which notes, and counts; no note text
 spans.jsonl      with --spans: every identifier that was found, with its text
+review/          of clinveil review: what each reviewer decided; for clinveil deidentify --decisions
 missed.parquet   with --miss-rate: the patients whose names were left in place, the truth of the attacks
 surrogates.parquet  with --miss-rate and --mode replace: the others under their surrogate names
 
@@ -95,14 +97,15 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    decisions = _decisions(settings, corpus)
     with run_folder(secrets, VAULT) as folder, whole(out, force=settings.force, maker=MAKER) as part:
         # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
-        remover = _remover(settings, key)
+        remover = _remover(settings, key, decisions)
         with _spans_file(secrets, wanted=settings.spans) as spans:
             counts = _write(settings, corpus, remover, *place_in(part, out, corpus.suffix), spans, say)
             _refuse_failures(counts)
-        _keep(secrets, key, settings, counts)
+        _keep(secrets, key, notes, settings, counts)
         _keep_truth(secrets, remover, say)
     return counts
 
@@ -117,11 +120,22 @@ def _ours(vault: Path) -> bool:
 VAULT = Kind("vault of clinveil deidentify", known=_ours)
 
 
-def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedRemover:
+def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions | None:
+    """What reviewers decided, if it is about these notes. Raises InputError if it is not."""
+    if not settings.decisions:
+        return None
+    if settings.miss_rate is not None:
+        raise UsageError("--decisions has no say in what --miss-rate emulates", remedy="give one of the two")
+    decisions = Decisions.read(*settings.decisions)
+    decisions.refuse_others(corpus)
+    return decisions
+
+
+def _remover(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier | EmulatedRemover:
     how = settings.identifiers
     patients = read_patients(how.patients) if how.patients else None
     if settings.miss_rate is None:
-        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans)
+        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans, revise=decisions)
     if patients is None:
         raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
     return EmulatedRemover(key, patients, settings.miss_rate, how.mode, keep_spans=settings.spans)
@@ -152,7 +166,7 @@ def _counted(done: Iterable[Deidentified], counts: Counts, spans: TextIO | None)
         for found in each.spans or () if spans else ():
             span = found.span
             line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
-            line |= {"text": found.text, "detector": span.detector, "score": span.score}
+            line |= {"text": found.text, "detector": span.detector, "score": span.score, "why": span.why}
             spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
         yield each.batch
 
@@ -173,13 +187,16 @@ def _refuse_failures(counts: Counts) -> None:
         raise GateError(f"the detectors failed on {raised} of {counts.read} notes", remedy=remedy)
 
 
-def _keep(secrets: Path, key: Key, settings: DeidentifySettings, counts: Counts) -> None:
+def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts) -> None:
     """The record of the run, in the vault."""
     record = {
         "secret": True,
         "version": version("clinveil"),
         "test_seed": key.test_seed,
         "key_commitment": key.commitment,
+        "notes": str(notes.absolute()),
+        "folder": str(Path.cwd()),
+        "settings": settings.flat(),
         "mode": settings.identifiers.mode,
         "known_patients": settings.identifiers.patients is not None,
         "miss_rate": settings.miss_rate,

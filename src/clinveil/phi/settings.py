@@ -26,7 +26,10 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(False, "Also write spans.jsonl (what was found, with its text) to the vault.")
+    spans: bool = flag(
+        False, "Also write spans.jsonl (what was found, with its text) to the vault: for clinveil review."
+    )
+    decisions: tuple[Path, ...] = flag((), "What a reviewer decided on these notes (clinveil review); repeatable.")
     miss_rate: float | None = flag(
         None,
         "Emulate a remover (paper B): only --patients' own names go, those of this share of them stay.",
