@@ -5,14 +5,17 @@ import { Offsets } from "./offsets.js";
 const LARGE = 200_000; // units; of larger notes a row takes several lines
 const ROW = 2_000;
 const LONGEST = 8_000; // a line without an end is cut here, for the eyes only
-// What nobody sees and what turns the order of letters round: shown as a dot with its number.
-const UNSEEN = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0000-\u0008\u000b\u000e-\u001f\u007f]/u;
+// What nobody sees and what turns the order of letters round: shown as a dot with its number. The joiners are left
+// alone in scripts and emoji that need them.
+const UNSEEN = /[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0000-\u0008\u000b\u000e-\u001f\u007f]|(?<=[\p{Script=Latin}\p{N}\s])[\u200c\u200d]/gu;
 
 export class NotePage {
   /** `box`: where the rows go; `onChosen`: called with the key of a span that was clicked. */
   constructor(box, onChosen) {
     this.box = box;
     this.starts = new WeakMap(); // of each text node as written, the unit at which it begins
+    // Marks are made for the rows that are near what can be seen; the others hold their text until then.
+    this.watch = new IntersectionObserver((seen) => seen.forEach((one) => this.seen(one)), { root: box, rootMargin: "100% 0px" });
     box.addEventListener("click", (event) => {
       const mark = event.target.closest("mark[data-key]");
       if (mark && getSelection().isCollapsed) onChosen(mark.dataset.key);
@@ -22,33 +25,49 @@ export class NotePage {
   /** Show another note. */
   open(text) {
     this.text = text;
+    this.marks = null;
     this.offsets = new Offsets(text);
+    this.watch.disconnect();
+    this.near = new Set();
     this.rows = cut(text).map(([start, end]) => {
       const row = element("div", "row");
       const written = element("div", "written");
       const treated = element("div", "treated");
+      written.append(...this.plain(start, end));
       row.append(written, treated);
       return { start, end, row, written, treated, key: "" };
     });
+    this.byElement = new Map(this.rows.map((row, at) => [row.row, at]));
     this.box.replaceChildren(...this.rows.map((row) => row.row));
+    this.rows.forEach((row) => this.watch.observe(row.row));
   }
 
-  /** Show spans (in units, see `Item`), suspects and treated pieces; rows that have other ones now are made anew. */
+  seen({ target, isIntersecting }) {
+    const at = this.byElement.get(target);
+    if (at === undefined) return;
+    this.near[isIntersecting ? "add" : "delete"](at);
+    if (isIntersecting) this.fill(at);
+  }
+
+  /** Show spans, suspects and treated pieces, all with their units; rows that have other ones now are made anew. */
   show(spans, suspects, pieces, current) {
     const live = spans.filter((span) => span.state !== "dropped");
     const dropped = spans.filter((span) => span.state === "dropped");
     const items = [...live, ...apart(dropped, live)];
     items.push(...apart(suspects.map(([start, end]) => ({ start, end, state: "suspect" })), items));
     items.sort((one, other) => one.start - other.start);
-    const marks = this.byRow(items);
-    const news = this.byRow(pieces);
-    this.rows.forEach((row, at) => {
-      const key = JSON.stringify([marks[at]?.map((m) => [m.start, m.end, m.label, m.state, m.key === current]), news[at]]);
-      if (key === row.key) return;
-      row.key = key;
-      row.written.replaceChildren(...this.written(row, marks[at] ?? [], current));
-      row.treated.replaceChildren(...treated(this.text, row, news[at] ?? []));
-    });
+    Object.assign(this, { marks: this.byRow(items), news: this.byRow(pieces), current });
+    this.near.forEach((at) => this.fill(at));
+  }
+
+  fill(at) {
+    if (!this.marks) return;
+    const [row, marks, news] = [this.rows[at], this.marks[at] ?? [], this.news[at] ?? []];
+    const key = JSON.stringify([marks.map((m) => [m.start, m.end, m.label, m.state, m.key === this.current]), news]);
+    if (key === row.key) return;
+    row.key = key;
+    row.written.replaceChildren(...this.written(row, marks, this.current));
+    row.treated.replaceChildren(...treated(this.text, row, news));
   }
 
   byRow(items) {
@@ -145,7 +164,9 @@ export class NotePage {
   }
 
   nodeAt(unit, asEnd) {
-    const row = this.rows[this.rowAt(asEnd ? unit - 1 : unit)];
+    const at = this.rowAt(asEnd ? unit - 1 : unit);
+    const row = this.rows[at];
+    this.fill(at);
     const walker = document.createTreeWalker(row.written, NodeFilter.SHOW_TEXT);
     let last = null;
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -160,12 +181,12 @@ export class NotePage {
     shown?.scrollIntoView({ block: "center", inline: "nearest" });
   }
 
-  revealKey(key) {
-    this.reveal([...this.box.querySelectorAll("mark[data-key]")].find((mark) => mark.dataset.key === key));
-  }
-
-  revealUnit(unit) {
-    this.reveal(this.rows[this.rowAt(unit)]?.row);
+  /** Bring a span into view. */
+  revealSpan({ key, start }) {
+    const at = this.rowAt(start);
+    this.fill(at);
+    const mark = [...this.rows[at].written.querySelectorAll("mark[data-key]")].find((one) => one.dataset.key === key);
+    this.reveal(mark ?? this.rows[at].row);
   }
 }
 
@@ -199,13 +220,8 @@ function apart(items, others) {
 
 function* pieces(text, start, end) {
   let at = start;
-  const shown = text.slice(start, end);
-  if (!UNSEEN.test(shown)) {
-    if (start < end) yield [start, end, ""];
-    return;
-  }
-  for (let unit = start; unit < end; unit += 1) {
-    if (!UNSEEN.test(text[unit])) continue;
+  for (const found of text.slice(start, end).matchAll(UNSEEN)) {
+    const unit = start + found.index;
     if (at < unit) yield [at, unit, ""];
     yield [unit, unit + 1, `U+${text.charCodeAt(unit).toString(16).toUpperCase().padStart(4, "0")}`];
     at = unit + 1;

@@ -14,10 +14,17 @@ const page = new NotePage(byId("text"), (key) => queueStep(() => choose(key, fal
 // ---- Steps, one after another: a key that is pressed while the server works waits its turn.
 
 let line = Promise.resolve();
+let waiting = 0;
 
 function queueStep(step) {
-  line = line.then(step).then(calm, trouble);
+  busy(1);
+  line = line.then(step).then(calm, trouble).finally(() => busy(-1));
   return line;
+}
+
+function busy(by) {
+  waiting += by;
+  document.querySelector("main").ariaBusy = String(waiting > 0);
 }
 
 function calm() {
@@ -44,6 +51,7 @@ async function openNote(at) {
   state.current = null;
   getSelection().removeAllRanges();
   page.open(said.text);
+  rows.clear();
   state.suspects = said.suspects.map(([start, end]) => [page.offsets.unit(start), page.offsets.unit(end)]);
   take(said);
   byId("text").scrollTop = 0;
@@ -112,6 +120,7 @@ function showQueue() {
   button?.scrollIntoView({ block: "nearest" });
 }
 
+const LISTED = 400; // of more spans those about the chosen one are listed
 const rows = new Map(); // of the list: key -> [what it says, its element]
 
 function showList() {
@@ -119,7 +128,8 @@ function showList() {
   fillFilter(byId("by-source"), state.spans, "detector");
   fillFilter(byId("by-state"), state.spans, "state", STATES);
   const spans = shown().sort(ORDERS[byId("by-order").value]);
-  const items = spans.map((span) => {
+  const from = Math.max(0, spans.findIndex((span) => span.key === state.current) - LISTED / 2);
+  const items = spans.slice(from, from + LISTED).map((span) => {
     const says = JSON.stringify([span.said, span.start, span.end, span.key === state.current]);
     const old = rows.get(span.key);
     if (old && old[0] === says) return old[1];
@@ -132,7 +142,9 @@ function showList() {
     list.replaceChildren(...items);
   }
   list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-  byId("spans-head").textContent = `Found (${items.length}${items.length < state.spans.length ? ` of ${state.spans.length}` : ""})`;
+  const [count, all] = [spans.length, state.spans.length];
+  byId("spans-head").textContent = `Found (${count}${count < all ? ` of ${all}` : ""})`;
+  byId("spans-part").textContent = items.length < count ? `${from + 1} to ${from + items.length} of ${count}` : "";
 }
 
 function showCurrent() {
@@ -156,7 +168,7 @@ function choose(key, scroll = true) {
   show();
   const span = currentSpan();
   if (!span) return;
-  if (scroll) page.revealKey(key);
+  if (scroll) page.revealSpan(span);
   const at = state.spans.indexOf(span) + 1;
   announce(`Span ${at} of ${state.spans.length}: ${written(span)}: ${span.said}`);
 }
@@ -215,11 +227,12 @@ async function acceptAll() {
 
 async function undo() {
   saved("saving …");
+  const before = new Map(state.spans.map((span) => [span.key, span.said + span.points]));
   take(await ask("undo", { at: state.at }));
   saved("saved");
-  if (!currentSpan()) state.current = null;
-  show();
-  announce("Taken back.");
+  const changed = state.spans.find((span) => before.get(span.key) !== span.said + span.points);
+  choose(changed?.key ?? currentSpan()?.key ?? null);
+  announce(`Taken back. ${byId("live").textContent}`);
 }
 
 async function done() {
