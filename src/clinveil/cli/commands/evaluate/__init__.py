@@ -5,4 +5,6 @@ from __future__ import annotations
 from clinveil.cli.groups import Group, members_of
 
 HELP = "Measure what protected notes, or vectors trained on them, are still good for."
-Group("evaluate", HELP, members_of("evaluate", "similarity", "classification", "nli", "perplexity", "casing"))
+Group(
+    "evaluate", HELP, members_of("evaluate", "similarity", "classification", "nli", "perplexity", "casing", "agreement")
+)

@@ -100,7 +100,7 @@ function showCounts() {
   if (!note) return;
   byId("note-head").textContent = `Note ${state.at + 1}: ${note.id}`;
   const open = state.spans.filter((span) => span.state === "open").length;
-  byId("note-said").textContent = `${note.done ? "done · " : ""}${state.spans.length} found, ${open} open · ${state.suspects.length} unknown words`;
+  byId("note-said").textContent = `${note.done ? "done · " : ""}${state.spans.length} found, ${open} open · ${state.suspects.length} unknown word${state.suspects.length === 1 ? "" : "s"}`;
   listed[state.at]?.replaceWith((listed[state.at] = listEntry(note, state.at)));
 }
 
