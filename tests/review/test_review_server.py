@@ -67,8 +67,14 @@ def client(server):
     return Client(server)
 
 
-def test_it_listens_to_this_machine_only(server):
-    assert server.server_address[0] == "127.0.0.1" and server.address.startswith("http://127.0.0.1:")
+def test_it_listens_to_this_machine_only_and_asks_for_no_name(open_desk, monkeypatch):
+    monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("a name was asked for"))
+    with open_desk() as work, ReviewServer(work) as server:
+        assert server.socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_the_address_keeps_its_word_from_servers(server):
+    assert server.address.startswith("http://127.0.0.1:")
     assert "#" in server.address and "?" not in server.address
 
 
@@ -196,7 +202,8 @@ def test_a_port_that_is_taken_is_said(client):
         ReviewServer(client.server.desk, client.server.server_port)
 
 
-def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(made):
+def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_stdout(made, monkeypatch):
+    monkeypatch.setenv("CLINVEIL_TEST_NETWORK_LOG", str(made / "asked"))
     run = [sys.executable, "-m", "clinveil", "review", "out.parquet", "--order", "given", "-q"]
     with subprocess.Popen(run, cwd=made, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[-1]
@@ -219,6 +226,7 @@ def test_the_command_serves_until_it_is_stopped_and_only_the_address_goes_to_std
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130 and "1 of 5 notes are done" in err
+    assert not (made / "asked").exists()
 
 
 @pytest.mark.parametrize("flag", [["--reviewer", "../x"], ["--reviewer", ""], ["--port", "70000"], ["--most", "0"]])

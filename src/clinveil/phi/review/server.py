@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from importlib.resources import files
 from secrets import token_urlsafe
 from threading import Lock, Thread
@@ -99,6 +99,11 @@ class ReviewServer(ThreadingHTTPServer):
         self.page = {f"/{name}": (KINDS[name.rpartition(".")[2]], page.joinpath(name).read_bytes()) for name in PAGE}
         self.page["/"] = self.page["/review.html"]
         self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+
+    def server_bind(self) -> None:
+        """Bind without asking anybody for a name of this machine, as the library's own does."""
+        super(HTTPServer, self).server_bind()
+        self.server_name, self.server_port = ADDRESS, self.server_address[1]
 
     @property
     def address(self) -> str:
