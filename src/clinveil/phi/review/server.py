@@ -31,17 +31,8 @@ MOST_BYTES = 1 << 20
 SECONDS = 30
 """So long may a request take to arrive."""
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-PAGE = (
-    "review.html",
-    "review.css",
-    "review.js",
-    "lists.js",
-    "labels.js",
-    "keys.js",
-    "note.js",
-    "offsets.js",
-    "server.js",
-)
+SCRIPTS = "review state opened decide find keys labels lists note offsets server"
+PAGE = ("review.html", "review.css", *(f"{name}.js" for name in SCRIPTS.split()))
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -10,15 +10,16 @@ const LONGEST = 8_000; // a line without an end is cut here, for the eyes only
 const UNSEEN = /[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0000-\u0008\u000b\u000e-\u001f\u007f]|(?<=[\p{Script=Latin}\p{N}\s])[\u200c\u200d]/gu;
 
 export class NotePage {
-  /** `box`: where the rows go; `onChosen`: called with the key of a span that was clicked. */
-  constructor(box, onChosen) {
+  /** `box`: where the rows go. `onChosen` is called with the key of a span that was clicked. */
+  constructor(box) {
     this.box = box;
+    this.onChosen = () => {};
     this.starts = new WeakMap(); // of each text node as written, the unit at which it begins
     // Marks are made for the rows that are near what can be seen; the others hold their text until then.
     this.watch = new IntersectionObserver((seen) => seen.forEach((one) => this.seen(one)), { root: box, rootMargin: "100% 0px" });
     box.addEventListener("click", (event) => {
       const mark = event.target.closest("mark[data-key]");
-      if (mark && getSelection().isCollapsed) onChosen(mark.dataset.key);
+      if (mark && getSelection().isCollapsed) this.onChosen(mark.dataset.key);
     });
   }
 
