@@ -213,6 +213,26 @@ def test_the_mouse_marks_too_and_borders_labels_and_undo_work(made, browser):
         page.close()
 
 
+def test_every_key_and_button_works_where_there_is_much_or_nothing_to_do(made, browser):
+    with served(made) as (_, address):
+        reviewer = Reviewer(browser, address)
+        page = reviewer.page
+        for note in ("plain", "empty"):
+            page.get_by_role("button", name=f"Note {note},").click()
+            reviewer.wait("#note-head", note)
+            for key in "j k w W s ArrowDown ArrowUp ArrowRight ArrowLeft . > , < ] } [ { Escape".split():
+                reviewer.press(key)
+            for key in "a x u r A l Escape s l Escape s 9 u ? Escape / Escape Control+z n p 0 u".split():
+                reviewer.press(key)
+            for button in page.locator("[data-do]").all():
+                if button.is_enabled():
+                    button.click()
+                    reviewer.press("Escape")
+            page.get_by_role("combobox", name="Sorted by").select_option("score")
+        assert reviewer.said == [] and page.locator("#trouble").is_hidden()
+        page.close()
+
+
 def test_the_page_asks_nobody_else_lives_through_a_reload_and_opens_once(made, browser):
     with served(made) as (_, address):
         reviewer = Reviewer(browser, address)
