@@ -19,6 +19,9 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (apt-get install chromium)")
 SHOTS = os.environ.get("CLINVEIL_SHOTS")  # a folder for the screenshots of the recorded run
 
+EDITING = "j k w W s ArrowDown ArrowUp ArrowRight ArrowLeft . > , < ] } [ { Escape"
+DECIDING = "a x u r A l Escape s l Escape s 9 u ? Escape / Escape Control+z n p 0 u"
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -220,9 +223,9 @@ def test_every_key_and_button_works_where_there_is_much_or_nothing_to_do(made, b
         for note in ("plain", "empty"):
             page.get_by_role("button", name=f"Note {note},").click()
             reviewer.wait("#note-head", note)
-            for key in "j k w W s ArrowDown ArrowUp ArrowRight ArrowLeft . > , < ] } [ { Escape".split():
+            for key in EDITING.split():
                 reviewer.press(key)
-            for key in "a x u r A l Escape s l Escape s 9 u ? Escape / Escape Control+z n p 0 u".split():
+            for key in DECIDING.split():
                 reviewer.press(key)
             for button in page.locator("[data-do]").all():
                 if button.is_enabled():

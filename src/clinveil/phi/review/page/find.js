@@ -1,6 +1,6 @@
 // Marking words in the note, and looking for them: in this one, or in all.
 
-import { openNote } from "./opened.js";
+import { freeSuspects, openNote } from "./opened.js";
 import { ask } from "./server.js";
 import { announce, byId, currentSpan, page, state } from "./state.js";
 
@@ -33,7 +33,7 @@ export function moveLine(by) {
 }
 
 export function suspect(by) {
-  const free = state.suspects.filter(([start, end]) => !state.spans.some((s) => s.state !== "dropped" && s.start < end && start < s.end));
+  const free = freeSuspects();
   if (!free.length) return announce("No unknown word is left in this note.");
   const from = (page.marked ?? [currentSpan()?.start ?? -1])[0];
   const next = by > 0 ? free.find(([start]) => start > from) ?? free[0] : free.findLast(([start]) => start < from) ?? free.at(-1);

@@ -50,6 +50,16 @@ export function show() {
   showCounts();
 }
 
+/** The unknown words that no span covers now. */
+export function freeSuspects() {
+  const live = state.spans.filter((span) => span.state !== "dropped").sort(ORDERS.place);
+  let at = 0;
+  return state.suspects.filter(([start, end]) => {
+    while (at < live.length && live[at].end <= start) at += 1;
+    return at === live.length || live[at].start >= end;
+  });
+}
+
 export function showCounts() {
   const done = state.notes.filter((note) => note.done).length;
   byId("progress").max = state.notes.length || 1;
@@ -59,7 +69,8 @@ export function showCounts() {
   if (!note) return;
   byId("note-head").textContent = `Note ${state.at + 1}: ${note.id}`;
   const open = state.spans.filter((span) => span.state === "open").length;
-  byId("note-said").textContent = `${note.done ? "done · " : ""}${state.spans.length} found, ${open} open · ${state.suspects.length} unknown word${state.suspects.length === 1 ? "" : "s"}`;
+  const unknown = freeSuspects().length;
+  byId("note-said").textContent = `${note.done ? "done · " : ""}${state.spans.length} found, ${open} open · ${unknown} unknown word${unknown === 1 ? "" : "s"}`;
   listed[state.at]?.replaceWith((listed[state.at] = listEntry(note, state.at)));
 }
 
