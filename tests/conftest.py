@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 HERE = Path(__file__).parent
+LONG = ("docs", "security", "release", "study", "foundation", "api")
 DATA = Path(os.environ.get("CLINVEIL_DATA", HERE.parents[1] / "shared" / "data"))
 BLOCKED = HERE / "security" / "blocked"
 
@@ -23,6 +24,11 @@ _spec = importlib.util.spec_from_file_location("blocked_network", BLOCKED / "sit
 assert _spec and _spec.loader
 _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BLOCKED), os.environ.get("PYTHONPATH")]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take minutes come first, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from scenes import channel_of, right, scene, seen
 
 from clinveil.attacks.channel._scoring import spans
 from clinveil.attacks.reader import Scene, readers
-from clinveil.attacks.readers._windows import reordered, together, width
+from clinveil.attacks.readers._windows import ASKED, HEARD, PULL, _told, reordered, together, width
 from clinveil.channel.identity import identity_channel
 from clinveil.channel.policy import Policy
 
@@ -104,3 +104,33 @@ def test_counts_of_windows_by_hand():
     assert counts.times == 12 and counts.shares.tolist() == [2 / 6, 2 / 6, 1 / 6, 1 / 6]
     assert counts.indices[counts.indptr[0]] == 1
     assert np.isclose(counts.ratios[counts.indptr[0]], np.log((2 + 0.5) / (12 * 4 / 36 + 0.5)))
+
+
+def one_by_one(begin, rows, beliefs, counts, size):
+    """What `_told` sums, asked place by place."""
+
+    def ratio(x, w):
+        row = slice(counts.indptr[w], counts.indptr[w + 1])
+        found = dict(zip(counts.indices[row].tolist(), counts.ratios[row].tolist(), strict=True))
+        return found.get(x, -np.log(1 + counts.times * counts.shares[x] * counts.shares[w] / PULL))
+
+    places = [range(begin[t], begin[t + 1]) for t in range(begin.size - 1)]
+    likely = [sorted(place, key=lambda j: -beliefs[j])[:ASKED] for place in places]
+    told = np.zeros(rows.size)
+    for t, place in enumerate(places):
+        first = t // size * size
+        others = [w for u in range(first, min(first + size, len(places))) if u != t for w in likely[u]]
+        for j in place:
+            told[j] = sum(beliefs[w] * ratio(rows[j], rows[w]) for w in others if beliefs[w] > HEARD)
+    return told
+
+
+@pytest.mark.parametrize("size", [1, 4, 30])
+def test_what_windows_tell_is_what_each_word_tells_one_by_one(size):
+    rng = np.random.default_rng(size)
+    counts = together([rng.integers(40, size=60) for _ in range(5)], 40, 6)
+    begin = np.cumsum([0, *rng.integers(0, 14, size=25)])
+    rows = np.concatenate([rng.choice(40, n, replace=False) for n in np.diff(begin)])
+    beliefs = rng.random(rows.size) ** 4
+    asked = one_by_one(begin, rows, beliefs, counts, size)
+    assert np.abs(_told(begin, rows, beliefs, counts, size) - asked).max() < 1e-9

@@ -142,12 +142,21 @@ class TestGaussian(MechanismContract):
         return GaussianMechanism(sigma=0.4)
 
 
-class TestClusters(MechanismContract):
+class UnknownAsKnown:
+    def test_the_unknown_row_is_the_pool_or_empty(self):
+        """An unknown word comes out as the known ones do: whatever the pool's size, none of its words stands out."""
+        channel = self.channel(pool=4)
+        outputs, _ = channel.row(len(WORDS))
+        assert outputs.tolist() == np.flatnonzero(channel.written).tolist()
+        assert self.channel(pool=0).row(len(WORDS))[0].size == 0
+
+
+class TestClusters(UnknownAsKnown, MechanismContract):
     def mechanism(self) -> Mechanism:
-        return ClusterMechanism(cluster_size=3, cluster_outputs=2)
+        return ClusterMechanism(cluster_size=3, cluster_outputs=2, cluster_share=1)
 
 
-class TestClustersInTheirOwnWords(MechanismContract):
+class TestClustersInTheirOwnWords(UnknownAsKnown, MechanismContract):
     keeps_words = True
 
     def mechanism(self) -> Mechanism:

@@ -179,7 +179,8 @@ def test_again_releases_it_and_the_report_says_what_both_tell(fresh):
     found = {
         f.detail["stratum"]: f for f in read_findings(fresh / "other/vault/findings.json") if "two_rel" in f.measure
     }
-    assert found["all"].value > found["all"].detail["alone"]
+    # clusters say nothing at a second draw; of neighbours more (test_two_releases.py)
+    assert found["all"].value >= found["all"].detail["alone"] > 0
     for page in (fresh / "other/release/report.html", fresh / "other/vault/report.html"):
         said = page.read_text()
         assert "100 % of the notes left before, in release" in said and "Who holds both reads" in said

@@ -14,7 +14,7 @@ from clinveil.core.runfolder import fingerprint
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.table import Vectors
 
-FAST = ["--workers", "1", "--quiet", "--no-phi", "--again"]
+FAST = ["--workers", "1", "--quiet", "--no-phi", "--again", "--max-names", "1", "--max-linkage", "1"]
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
 
 

@@ -38,10 +38,15 @@ def _files() -> Mapping[str, MeasureText]:
     return MappingProxyType(merged)
 
 
+@cache
+def _beside() -> frozenset[str]:
+    """The attacks whose words stand in a file beside them."""
+    return frozenset(path.stem for path in Path(str(files("clinveil"))).joinpath("attacks").rglob("*.toml"))
+
+
 def catalogue() -> Mapping[str, MeasureText]:
     """All entries by dotted name: those on file, and those that an attack carries in itself."""
-    beside = {path.stem for path in Path(str(files("clinveil"))).joinpath("attacks").rglob("*.toml")}
-    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in beside)
+    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in _beside())
     return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **_files()})
 
 

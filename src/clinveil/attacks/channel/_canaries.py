@@ -55,9 +55,10 @@ def _planted(scene: Scene, notes: Sequence[Noted], rows: Ints, key: Key, rng: Ge
             copies += [(note, row) for note in _with_name(own, scene.channel.words[row], rng)]
     made_of = written([note for note, _ in copies], scene.channel, key)
     both = ((seen_of(note, scene.channel), row) for note, (_, row) in zip(made_of, copies, strict=True))
-    seen = [(one, row) for one, row in both if one is not None]
+    # Notes without the name say nothing of it: who is spared them reads no worse.
+    seen = [(one, row) for one, row in both if one is not None and (one.truth == row).any()]
     where = [one.truth == row for one, row in seen]
-    if not where or not np.concatenate(where).any():
+    if not where:
         return None
     made = [one for one, _ in seen]
     return replace(scene, notes=made, again=(), released=[note.outputs for note in made]), np.concatenate(where)

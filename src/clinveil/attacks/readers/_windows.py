@@ -22,6 +22,7 @@ PULL = 0.5  # occurrences together that are believed of each pair beforehand, as
 MOST_TOGETHER = 30
 SENTENCE = 16  # words, where sentences are shuffled: their borders are not seen
 ASKED = 8  # readings of a neighbour that are asked, the likeliest
+HEARD = 0.01  # belief under which a reading is not asked
 _ROUNDS = 3
 
 
@@ -74,8 +75,14 @@ def together(notes: Sequence[Ints], n_words: int, size: int) -> Together:
 
 
 @helper
+def _unseen(x: int, w: int, counts: Together) -> float:
+    """The log ratio of a pair that was never seen, by how often chance would have it."""
+    return -np.log(1.0 + counts.times * counts.shares[x] * counts.shares[w] / PULL)
+
+
+@helper
 def _ratio(x: int, w: int, counts: Together) -> float:
-    """The log ratio of a pair; of one that was never seen, by how often chance would have it."""
+    """The log ratio of a pair."""
     low, end = counts.indptr[w], counts.indptr[w + 1]
     high = end
     while low < high:
@@ -86,28 +93,83 @@ def _ratio(x: int, w: int, counts: Together) -> float:
             high = middle
     if low < end and counts.indices[low] == x:
         return counts.ratios[low]
-    return -np.log(1.0 + counts.times * counts.shares[x] * counts.shares[w] / PULL)
+    return _unseen(x, w, counts)
 
 
 @kernel
-def _told(begin: Ints, rows: Ints, beliefs: Doubles, counts: Together, size: int) -> Doubles:
-    """Of each candidate what the other words of its window say, summed."""
-    n, told, likely = begin.size - 1, np.zeros(rows.size), np.full((begin.size - 1, ASKED), -1)
-    for t in range(n):
+def _likeliest(begin: Ints, beliefs: Doubles) -> Ints:
+    """The likeliest candidates of each place, (n, ASKED); -1 where there are fewer that are believed."""
+    likely = np.full((begin.size - 1, ASKED), -1)
+    for t in range(begin.size - 1):
         for k in range(min(ASKED, begin[t + 1] - begin[t])):
             best = -1
             for j in range(begin[t], begin[t + 1]):
                 if (best < 0 or beliefs[j] > beliefs[best]) and (k == 0 or not (likely[t, :k] == j).any()):
                     best = j
-            likely[t, k] = best
-    for t in range(n):
-        first = t // size * size
-        for other in range(first, min(first + size, n)):
-            for k in range(ASKED if other != t else 0):
-                w = likely[other, k]
-                if w >= 0 and beliefs[w] > 0.01:
-                    for j in range(begin[t], begin[t + 1]):
-                        told[j] += beliefs[w] * _ratio(rows[j], rows[w], counts)
+            if beliefs[best] > HEARD:
+                likely[t, k] = best
+    return likely
+
+
+@helper
+def _gather(likely: Ints, rows: Ints, beliefs: Doubles, weight: Doubles, words: Ints) -> int:
+    """How many words of a window are asked; `words` says which, `weight` of each how much it is believed."""
+    asked = 0
+    for t in range(likely.shape[0]):
+        for k in range(ASKED):
+            j = likely[t, k]
+            if j >= 0:
+                if weight[rows[j]] == 0:
+                    words[asked] = rows[j]
+                    asked += 1
+                weight[rows[j]] += beliefs[j]
+    return asked
+
+
+@helper
+def _ask(
+    w: int, weight: float, mine: Ints, counts: Together, said: Doubles, seen: Ints, of: Ints, sums: Doubles
+) -> None:
+    """Add what one word tells of each candidate of its window, once a word."""
+    for p in range(counts.indptr[w], counts.indptr[w + 1]):
+        said[counts.indices[p]], seen[counts.indices[p]] = counts.ratios[p], w
+    for i in range(mine.size):
+        x = mine[i]
+        if of[x] != w:
+            of[x] = w
+            sums[x] += weight * (said[x] if seen[x] == w else _unseen(x, w, counts))
+
+
+@helper
+def _by_itself(x: int, own: Ints, rows: Ints, beliefs: Doubles, counts: Together) -> float:
+    """What a place's own candidates tell of one of them."""
+    told = 0.0
+    for k in range(ASKED):
+        if own[k] >= 0:
+            told += beliefs[own[k]] * _ratio(x, rows[own[k]], counts)
+    return told
+
+
+@kernel
+def _told(begin: Ints, rows: Ints, beliefs: Doubles, counts: Together, size: int) -> Doubles:
+    """Of each candidate what the other words of its window say, summed.
+
+    The whole window is asked once for each word that is a candidate in it; what a place says of itself is taken off.
+    """
+    n, n_words, likely, told = begin.size - 1, counts.shares.size, _likeliest(begin, beliefs), np.zeros(rows.size)
+    said, seen, of = np.zeros(n_words), np.full(n_words, -1), np.full(n_words, -1)
+    words, weight, sums = np.empty(n_words, np.int64), np.zeros(n_words), np.zeros(n_words)
+    for first in range(0, n, size):
+        last = min(first + size, n)
+        mine = rows[begin[first] : begin[last]]
+        asked = _gather(likely[first:last], rows, beliefs, weight, words)
+        for i in range(asked):
+            _ask(words[i], weight[words[i]], mine, counts, said, seen, of, sums)
+        for t in range(first, last):
+            for j in range(begin[t], begin[t + 1]):
+                told[j] = sums[rows[j]] - _by_itself(rows[j], likely[t], rows, beliefs, counts)
+        weight[words[:asked]] = 0
+        sums[mine], of[mine] = 0, -1
     return told
 
 

@@ -1,0 +1,222 @@
+"""Runs of `clinveil release` that are stopped, refused, or of other notes and settings."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from release_cases import FAST, demo_notes_in, release
+
+from clinveil.attacks.channel import ladder
+from clinveil.attacks.readers.assembly import Assembly
+from clinveil.cli.main import main
+from clinveil.corpus.demo.stream import demo_notes
+
+# Small samples say too little for the gates on names and linkage: the risk is taken.
+TAKEN = ["--max-names", "1", "--max-linkage", "1"]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with demo notes."""
+    return demo_notes_in(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(autouse=True)
+def small_samples(monkeypatch):
+    """Readers look at less: what they find is not asked here, and gates are of other files."""
+    monkeypatch.setattr(ladder, "IN_A_RELEASE", 3_000)
+    monkeypatch.setattr(Assembly, "at_most", 500)
+
+
+def test_permuted_rows_give_the_same_ids_in_the_same_order(desk, tmp_path):
+    notes = pq.read_table(desk / "demo/notes.parquet")
+    pq.write_table(notes.take(np.random.default_rng(1).permutation(len(notes))), tmp_path / "permuted.parquet")
+    found = []
+    for path, flags in ((desk / "demo/notes.parquet", ["--workers", "2"]), (tmp_path / "permuted.parquet", [])):
+        out = tmp_path / path.stem
+        assert main(["release", str(path), "-o", str(out), *FAST, *TAKEN, "--seed", "5", "--no-phi", *flags]) == 4
+        found.append(pq.read_table(out / "vault/refused/notes.parquet")["note_id"].to_pylist())
+    assert found[0] == found[1] == sorted(found[0])
+
+
+def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path):
+    notes = str(desk / "demo/notes.parquet")
+    assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--no-phi", "--order", "source"]) == 0
+    crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
+    assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
+    assert "Rows stand in the order of the source" in (tmp_path / "o/release/report.html").read_text()
+
+
+def test_a_test_seed_is_refused_and_repeats(desk, capsys):
+    for out in ("one", "two"):
+        assert main(release(desk, out, *TAKEN, "--seed", "5")) == 4
+    said = capsys.readouterr()
+    assert "no test seed" in said.out
+    assert not (desk / "one" / "release").exists()
+    one, two = ((desk / o / "vault/refused/notes.parquet").read_bytes() for o in ("one", "two"))
+    assert one == two
+
+
+def test_a_test_seed_is_said_on_stderr(desk, capsys):
+    flags = [f for f in release(desk, "two", "--seed", "5", "--force") if f != "--quiet"]
+    assert main(flags) == 4
+    assert "TEST SEED: not for release" in capsys.readouterr().err
+    assert "TEST SEED" in (desk / "two/vault/refused/report.html").read_text()
+
+
+def test_dry_run_makes_nothing(desk, capsys):
+    assert main([*release(desk, "nothing"), "--dry-run"]) == 0
+    assert not (desk / "nothing").exists()
+    assert "in all about" in capsys.readouterr().out
+
+
+def test_an_interrupted_run_goes_on_with_the_vectors_it_has(desk, monkeypatch, capsys):
+    from clinveil.releases import pipeline as run
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "write_notes", stop)
+        assert main(release(desk, "again", *TAKEN)) == 130
+    vault = desk / "again" / "vault"
+    assert not (desk / "again" / "release").exists() and not (vault / "work").exists()
+    vectors = (vault / "vectors" / "matrix.npy").stat().st_mtime_ns
+    assert main(release(desk, "again", *TAKEN)) == 0
+    assert (vault / "vectors" / "matrix.npy").stat().st_mtime_ns == vectors
+    assert main(["verify", str(desk / "again" / "release")]) == 0
+
+
+def test_a_full_disk_is_said_and_can_be_resumed(desk, monkeypatch, capsys):
+    from clinveil.releases import pipeline as run
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "write_notes", full)
+        assert main(release(desk, "full", *TAKEN)) == 5
+    assert "no space" in capsys.readouterr().err
+    assert main(release(desk, "full", *TAKEN)) == 0
+
+
+def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
+    """A channel that maps words to themselves, slipped under the run, is caught by reading the release back."""
+    from dataclasses import fields
+
+    from clinveil.channel.channel import Channel
+    from clinveil.releases import pipeline as run
+
+    class Lying(Channel):
+        def __post_init__(self):
+            """It checks nothing."""
+
+    def lying(job, vectors, counts):
+        channel = run_channel(job, vectors, counts)
+        n = len(channel.words)
+        same = {"indptr": np.arange(n + 2), "indices": np.append(np.arange(n), 0).astype(np.int32)}
+        return Lying(
+            **{f.name: getattr(channel, f.name) for f in fields(channel)} | same | {"probabilities": np.ones(n + 1)}
+        )
+
+    run_channel = run.channel_of
+    monkeypatch.setattr(run, "channel_of", lying)
+    assert main(release(desk, "caught", *TAKEN)) == 4
+    assert not (desk / "caught" / "release").exists()
+    assert "rare-word floor" in capsys.readouterr().out
+    assert (desk / "caught/vault/report.html").exists()
+
+
+def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
+    """The release is read back word by word, and every word stands beside its own source in the report."""
+    drop = tmp_path / "drop.txt"
+    drop.write_text("pain\nzyzzyva\n")
+    flags = ["--shuffle", "window", "--shuffle-sentences", "--vary-length", "0.4", "--memo", "rare", "--memo-names"]
+    flags += ["--drop-stop-words", "--drop-words", str(drop), "--layout", "keep"]
+    assert main(release(desk, "ordered", *TAKEN, *flags)) == 0
+    assert main(["verify", str(desk / "ordered" / "release")]) == 0
+    manifest = json.loads((desk / "ordered/release/manifest.json").read_text())
+    tokens, settings = manifest["tokens"], manifest["settings"]
+    assert tokens["dropped"] > tokens["thinned"] > 100 and tokens["doubled"] > 100
+    assert (settings["shuffle"], settings["vary_length"], settings["memo"]) == ("window", 0.4, "rare")
+    assert settings["drop_words_given"] is True
+    scopes = np.load(desk / "ordered/vault/channel/scopes.npy")
+    assert {0, 2, 3} == set(scopes.tolist())
+
+
+def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
+    for unknown in ("pool", "drop"):
+        out = f"unknown-{unknown}"
+        assert main(release(desk, out, *TAKEN, "--min-count", "4", "--unknown", unknown)) == 0
+        tokens = json.loads((desk / out / "release/manifest.json").read_text())["tokens"]
+        assert tokens["unknown"] > 0
+        assert (tokens["dropped"] > tokens["thinned"]) == (unknown == "drop")
+
+
+def test_every_format_comes_back_in_its_own(desk, tmp_path):
+    table = pa.Table.from_batches(demo_notes(60, 4))
+    from clinveil.corpus.corpus import Columns
+    from clinveil.corpus.write import write_corpus
+
+    names = Columns(
+        "text",
+        "note_id",
+        "patient_id",
+        ("diagnosis_group",),
+        (),
+        (),
+        ("note_id", "patient_id", "text", "diagnosis_group"),
+    )
+    for suffix in (".csv.gz", ".jsonl"):
+        notes = tmp_path / f"n{suffix}"
+        rows = table.select(["note_id", "patient_id", "text", "diagnosis_group"])
+        write_corpus(rows.to_batches(), notes, names, suffix)
+        flags = ["--keep", "diagnosis_group"]
+        assert main(["release", str(notes), "-o", str(tmp_path / f"o{suffix}"), *FAST, *TAKEN, *flags]) == 0
+        assert (tmp_path / f"o{suffix}" / "release" / f"notes{suffix}").exists()
+        assert main(["verify", str(tmp_path / f"o{suffix}" / "release")]) == 0
+
+
+def test_a_folder_of_texts(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for batch in demo_notes(60, 4):
+        for note_id, text in zip(batch["note_id"].to_pylist(), batch["text"].to_pylist(), strict=True):
+            (folder / f"{note_id}.txt").write_text(text, encoding="utf-8")
+    assert main(["release", str(folder), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 0
+    assert (tmp_path / "out/release/notes").is_dir()
+    assert len(list((tmp_path / "out/release/notes").iterdir())) == len(list(folder.iterdir()))
+    assert main(["verify", str(tmp_path / "out" / "release")]) == 0
+
+
+def test_few_patients_are_refused(tmp_path, capsys):
+    pq.write_table(pa.Table.from_batches(demo_notes(49, 4)), tmp_path / "n.parquet")
+    assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 3
+    assert "--allow-small" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_null_and_empty_texts_are_accounted_for(tmp_path, capsys):
+    table = pa.Table.from_batches(demo_notes(60, 4)).select(["note_id", "patient_id", "text"])
+    extra = pa.table({"note_id": ["e", "x"], "patient_id": ["a", "b"], "text": ["", None]}, schema=table.schema)
+    pq.write_table(pa.concat_tables([table, extra]), tmp_path / "n.parquet")
+    assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 0
+    inside = json.loads((tmp_path / "out/vault/manifest.json").read_text())["accounting"]
+    assert inside == {"read": table.num_rows + 2, "written": table.num_rows + 1, "skipped": {"null text": 1}}
+    outside = json.loads((tmp_path / "out/release/manifest.json").read_text())["accounting"]
+    assert outside == {"read": None, "written": table.num_rows + 1, "skipped": {"null text": "<11"}}
+
+
+def test_too_many_null_texts_fail_the_gate(tmp_path):
+    table = pa.Table.from_batches(demo_notes(60, 4)).select(["note_id", "patient_id", "text"])
+    n = table.num_rows // 20
+    extra = pa.table(
+        {"note_id": [f"x{i}" for i in range(n)], "patient_id": ["b"] * n, "text": [None] * n}, schema=table.schema
+    )
+    pq.write_table(pa.concat_tables([table, extra]), tmp_path / "n.parquet")
+    assert main(["release", str(tmp_path / "n.parquet"), "-o", str(tmp_path / "out"), *FAST, *TAKEN]) == 4
+    assert not (tmp_path / "out" / "release").exists()
