@@ -13,7 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 from clinveil.core.registry import Registry
 
 PACKAGE = "clinveil.cli.commands"
-TOP = "demo generate inspect prepare deidentify phi embed mitigate obfuscate synthesize attack evaluate study"
+TOP = "demo generate inspect prepare deidentify review validate reidentify phi embed mitigate obfuscate synthesize"
+TOP += " attack evaluate study"
 TOP += " release verify report"
 
 

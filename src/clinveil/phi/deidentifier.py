@@ -20,7 +20,7 @@ from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
 from clinveil.phi.audit import note_line
 from clinveil.phi.crosswalk import Row, row
 from clinveil.phi.detector import Detector
-from clinveil.phi.finder import Finder
+from clinveil.phi.finder import Finder, Revise
 from clinveil.phi.policy import Mode, Policy, Treatment
 from clinveil.phi.surrogates.dates import offset
 from clinveil.phi.treating import Treated, Treating, failed
@@ -103,10 +103,11 @@ class Deidentifier:
         *,
         patients: Mapping[str, Patient] | None = None,
         keep_spans: bool = False,
+        revise: Revise | None = None,
     ) -> Deidentifier:
-        """The de-identifier that settings ask for."""
+        """The de-identifier that settings ask for; `revise` has the last word on what is found."""
         made = cls(key, mode=settings.mode, keep_spans=keep_spans, policy=settings.policy(), fresh=settings.fresh)
-        return made.with_finder(Finder.of(settings, patients))
+        return made.with_finder(Finder.of(settings, patients, revise))
 
     @property
     def policy(self) -> Policy:

@@ -34,8 +34,12 @@ def resolve(text: str, spans: Iterable[Span], kept: Collection[str] = ()) -> lis
     The order in which spans are given changes nothing. `kept` are labels that a policy leaves as they are: a span of
     another label that touches one of these wins, so that no name stays because it may be a town.
     """
-    whole = sorted(_to_word_edges(text, span) if span.label == "NAME" else span for span in spans)
-    return [_union(cluster, kept) for cluster in _clusters(whole)]
+    return united((_to_word_edges(text, span) if span.label == "NAME" else span for span in spans), kept)
+
+
+def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
+    """Sorted spans in which those that overlap have become one; the order in which they are given changes nothing."""
+    return [_union(cluster, kept) for cluster in _clusters(sorted(spans))]
 
 
 def _clusters(spans: list[Span]) -> Iterator[list[Span]]:

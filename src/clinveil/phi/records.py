@@ -48,7 +48,7 @@ class Records:
         for found in done.spans or () if self.spans else ():
             span = found.span
             line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
-            line |= {"text": found.text, "detector": span.detector, "score": span.score}
+            line |= {"text": found.text, "detector": span.detector, "score": span.score, "why": span.why}
             self.spans.write(json.dumps(line, ensure_ascii=False) + "\n")  # type: ignore[union-attr]
 
     def end(self, key: Key, said: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from clinveil.corpus.corpus import PATIENT_ID
 from clinveil.corpus.open import NotesCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
 from clinveil.corpus.write import place_in, write_corpus
+from clinveil.phi.decisions import Decisions
 from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier
 from clinveil.phi.emulated import EmulatedRemover
 from clinveil.phi.passes import deidentify_corpus, refuse_strangers
@@ -37,11 +38,12 @@ MOST_RAISED = 0.01  # share of the notes
 README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
 
 key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
-deidentify.json  what was run, and counts; no note text
+deidentify.json  what was run on which notes, and counts; no note text
 audit-0001.jsonl  of each run, what was done to which place, chained and sealed; no note text (clinveil verify)
 crosswalk-*.bin  with --crosswalk: what stood in each place, encrypted with key.bin (clinveil reidentify): keep key.bin
                  somewhere else, or whoever takes this folder has both
 spans.jsonl      with --spans: every identifier that was found, with its text
+review/          of clinveil review: what each reviewer decided; for clinveil deidentify --decisions
 missed.parquet   with --miss-rate: the patients whose names were left in place, the truth of the attacks
 surrogates.parquet  with --miss-rate and --mode replace: the others under their surrogate names
 
@@ -134,10 +136,11 @@ def deidentify_notes(
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     for line in warnings(settings.identifiers):
         say(line)
+    decisions = _decisions(settings, corpus)
     with run_folder(secrets, VAULT) as folder, whole(out, force=settings.force, maker=MAKER) as part:
         # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
-        remover = _remover(settings, key)
+        remover = _remover(settings, key, decisions)
         place, suffix = place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
             kept.audit.begin("deidentify", _told(notes, settings, key, kept.run))
@@ -146,7 +149,7 @@ def deidentify_notes(
             if isinstance(remover, Deidentifier):
                 refuse_strangers(remover.patients.keys(), counts.patients)
             kept.end(key, {**_counted_up(counts), "output_sha256": fingerprint(place)})
-        _keep(secrets, key, settings, counts, kept)
+        _keep(secrets, key, notes, settings, counts, kept)
         _keep_truth(secrets, remover, say)
     return counts
 
@@ -180,11 +183,22 @@ def _ours(vault: Path) -> bool:
 VAULT = Kind("vault of clinveil deidentify", known=_ours)
 
 
-def _remover(settings: DeidentifySettings, key: Key) -> Deidentifier | EmulatedRemover:
+def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions | None:
+    """What reviewers decided, if it is about these notes. Raises InputError if it is not."""
+    if not settings.decisions:
+        return None
+    if settings.miss_rate is not None:
+        raise UsageError("--decisions has no say in what --miss-rate emulates", remedy="give one of the two")
+    decisions = Decisions.read(*settings.decisions)
+    decisions.refuse_others(corpus)
+    return decisions
+
+
+def _remover(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier | EmulatedRemover:
     how = settings.identifiers
     patients = read_patients(how.patients) if how.patients else None
     if settings.miss_rate is None:
-        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans)
+        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans, revise=decisions)
     if patients is None:
         raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
     return EmulatedRemover(key, patients, settings.miss_rate, how.mode, keep_spans=settings.spans)
@@ -240,7 +254,9 @@ def _counted_up(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _keep(secrets: Path, key: Key, settings: DeidentifySettings, counts: Counts, kept: Records) -> None:
+def _keep(
+    secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records
+) -> None:
     """The record of the run, in the vault."""
     how = settings.identifiers
     record = {
@@ -249,6 +265,9 @@ def _keep(secrets: Path, key: Key, settings: DeidentifySettings, counts: Counts,
         "run": kept.run,
         "test_seed": key.test_seed,
         "key_commitment": key.commitment,
+        "notes": str(notes.absolute()),
+        "folder": str(Path.cwd()),
+        "settings": settings.flat(),
         "mode": how.mode,
         "policy": {"name": counts.policy.name, "sha256": counts.policy.digest, **counts.policy.record()},
         "surrogates": how.surrogates if how.surrogates != "markov" else f"markov {how.markov:g}",

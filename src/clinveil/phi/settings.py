@@ -82,7 +82,10 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(False, "Also write spans.jsonl (what was found, with its text) to the vault.")
+    spans: bool = flag(
+        False, "Also write spans.jsonl (what was found, with its text) to the vault: for clinveil review."
+    )
+    decisions: tuple[Path, ...] = flag((), "What a reviewer decided on these notes (clinveil review); repeatable.")
     crosswalk: bool = flag(False, "Also keep, encrypted, what stood in each place: clinveil reidentify reads it.")
     audit: Literal["full", "counts"] = flag("full", "The vault's audit log: of each note its spans, or counts alone.")
     miss_rate: float | None = flag(

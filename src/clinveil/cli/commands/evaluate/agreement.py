@@ -1,0 +1,37 @@
+"""`clinveil evaluate agreement`: How far two reviewers of the same notes agree (clinveil review --reviewer)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clinveil.cli.command import Run, command
+from clinveil.core.settings import QUIET, Settings, flag
+from clinveil.phi.review.queue import past_run
+
+Reviewed = Annotated[Path, typer.Argument(help="The run that both reviewed, as for clinveil review.", metavar="OUT")]
+NotesNow = Annotated[Path | None, typer.Option("--notes", help="The notes, if they lie elsewhere now.")]
+VaultOf = Annotated[Path | None, typer.Option("--vault", help="The vault of the run (default: OUT.vault).")]
+
+
+class EvaluateAgreementSettings(Settings):
+    """Everything that `clinveil evaluate agreement` can be told."""
+
+    reviewer: tuple[str, ...] = flag((), "Two reviewers, if there are more; give it twice.")
+    quiet: bool = QUIET
+
+
+@command("evaluate agreement", EvaluateAgreementSettings, findings=True)
+def agreement(
+    run: Run[EvaluateAgreementSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
+) -> None:
+    """How far two reviewers of the same notes agree: kappa over words and F1 of spans, with intervals by note."""
+    from clinveil.utility.agreement import agreement as measure
+    from clinveil.utility.agreement import two_files
+
+    past = past_run(out, vault=vault, notes=notes)
+    one, other = two_files(past, run.settings.reviewer)
+    findings = measure(past, one, other)
+    run.show(findings, f"{out.name}: reviewers {one.reviewer} and {other.reviewer}")

@@ -1,0 +1,109 @@
+// The review page: what each key and button does.
+// Every step goes to the server first, and is shown when the server has it on disk.
+
+import { acceptAll, askLabel, done, keep, label, move, undo, verdict } from "./decide.js";
+import { moveLine, moveMark, nextHit, select, suspect } from "./find.js";
+import { KEYS } from "./keys.js";
+import { useLabels } from "./labels.js";
+import { DIGITS, stayThere } from "./lists.js";
+import { choose, openNote, show, step } from "./opened.js";
+import { Refused, ask, enter } from "./server.js";
+import { byId, page, queueStep, state } from "./state.js";
+
+page.onChosen = (key) => queueStep(() => choose(key, false));
+
+const character = (by) => (unit) => page.offsets.character(unit, by);
+const stay = (unit) => unit;
+const DO = {
+  "next-span": () => step(1),
+  "previous-span": () => step(-1),
+  "next-note": () => openNote(state.at + 1),
+  "previous-note": () => openNote(state.at - 1),
+  "next-suspect": () => suspect(1),
+  "previous-suspect": () => suspect(-1),
+  accept: () => verdict((span) => keep(span, span.start, span.end, span.label)),
+  // What the reviewer added is taken back; nobody else found it.
+  reject: () => verdict((span) => ({ place: span.place, verdict: span.added ? "open" : "drop" })),
+  "accept-all": acceptAll,
+  undo,
+  done,
+  label: askLabel,
+  select,
+  "start-out": () => move(character(-1), stay),
+  "start-in": () => move(character(1), stay),
+  "end-out": () => move(stay, character(1)),
+  "end-in": () => move(stay, character(-1)),
+  "start-word-out": () => move((unit) => page.offsets.wordStart(unit, -1), stay),
+  "start-word-in": () => move((unit) => page.offsets.wordStart(unit, 1), stay),
+  "end-word-out": () => move(stay, (unit) => page.offsets.wordEnd(unit, 1)),
+  "end-word-in": () => move(stay, (unit) => page.offsets.wordEnd(unit, -1)),
+  help: () => byId("help").showModal(),
+  search: () => { byId("words").focus(); byId("words").select(); },
+};
+const MARKED = {
+  ArrowLeft: () => moveMark(-1), ArrowRight: () => moveMark(1), ArrowUp: () => moveLine(-1), ArrowDown: () => moveLine(1),
+  Enter: askLabel, l: askLabel, Escape: () => getSelection().removeAllRanges(),
+};
+
+function onKey(event) {
+  if (document.querySelector("dialog[open]") || event.altKey || event.metaKey) return;
+  if (event.ctrlKey) {
+    if (event.key === "z" && !event.target.closest("input")) run(event, undo);
+    return;
+  }
+  const control = event.target.closest("button, a, summary, select, input");
+  if (control?.matches("input, select")) {
+    if (event.key === "Escape") control.blur();
+    return;
+  }
+  if (control && (event.key === "Enter" || event.key === " ")) return;
+  if (!byId("keys-on").checked) return;
+  if (/^[0-9]$/.test(event.key)) return run(event, () => label(DIGITS[(Number(event.key) + 9) % 10]));
+  const known = event.key in KEYS || event.key in MARKED;
+  // What is marked is known only when the steps before this one are through.
+  if (known && (event.key in KEYS || page.marked)) run(event, () => (page.marked && MARKED[event.key]) ? MARKED[event.key]() : DO[KEYS[event.key]]?.());
+}
+
+function run(event, does) {
+  event.preventDefault();
+  queueStep(does);
+}
+
+function listen() {
+  document.addEventListener("keydown", onKey);
+  document.querySelectorAll("[data-do]").forEach((button) => {
+    button.addEventListener("mousedown", stayThere);
+    button.addEventListener("click", () => queueStep(DO[button.dataset.do]));
+  });
+  for (const id of ["by-label", "by-source", "by-state", "by-order"]) byId(id).addEventListener("change", show);
+  byId("help-open").addEventListener("click", DO.help);
+  byId("help-close").addEventListener("click", () => byId("help").close());
+  byId("help").addEventListener("keydown", (event) => { if (event.key === "?") byId("help").close(); });
+  byId("stop").addEventListener("click", () => queueStep(stop));
+  byId("search").addEventListener("submit", (event) => { event.preventDefault(); queueStep(() => nextHit(1)); });
+  byId("words").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") run(event, () => nextHit(event.shiftKey ? -1 : 1));
+  });
+}
+
+async function stop() {
+  await ask("stop");
+  document.body.classList.add("stopped");
+  byId("trouble").textContent = "Stopped. All decisions are saved; this page can be closed.";
+  throw new Refused(byId("trouble").textContent);
+}
+
+async function begin() {
+  await enter();
+  const said = await ask("queue");
+  Object.assign(state, { notes: said.notes, reviewer: said.reviewer });
+  useLabels(said.labels);
+  byId("digits").textContent = DIGITS.map((name, at) => `${(at + 1) % 10} ${name}`).join(", ");
+  byId("notes-fold").open = matchMedia("(min-width: 60rem)").matches;
+  if (!state.notes.length) throw new Refused("There is no note in the queue.");
+  const first = state.notes.findIndex((note) => !note.done);
+  await openNote(Math.max(0, first));
+}
+
+listen();
+queueStep(begin);

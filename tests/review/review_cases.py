@@ -1,0 +1,33 @@
+"""Notes with odd Unicode, the run over them, and what its reviewer's file says."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clinveil.cli.main import main
+
+TEXTS = {
+    "plain": "Dr. Xiuyingsecret saw Mary Okwuosa on 3/4/2019.\nFoley catheter was changed.",
+    "emoji": "😀 Mary Okwuosa 👩‍⚕️ said «fine».\r\nSeen on 3/14/2019 by Dr. Ndiaye\u200b.",
+    "rtl": "מטופל: Mary Okwuosa, tel. 617-555-0134.\nJose\u0301 Garci\u0301a visited.",
+    "empty": "Nothing to see, no pain.",
+    "doubtful": "Zylphara Quomble and Vrantik Ostrewel were asked by Dr. Smith.",
+}
+
+
+def deidentify(*arguments) -> int:
+    return main(["deidentify", *map(str, arguments), "--workers", "1", "-q"])
+
+
+def write_notes(path, texts=TEXTS):
+    ids = list(texts)
+    pq.write_table(pa.table({"note_id": ids, "patient_id": ids, "text": list(texts.values())}), path)
+    return path
+
+
+def decision_lines(folder, reviewer="first"):
+    path = folder / "out.parquet.vault" / "review" / f"{reviewer}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
