@@ -19,7 +19,6 @@ from clinveil.phi import finder as room
 from clinveil.phi import passes
 from clinveil.phi.deidentifier import NULL_TEXT, RAISED, Deidentifier
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.phi.policy import resolve
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)

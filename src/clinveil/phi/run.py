@@ -254,9 +254,7 @@ def _counted_up(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _keep(
-    secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records
-) -> None:
+def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records) -> None:
     """The record of the run, in the vault."""
     how = settings.identifiers
     record = {

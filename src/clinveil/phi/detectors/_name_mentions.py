@@ -8,7 +8,7 @@ from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detectors._name_reading import Reading
-from clinveil.phi.detectors.known import within_one_edit
+from clinveil.phi.forms import within_one_edit
 from clinveil.phi.note import Word, begins_small
 
 _STOPS = ".!?:\n"

@@ -23,7 +23,8 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.note import NoteView, Word
-from clinveil.phi.run import RECORD, SPANS
+from clinveil.phi.records import SPANS
+from clinveil.phi.run import RECORD
 from clinveil.phi.settings import DeidentifySettings
 
 Order = Literal["worst", "given"]

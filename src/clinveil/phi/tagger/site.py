@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -12,9 +11,9 @@ from typing import NamedTuple
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
-from clinveil.core.spans import LABELS, Span
+from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.gold import read_spans
+from clinveil.corpus.gold import GoldSpans, read_spans
 from clinveil.corpus.open import open_corpus
 from clinveil.phi.tagger.invent import Labelled, all_texts, invented, refilled
 from clinveil.phi.tagger.model import TaggerModel, own_tagger, save_tagger
@@ -62,33 +61,24 @@ def train_on_notes(
         raise UsageError(f"unknown PHI label {unknown[0]}", where="--kind", remedy="one of " + ", ".join(LABELS))
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "--gold": gold})
     rng = Random(seed)
-    parts = _parts(list(rows(open_corpus(notes, how.notes))), read_spans(gold), gold.name, rng)
+    parts = _parts(list(rows(open_corpus(notes, how.notes))), read_spans(gold), rng)
     say(f"{len(parts.learnt)} notes to learn from, {len(parts.apart)} kept apart; the fit takes some minutes")
     model = _fitted(parts, how, seed, rng)
     save_tagger(model, out, force=how.force)
     return model
 
 
-def _parts(notes: Sequence[Note], gold: dict[str, list[Span]], name: str, rng: Random) -> _Parts:
+def _parts(notes: Sequence[Note], gold: GoldSpans, rng: Random) -> _Parts:
     """The notes as texts with their spans, those of every fifth patient apart."""
-    _refuse_strange(notes, gold, name)
+    gold.refuse_unknown(note.note_id for note in notes)
     patients = sorted({note.patient_id for note in notes})
     if len(patients) < LEAST_PATIENTS:
         remedy = f"at least {LEAST_PATIENTS} are needed, hundreds are better"
         raise InputError(f"notes of {len(patients)} patients are too few to learn from", remedy=remedy)
     rng.shuffle(patients)
     apart = frozenset(patients[::APART])
-    texts = [(note.patient_id in apart, Labelled(note.text, tuple(gold.get(note.note_id, ())))) for note in notes]
+    texts = [(note.patient_id in apart, Labelled(note.text, tuple(gold.of(note.note_id, note.text)))) for note in notes]
     return _Parts([text for kept, text in texts if not kept], [text for kept, text in texts if kept], len(patients))
-
-
-def _refuse_strange(notes: Sequence[Note], gold: dict[str, list[Span]], name: str) -> None:
-    lengths = {note.note_id: len(note.text) for note in notes}
-    if strange := len(gold.keys() - lengths.keys()):
-        raise InputError(f"{strange} of its notes are not among NOTES", where=name)
-    for note_id, spans in gold.items():
-        if spans[-1].end > lengths[note_id] or any(a.overlaps(b) for a, b in pairwise(spans)):
-            raise InputError("holds spans that overlap or reach beyond their note", where=name)
 
 
 def _fitted(parts: _Parts, how: TrainSettings, seed: int, rng: Random) -> TaggerModel:
