@@ -15,13 +15,17 @@ from clinveil.corpus.corpus import NOTE_ID, TEXT, MemoryCorpus, memory_corpus
 from clinveil.phi import passes
 from clinveil.phi.deidentifier import RAISED, Deidentifier
 from clinveil.phi.detector import Rule, RuleDetector, all_detectors
+from clinveil.phi.detectors.tagger import with_tagger
 from clinveil.phi.finder import Finder
 from clinveil.phi.heard import Heard, mentions
 from clinveil.phi.note import NoteView
 from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.settings import PhiSettings
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)
+# The tagger finds some names that must be heard of here first.
+RULES = with_tagger(PhiSettings(no_tagger=True))
 
 
 def treated(notes, how=serial, deidentifier=None, pieces=1000):
@@ -34,7 +38,7 @@ def treated(notes, how=serial, deidentifier=None, pieces=1000):
 
 
 def follow_up(first, second, **options):
-    finder = Finder([*all_detectors()], propagate="patient") if not options else Finder([*all_detectors()], **options)
+    finder = Finder(RULES, **(options or {"propagate": "patient"}))
     engine = Deidentifier(KEY, mode="tag").with_finder(finder)
     return treated([("n1", "p", first), ("n2", "p", second)], deidentifier=engine)["n2"]
 
@@ -99,7 +103,8 @@ def test_staff_are_found_in_the_notes_of_others_and_patients_are_not():
         ("n1", "p1", "Signed: Nkemdirim Zwiyemi, MD. Patient: Tavita Leota\nSeen."),
         ("n2", "p2", "Then Zwiyemi called, and Leota too; zwiyemi is no capital."),
     ]
-    out = treated(notes, deidentifier=Deidentifier(KEY, mode="tag"))["n2"]
+    rules = PhiSettings(mode="tag", no_tagger=True)
+    out = treated(notes, deidentifier=Deidentifier.of(rules, KEY))["n2"]
     assert out.startswith("Then [NAME] called")
     assert "zwiyemi is no capital" in out
     (_, p1) = [Heard(), heard_of(notes)]

@@ -66,9 +66,9 @@ def test_other_labels_can_be_learnt(demo, tmp_path):
     ("line", "why"),
     [
         ({"note_id": "nobody", "start": 0, "end": 2, "label": "NAME"}, "not among the notes"),
-        ({"note_id": "", "start": 0, "end": 999_999, "label": "NAME"}, "outside"),
+        ({"note_id": "", "start": 0, "end": 999_999, "label": "NAME"}, "ends at 999999"),
         ({"note_id": "", "start": 5, "end": 5, "label": "NAME"}, "line 1"),
-        ({"note_id": "", "start": 0, "end": 2, "label": "PERSON"}, "line 1"),
+        ({"note_id": "", "start": 0, "end": 2, "label": "PERSONNE"}, "line 1"),
         ({"note_id": "", "start": "0", "end": 2, "label": "NAME"}, "line 1"),
         ([], "line 1"),
     ],

@@ -14,12 +14,12 @@ TEXTS = {
     "emoji": "😀 Mary Okwuosa 👩‍⚕️ said «fine».\r\nSeen on 3/14/2019 by Dr. Ndiaye\u200b.",
     "rtl": "מטופל: Mary Okwuosa, tel. 617-555-0134.\nJose\u0301 Garci\u0301a visited.",
     "empty": "Nothing to see, no pain.",
-    "doubtful": "Zylphara Quomble and Vrantik Ostrewel were asked by Dr. Smith.",
+    "doubtful": "It was Zylphara and then Vrantik, or Quomble, who asked Dr. Smith.",
 }
 
 
 def deidentify(*arguments) -> int:
-    return main(["deidentify", *map(str, arguments), "--workers", "1", "-q"])
+    return main(["deidentify", *map(str, arguments), "--workers", "1", "-q", "--no-tagger"])
 
 
 def write_notes(path, texts=TEXTS):

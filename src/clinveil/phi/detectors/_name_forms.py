@@ -161,8 +161,14 @@ def headers(reading: Reading) -> Iterator[tuple[int, int]]:
         return
     for match in _HEADER.finditer(reading.text):
         start, end = word_run(reading.note, *match.span("phi"))
-        if _named(reading, start, end):
+        if _named(reading, start, end) and not _glued(reading, start, end):
             yield start, end
+
+
+def _glued(reading: Reading, start: int, end: int) -> bool:
+    """Whether a digit is part of one of the words: `BRCA1, CYP2D6`."""
+    return any(reading.text[w.start - 1 : w.start].isdigit() or reading.text[w.end : w.end + 2].strip("-")[:1].isdigit()
+               for w in reading.words[start:end])  # fmt: skip
 
 
 def _named(reading: Reading, start: int, end: int) -> bool:

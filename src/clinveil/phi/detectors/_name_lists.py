@@ -16,7 +16,7 @@ from clinveil.phi.note import Word
 
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
-_ABBREVIATED = frozenset(("elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
+ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
 _BESIDE = PARTICLES | {"jr", "sr"}
 _SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -187,7 +187,7 @@ class ListRuns:
 
     def _lone_shouted(self, index: int, word: Word) -> bool:
         """One usual name in capitals; short ones are too often abbreviations."""
-        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in _ABBREVIATED:
+        if word.classes & (LexicalClass.WORD | LexicalClass.EPONYM) or word.lower in ABBREVIATED:
             return False
         if len(word.text) > 4:
             usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY

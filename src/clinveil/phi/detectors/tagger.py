@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,12 +11,20 @@ from typing import TYPE_CHECKING
 
 from clinveil.core.errors import UsageError
 from clinveil.core.spans import Span
+from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import Detector, all_detectors, detectors
+from clinveil.phi.detectors._name_lists import ABBREVIATED
 from clinveil.phi.note import NoteView
 
 if TYPE_CHECKING:
     from clinveil.phi.settings import PhiSettings
-    from clinveil.phi.tagger.tag import Tagger
+    from clinveil.phi.tagger.tag import Hit, Tagger
+
+
+_CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and the fields of messages, which have a detector of their own
+
+
+_SURE = 0.9
 
 
 @dataclass(frozen=True)
@@ -40,9 +49,18 @@ class TaggerDetector:
         return frozenset({"NAME"}) if self.model is None else _read(self.model).labels
 
     def find(self, note: NoteView) -> Iterator[Span]:
-        """One span a run of tokens whose chance reaches the model's threshold."""
+        """One span a run of tokens whose chance reaches the model's threshold; no part of a code is a name."""
         for hit in _read(self.model).hits(note.plain):
+            if hit.label == "NAME" and _is_term(note.plain, hit):
+                continue
             yield note.span(hit.start, hit.end, hit.label, self.name, hit.chance, why="tagger")
+
+
+def _is_term(text: str, hit: Hit) -> bool:
+    """Whether it is part of a code, a test or a device, whatever stands around it."""
+    words = text[hit.start : hit.end].split()
+    device = len(words) > 1 and words[-1].lower() in word_list("eponym_nouns") and hit.chance < _SURE
+    return device or words[0].lower() in ABBREVIATED or bool(_CODE.search(text[max(0, hit.start - 1) : hit.end + 1]))
 
 
 def with_tagger(settings: PhiSettings) -> tuple[Detector, ...]:

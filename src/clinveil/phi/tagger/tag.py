@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.tagger.features import OFFSETS, PAIRS, Features, pair
 from clinveil.phi.tagger.forward_backward import marginals
 from clinveil.phi.tagger.model import TaggerModel
@@ -127,6 +127,8 @@ class Tagger:
         best = (chances[taken, 1:].argmax(axis=1) + 1).tolist()
         run: list[tuple[int, int, int, int]] = []  # index, label, start, end
         for index, label, (start, end) in zip(taken, best, places(text, found, taken), strict=True):
+            if run and _ends(found[index], found[run[0][0]]):
+                continue
             apart = run and (index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]])
             if apart or (run and self._begins[label]):
                 yield from self._hit(found, run, chances)
@@ -151,22 +153,34 @@ class Tagger:
             yield Hit(run[0][2], run[-1][3] - possessive, label, float(chance))
 
 
+def _ends(token: str, first: str) -> bool:
+    """Whether a token is an ordinary word in lower case after a capital: no name holds one but as a particle."""
+    return (
+        token.islower()
+        and first[0].isupper()
+        and token not in PARTICLES
+        and bool(lexical_classes(token) & LexicalClass.WORD)
+    )
+
+
 def _may_end(token: str, first: str) -> bool:
     """Whether a run may end with a token: no sign does, and no ordinary word in lower case after a capital."""
-    ordinary = token.islower() and first[0].isupper() and bool(lexical_classes(token) & LexicalClass.WORD)
-    return token[0].isalnum() and not ordinary
+    return token[0].isalnum() and not _ends(token, first)
 
 
 def _least(words: Sequence[str]) -> float:
-    """How sure a name must be at least: alone, an eponym, an abbreviation or a word in lower case is often a term."""
+    """How sure a name must be at least: alone, an eponym, an abbreviation or an ordinary word is often a term."""
     classes = lexical_classes(words[0].removesuffix("'s"))
     if len(words) > 1:
         return 0.0
-    if words[0].isupper() and not classes & LexicalClass.NAME:
-        return 0.85
+    ordinary = bool(classes & LexicalClass.WORD)
+    if words[0].isupper() and (len(words[0]) < 6 or not classes & LexicalClass.NAME):
+        return 0.97 if len(words[0]) < 6 else 0.85
     if classes & LexicalClass.EPONYM:
-        return 0.8
-    return 0.5 if words[0].islower() else 0.0
+        return 0.9
+    if words[0].islower():
+        return 0.9 if ordinary else 0.5
+    return 0.6 if ordinary else 0.0
 
 
 def _substantial(token: str) -> bool:
