@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
 
+from clinveil.lexicons.ambiguity import PARTICLES as LEXICAL_PARTICLES
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
 from clinveil.lexicons.words import is_word
@@ -21,9 +22,7 @@ Name = tuple[str, ...]
 """The tokens of one full name, in order."""
 
 # Also titles and the like, which are no part of a name where they stand in a field of it.
-PARTICLES = words(
-    "de la van von der den di da del della dos du le bin ibn al el st mac ten ter af av zu y dr mr mrs ms jr sr md rn"
-)
+PARTICLES = LEXICAL_PARTICLES | words("dr mr mrs ms jr sr md rn")
 SHORTEST_MISSPELLED = 4
 SHORTEST_TWO_EDITS = 9
 _MEETING = re.compile(

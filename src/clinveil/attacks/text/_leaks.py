@@ -22,10 +22,11 @@ from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.sample import KeySample
-from clinveil.lexicons.names import all_given_names, name_form, surnames
+from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import detectors
 from clinveil.phi.finder import Finder
 from clinveil.phi.note import NoteView, Word
+from clinveil.phi.surrogates.pools import pool as surrogate_pool
 from clinveil.phi.validation.invented import unlisted_name
 from clinveil.phi.validation.survival import own_words
 from clinveil.stats import share_by_patient, share_method
@@ -139,7 +140,7 @@ def _names(one: Read, which: Iterable[bool]) -> Iterator[Name]:
 
 def pool() -> Collection[str]:
     """The forms of all names that the de-identifier's surrogates are drawn from."""
-    return {name_form(name) for name in (*all_given_names(), *surnames())}
+    return {name_form(name) for name in (*surrogate_pool("given").names, *surrogate_pool("family").names)}
 
 
 def planted(notes: Sequence[Read], rng: Generator) -> Released:

@@ -25,6 +25,7 @@ _CODE = re.compile(r"[\d^|]")  # BRCA1, HLA-B27, and the fields of messages, whi
 
 
 _SURE = 0.9
+_SUSPECTED = 0.02
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,16 @@ class TaggerDetector:
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """One span a run of tokens whose chance reaches the model's threshold; no part of a code is a name."""
-        for hit in _read(self.model).hits(note.plain):
-            if hit.label == "NAME" and _is_term(note.plain, hit):
-                continue
-            yield note.span(hit.start, hit.end, hit.label, self.name, hit.chance, why="tagger")
+        yield from self._spans(note, None)
+
+    def suspect(self, note: NoteView) -> Iterator[Span]:
+        """Also what has a small chance: where people should look (`clinveil validate`)."""
+        yield from self._spans(note, _SUSPECTED)
+
+    def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
+        for hit in _read(self.model).hits(note.plain, threshold):
+            if hit.label != "NAME" or threshold is not None or not _is_term(note.plain, hit):
+                yield note.span(hit.start, hit.end, hit.label, self.name, hit.chance, why="tagger")
 
 
 def _is_term(text: str, hit: Hit) -> bool:

@@ -46,6 +46,11 @@ class Pool:
         self._index = {name: i for i, name in enumerate(self._names)}
         self._ends = list(accumulate(shares[name] for name in self._names))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them, as they are looked up."""
+        return tuple(self._names)
+
     def __len__(self) -> int:
         return len(self._names)
 
