@@ -139,9 +139,9 @@ class TestPresidio:
 
     def test_it_works_in_a_corpus(self, detector):
         engine = Deidentifier.of(PhiSettings(also=("presidio",), mode="tag"), Key.from_seed(1))
-        notes = memory_corpus([("n1", "p1", "Card 4111111111111111."), ("n2", "p2", "Fine.")])
+        notes = memory_corpus([("n1", "p1", "Card 4111111111111111."), ("n2", "p2", "no pain")])
         (done,) = deidentify_corpus(notes, engine, processes(1))
-        assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "Fine."]
+        assert done.batch["text"].to_pylist() == ["Card [ACCOUNT].", "no pain"]
 
 
 @pytest.fixture(scope="module")

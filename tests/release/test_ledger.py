@@ -114,7 +114,8 @@ def test_a_ledger_that_cannot_be_kept_is_told_before_anything_is_made(tmp_path):
 
 def test_a_folder_of_others_is_no_ledger(tmp_path):
     open_to_all = tmp_path / NAME
-    open_to_all.mkdir(mode=0o755)
+    open_to_all.mkdir()
+    open_to_all.chmod(0o755)  # whatever the umask
     (open_to_all / "other").touch()
     with pytest.raises(UsageError, match="no ledger of releases can be kept here"):
         Ledger.at(None, tmp_path / "out")

@@ -41,7 +41,7 @@ class TaggerDetector:
     name = "tagger"
     examples = (
         "Handed over to {NAME:Ruvkunen} at noon. A Foley catheter was placed.",
-        "{NAME:Grace} was fussy overnight; {NAME:Ward}'s mother came to the ward.",
+        "Called {NAME:Ward}, who agrees; back to the ward.",
     )
 
     @cached_property
