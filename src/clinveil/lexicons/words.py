@@ -25,6 +25,7 @@ _LEARNED = re.compile(
     r"|plasia"
     r"|megaly|rrhea|rrhage|stasis|genic|lysis|tion|tions|sion|sions|icity|ivity|ance|ances|ency|ical|ically|aceous|eous"
     r"|ously|ular|oid|oma|omas|cillin|mycin|azole|olol|sartan|statin|prazole|mab|idine|amine|ophen|ulate|ating|izing"
+    r"|plasties|surgery|surgeries|procedure|procedural|atrial|ventricular|vascular|pidem|oxacin|dipine|zepam|triptan"
     r"|ously|ization|ativ\w*|iasis|penia|plegia|paresis|esthesia|centesis|phasia|phagia|rrhaphy|tomical|scopic)"
 )
 
