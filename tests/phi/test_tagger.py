@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from clinveil.phi.detectors.tagger import TaggerDetector
 from clinveil.phi.finder import Finder
 from clinveil.phi.note import NoteView
 from clinveil.phi.settings import PhiSettings
-from clinveil.phi.tagger.crfsuite import items, write_crfsuite
+from clinveil.phi.tagger.crfsuite import file_of, items, write_crfsuite
 from clinveil.phi.tagger.features import Features
 from clinveil.phi.tagger.invent import NAMES, Labelled, filled, invented, refilled, templates
 from clinveil.phi.tagger.model import load_tagger, own_tagger, save_tagger
@@ -255,3 +256,16 @@ def _SETTINGS(folder):
 
 def _taggers(finder):
     return [detector.model for detector in finder.detectors if isinstance(detector, TaggerDetector)]
+
+
+def test_what_the_library_writes_is_never_on_disk(monkeypatch):
+    """A model in the making holds words of notes: no folder is asked for it, so a killed run leaves none."""
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", None)
+    written = []
+
+    def write(file):
+        written.append(str(file))
+        file.write_bytes(b"words")
+
+    assert file_of(write) == b"words"
+    assert written[0].startswith("/proc/self/fd/")

@@ -7,15 +7,14 @@ and a word is read both with them and without.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from numpy.random import Generator
 
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.note import Word
+from clinveil.phi.tagger.crfsuite import file_of
 
 Sentence = Sequence[Word]
 Scores = Callable[[Sentence], list[float]]
@@ -55,11 +54,8 @@ def learnt(sentences: Iterable[tuple[Sentence, Sequence[bool]]], rng: Generator)
 
 
 def _trained(trainer: Any) -> bytes:
-    """The model; its file holds words of notes, so it lies in a private folder and is gone at once."""
-    with tempfile.TemporaryDirectory(prefix="clinveil-parrot") as scratch:
-        path = Path(scratch) / "model"
-        trainer.train(str(path))
-        return path.read_bytes()
+    """The model; its file holds words of notes."""
+    return file_of(lambda file: trainer.train(str(file)))
 
 
 def _features(words: Sentence, hidden: Sequence[bool]) -> list[list[str]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,10 +40,23 @@ def fit(examples: Examples, labels: Sequence[str], features: Features, iteration
 
     The same examples in the same order give the same bits.
     """
-    with tempfile.TemporaryDirectory(prefix="clinveil-tagger") as folder:
-        file = Path(folder) / "crf"
-        write_crfsuite(examples, file, features, iterations)
-        return read_weights(file.read_bytes(), labels)
+    return read_weights(file_of(lambda file: write_crfsuite(examples, file, features, iterations)), labels)
+
+
+def file_of(write: Callable[[Path], None]) -> bytes:
+    """What a library writes to a file: it may hold words of notes, so it lies in memory, and a killed run leaves none.
+
+    Where a system has no files in memory, it lies in a private folder that is removed at exit.
+    """
+    if not hasattr(os, "memfd_create"):
+        with tempfile.TemporaryDirectory(prefix="clinveil-") as folder:
+            write(Path(folder) / "file")
+            return (Path(folder) / "file").read_bytes()
+    number = os.memfd_create("clinveil")
+    with os.fdopen(number, "rb") as file:
+        write(Path(f"/proc/self/fd/{number}"))
+        file.seek(0)
+        return file.read()
 
 
 def write_crfsuite(examples: Examples, file: Path, features: Features, iterations: int = ITERATIONS) -> None:
