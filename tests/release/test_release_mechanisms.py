@@ -30,8 +30,10 @@ def notes(tmp_path_factory):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_mechanism_makes_a_release(notes, tmp_path, name):
     out = tmp_path / "out"
-    known = ["--patients", str(notes / "patients.parquet"), "--mechanism", name, *STRENGTH.get(name, [])]
-    assert main(["release", str(notes / "notes.parquet"), "-o", str(out), *known, *FAST]) == 0
+    made = ["--patients", str(notes / "patients.parquet"), "--mechanism", name, *STRENGTH.get(name, [])]
+    if name == "neighbours":  # which a gate refuses where a name happens to have an output of its own
+        made += ["--max-names", "1"]
+    assert main(["release", str(notes / "notes.parquet"), "-o", str(out), *made, *FAST]) == 0
     shown = json.loads((out / "release" / "manifest.json").read_text())["settings"]
     own = {field for field in mechanisms.get(name).model_fields if field in ReleaseSettings.flags()}
     others = {field for _, kind in mechanisms for field in kind.model_fields} - own - {"rare_below"}  # of the memo too
