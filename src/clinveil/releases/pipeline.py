@@ -59,6 +59,7 @@ from clinveil.releases.stages import (
 from clinveil.releases.synthesis import Synthesis
 from clinveil.releases.synthesis_model import MAKER
 from clinveil.report.record import Gate, StageRow
+from clinveil.scale import Map
 from clinveil.utility.classification import classification
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
@@ -283,7 +284,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         heard: list[Heard] = []
         protected, identifiers, left_out = protect(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        counts = count_words(protected, job.folder.work)
+        counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
     learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
     with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
@@ -296,7 +297,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         tally, path = write_notes(job, protected, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
-        check = _read_back(job, protected, released, channel, path)
+        check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         context = _context(job, channel, counts, protected, released)
         context = replace(context, earlier=before.channel())
@@ -330,9 +331,9 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
     ]
 
 
-def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
+def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path, over: Map) -> OutputCheck:
     walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
-    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places)
+    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places, over)
 
 
 def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:

@@ -39,7 +39,7 @@ from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import threads
+from clinveil.scale import Map, processes, serial, threads
 from clinveil.scale.executor import opened_for
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
@@ -51,6 +51,7 @@ from clinveil.vectors.train import train
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 SMALL = 50
+MANY_WORDS = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ class Preflight:
     def tokens(self) -> int:
         """Estimated words."""
         return round(self.characters / CHARACTERS_PER_WORD)
+
+    def over(self, workers: int) -> Map:
+        """Who works on batches of these notes: processes where there are many, for to start some takes seconds."""
+        return processes(workers) if self.tokens >= MANY_WORDS else serial
 
 
 def preflight(corpus: Corpus) -> Preflight:
