@@ -63,8 +63,8 @@ class MissingExtra(ClinveilError):
 
     exit_code = 6
 
-    def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed", remedy=f"pip install 'clinveil[{extra}]'")
+    def __init__(self, library: str, extra: str, *, pip: str = "") -> None:
+        super().__init__(f"{library} is not installed", remedy=pip or f"pip install 'clinveil[{extra}]'")
 
 
 def listen() -> None:
