@@ -285,7 +285,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         protected, identifiers, left_out = protect(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
-    learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
+    learning = _learning(settings, counts) if job.imported is None else "take those that were given"
     with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
         if job.imported is None:
@@ -314,6 +314,13 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
+
+
+def _learning(settings: ReleaseSettings, counts: WordCounts) -> str:
+    words, said = settings.vectors.words_of(counts.n_tokens), f"train {settings.vectors.algorithm}"
+    return (
+        said if words == counts.n_tokens else f"{said} on about {words:,} words, those of a random sample of patients"
+    )
 
 
 def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[Finding]) -> list[Gate]:
