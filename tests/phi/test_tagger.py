@@ -83,6 +83,12 @@ class TestArithmetic:
             after.hits(note)
         assert alone.hits(notes[-1], 0.1) == after.hits(notes[-1], 0.1)
 
+    def test_the_words_line_and_sign_are_neither_a_line_nor_a_sign(self, notes):
+        text = "Seen by Ann Ward\n§ Tess Moor\n"
+        alone, after = Tagger(own_tagger()), Tagger(own_tagger())
+        after.chances(tokens("A line in place, no sign of it."))
+        assert (alone.chances(tokens(text)) == after.chances(tokens(text))).all()
+
     def test_a_full_table_is_begun_again(self, small, notes, monkeypatch):
         tagger = Tagger(small)
         expected = [tagger.hits(note, 0.1) for note in notes]

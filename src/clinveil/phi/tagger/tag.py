@@ -41,7 +41,8 @@ class Rows(dict[str, int]):
         self[EDGE]
 
     def __missing__(self, token: str) -> int:
-        form = kept_form(token)
+        # Apart from the words `line` and `sign`, or whichever is met first would say what the other is.
+        form = token if token[:1].isalpha() else f"\x00{kept_form(token)}"
         if form not in self._forms:
             self._forms[form] = self._add(token)
         self[token] = self._forms[form]
