@@ -58,6 +58,12 @@ class DiskError(ClinveilError):
     exit_code = 5
 
 
+class Incomplete(ClinveilError):
+    """Some parts of the input are broken; the others are done, and the same command goes on from there (exit 5)."""
+
+    exit_code = 5
+
+
 class MissingExtra(ClinveilError):
     """An optional library is not installed (exit 6); the message holds the pip line."""
 
