@@ -27,9 +27,10 @@ from clinveil.phi.passes import deidentify_corpus, refuse_strangers
 from clinveil.phi.policy import Treatment
 from clinveil.phi.records import Records, left, records
 from clinveil.phi.remover import deidentifier_of, remover_of
+from clinveil.phi.run_parts import SCRATCH, TASKS, refuse_one_file, write_parts
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
 from clinveil.phi.surrogates.pools import sizes
-from clinveil.scale import processes
+from clinveil.scale.executor import opened_for
 
 MAKER = Maker("deidentify")
 RECORD = "deidentify.json"
@@ -85,6 +86,8 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    if parted := isinstance(corpus, PartedCorpus):
+        refuse_one_file(out)
     for line in warnings(settings.identifiers):
         say(line)
     decisions = _decisions(settings, corpus)
@@ -92,7 +95,7 @@ def deidentify_notes(
         # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         remover = remover_of(settings, key, decisions)
-        place, suffix = place_in(part, out, corpus.suffix)
+        place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
             kept.audit.begin("deidentify", _told(notes, settings, key, kept.run))
             counts = _write(settings, corpus, remover, (place, suffix), kept, say)
@@ -102,6 +105,7 @@ def deidentify_notes(
             kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
         _keep(secrets, key, notes, settings, counts, kept)
         _keep_truth(secrets, remover, say)
+        remove(secrets / TASKS)
     return counts
 
 
@@ -127,11 +131,11 @@ def _told(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict
 def _ours(vault: Path) -> bool:
     """Whether a folder is a vault of this command: a README.txt of somebody's own may lie in it."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    of_killed = {LOCK, *filter(left, names)}
+    of_killed = {LOCK, TASKS, SCRATCH, *filter(left, names)}
     return RECORD in names or not names - {KEY, *(of_killed if KEY in names else {LOCK})}
 
 
-VAULT = Kind("vault of clinveil deidentify", known=_ours)
+VAULT = Kind("vault of clinveil deidentify", known=_ours, scratch=(SCRATCH,))
 
 
 def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions | None:
@@ -154,12 +158,16 @@ def _write(
     say: Say,
 ) -> Counts:
     deidentifier = deidentifier_of(settings, remover)
-    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
-    done = deidentify_corpus(corpus, deidentifier, processes(settings.workers), say=say)
-    shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
     path, suffix = place
+    if isinstance(corpus, PartedCorpus):
+        with opened_for(settings) as over:
+            return write_parts(settings, corpus, deidentifier, path, kept, over, say)
+    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
-        write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
+        with opened_for(settings) as over:
+            done = deidentify_corpus(corpus, deidentifier, over, say=say)
+            shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
+            write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # such as that nothing is left to write
         counts.refuse_failures()
         raise

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import UsageError
-from clinveil.core.files import private_folder
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
@@ -53,7 +52,6 @@ def write_parts(
     corpus: PartedCorpus,
     deidentifier: Deidentifier,
     place: Path,
-    vault: Path,
     kept: Records,
     over: Map,
     say: Say,
@@ -67,14 +65,14 @@ def write_parts(
         Incomplete: some parts are broken; what was found in the others is kept for the next run.
         InputError: an id stands in two parts.
     """
-    scratch, facts = private_folder(vault / SCRATCH), list[PartFacts]()
+    scratch, facts = kept.vault / SCRATCH, list[PartFacts]()
     for one in track(each(over, part_facts, corpus.parts), "notes read", say, size=lambda one: one.rows):
         facts.append(one)
     refuse_repeats_over(corpus, facts)
     deidentifier.key.save(scratch / "key.bin")
     recipe = Recipe.of(of_settings, settings, scratch / "key.bin")
     parts = [(part, one.digest) for part, one in zip(corpus.parts, facts, strict=True)]
-    store = Store(private_folder(vault / TASKS))
+    store = Store(kept.vault / TASKS)
     works = look_through(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.listens)
     place.mkdir(mode=0o700)
     targets = [(work, place / name, scratch) for work, name in zip(works, names_of(corpus), strict=True)]

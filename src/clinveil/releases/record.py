@@ -15,6 +15,7 @@ from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
+from clinveil.core.runfolder import FREE
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
@@ -43,7 +44,7 @@ TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
-_CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
 
 @dataclass(frozen=True)

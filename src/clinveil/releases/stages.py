@@ -39,7 +39,8 @@ from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import processes, threads
+from clinveil.scale import threads
+from clinveil.scale.executor import opened_for
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
@@ -186,11 +187,12 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     path = job.folder.work / "protected.parquet"
     writer: pq.ParquetWriter | None = None
     try:
-        for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers), heard=heard):
-            found += result.counts
-            skipped += result.skipped
-            writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
-            writer.write_batch(result.batch)
+        with opened_for(job.settings) as over:
+            for result in deidentify_corpus(job.corpus, deidentifier, over, heard=heard):
+                found += result.counts
+                skipped += result.skipped
+                writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
+                writer.write_batch(result.batch)
     finally:
         if writer:
             writer.close()
