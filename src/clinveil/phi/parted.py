@@ -105,7 +105,7 @@ def _looked(store: Store, work: Look) -> int:
 
 @dataclass(frozen=True)
 class Treat:
-    """One part that is to be treated; `heard` is the store of what all parts say, None where notes are not listened to."""
+    """One part that is to be treated; `heard` is the store of what all parts say, None where nobody listens."""
 
     look: Look = field(repr=False)
     root: Path

@@ -16,7 +16,7 @@ from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.people import write_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.counts import Counts
@@ -138,7 +138,7 @@ def _ours(vault: Path) -> bool:
 VAULT = Kind("vault of clinveil deidentify", known=_ours, scratch=(SCRATCH,))
 
 
-def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions | None:
+def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
     """What reviewers decided, if it is about these notes. Raises InputError if it is not."""
     if not settings.decisions:
         return None
@@ -151,7 +151,7 @@ def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions |
 
 def _write(
     settings: DeidentifySettings,
-    corpus: NotesCorpus,
+    corpus: OpenedCorpus,
     remover: Deidentifier | EmulatedRemover,
     place: tuple[Path, str],
     kept: Records,

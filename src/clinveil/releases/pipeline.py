@@ -30,7 +30,7 @@ from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
@@ -158,7 +158,7 @@ class _Clock:
 
 def _ready(
     notes: Path, settings: ReleaseSettings, place: Path | None
-) -> tuple[NotesCorpus, Preflight, dict[str, Patient], Vectors | None]:
+) -> tuple[OpenedCorpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
     settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
