@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import sha256 as sha256_of
 from clinveil.corpus.corpus import NOTE_ID
 from clinveil.corpus.file_format import suffix_of
@@ -62,19 +62,19 @@ class _Digest:
     def __init__(self, part: NotesCorpus) -> None:
         source: Any = part._source
         keys = getattr(source, "keys", {})  # of folders named key=value
-        self._path = getattr(getattr(source, "source", source), "path", None)
+        path = getattr(getattr(source, "source", source), "path", None)
+        self._file = path if isinstance(path, Path) and path.is_file() else None
         told = [asdict(part.columns), part.suffix, part._error_flag, dict(keys) if keys else {}]
         self._hash = sha256(json.dumps(told, sort_keys=True).encode())
-        self._of_file = isinstance(self._path, Path) and self._path.is_file()
 
     def take(self, batch: pa.RecordBatch) -> None:
-        if not self._of_file:
+        if self._file is None:
             with pa.ipc.new_stream(pa.PythonFile(_Into(self._hash), mode="w"), batch.schema) as stream:
                 stream.write_batch(batch)
 
     def hexdigest(self) -> str:
-        if self._of_file:
-            self._hash.update(sha256_of(self._path).encode())
+        if self._file is not None:
+            self._hash.update(sha256_of(self._file).encode())
         return self._hash.hexdigest()
 
 
@@ -139,3 +139,10 @@ def names_of(corpus: PartedCorpus) -> list[str]:
     if fine and len(set(names)) == len(names):
         return names
     return [f"part-{number:05d}{corpus.suffix}" for number in range(1, len(names) + 1)]
+
+
+def refuse_one_file(out: Path) -> None:
+    """Raise UsageError where OUT is named as one file, and parts are to be written."""
+    if suffix_of(out):
+        what = "is the name of a file, and part files are to be written"
+        raise UsageError(what, where=out.name, remedy="name a folder")

@@ -17,6 +17,7 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.part_facts import refuse_one_file
 from clinveil.corpus.people import write_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.counts import Counts
@@ -27,7 +28,7 @@ from clinveil.phi.passes import deidentify_corpus, refuse_strangers
 from clinveil.phi.policy import Treatment
 from clinveil.phi.records import Records, left, records
 from clinveil.phi.remover import deidentifier_of, remover_of
-from clinveil.phi.run_parts import SCRATCH, TASKS, refuse_one_file, write_parts
+from clinveil.phi.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
 from clinveil.phi.surrogates.pools import sizes
 from clinveil.scale.executor import opened_for
@@ -131,8 +132,8 @@ def _told(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict
 def _ours(vault: Path) -> bool:
     """Whether a folder is a vault of this command: a README.txt of somebody's own may lie in it."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    of_killed = {LOCK, TASKS, SCRATCH, *filter(left, names)}
-    return RECORD in names or not names - {KEY, *(of_killed if KEY in names else {LOCK})}
+    of_killed = {LOCK, SCRATCH, *filter(left, names), *({TASKS} if holds_tasks(vault) else ())}
+    return RECORD in names or not names - {KEY, *(of_killed if {KEY, TASKS} & names else {LOCK})}
 
 
 VAULT = Kind("vault of clinveil deidentify", known=_ours, scratch=(SCRATCH,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
@@ -10,11 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import UsageError
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
-from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.part_facts import PartFacts, names_of, part_facts, refuse_repeats_over
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
@@ -32,19 +31,18 @@ from clinveil.scale.tasks import Store
 TASKS, SCRATCH = "tasks", "work"  # in the vault: spans, kept until the run has ended well; text, never kept
 
 
+def holds_tasks(vault: Path) -> bool:
+    """Whether a vault holds what a run over part files left, and nothing else under that name."""
+    folder = vault / TASKS
+    return folder.is_dir() and all(re.fullmatch("[0-9a-f]{32}", path.name) for path in folder.iterdir())
+
+
 @dataclass(frozen=True)
 class _Written:
     """What became of one part; `records` is its file of what the vault is to keep."""
 
     counts: Counts
     records: Path = field(repr=False)
-
-
-def refuse_one_file(out: Path) -> None:
-    """Raise UsageError where OUT is named as one file, and parts are to be written."""
-    if suffix_of(out):
-        what = "is the name of a file, and part files are to be written"
-        raise UsageError(what, where=out.name, remedy="name a folder")
 
 
 def write_parts(
