@@ -36,7 +36,7 @@ from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.check import OutputCheck, check_output
-from clinveil.releases.crosswalk import id_maps
+from clinveil.releases.crosswalk import id_maps, ledger_batches
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.publish import KIND, Outcome, Places, publish
@@ -47,7 +47,6 @@ from clinveil.releases.stages import (
     Job,
     Preflight,
     channel_of,
-    ledger_batches,
     plan,
     preflight,
     protect,
@@ -59,6 +58,7 @@ from clinveil.releases.stages import (
 from clinveil.releases.synthesis import Synthesis
 from clinveil.releases.synthesis_model import MAKER
 from clinveil.report.record import Gate, StageRow
+from clinveil.scale import Map
 from clinveil.utility.classification import classification
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
@@ -283,8 +283,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         heard: list[Heard] = []
         protected, identifiers, left_out = protect(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        counts = count_words(protected, job.folder.work)
-    learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
+        counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
+    learning = _learning(settings, counts) if job.imported is None else "take those that were given"
     with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
         if job.imported is None:
@@ -296,7 +296,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         tally, path = write_notes(job, protected, channel)
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
-        check = _read_back(job, protected, released, channel, path)
+        check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         context = _context(job, channel, counts, protected, released)
         context = replace(context, earlier=before.channel())
@@ -315,6 +315,13 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
 
 
+def _learning(settings: ReleaseSettings, counts: WordCounts) -> str:
+    words, said = settings.vectors.words_of(counts.n_tokens), f"train {settings.vectors.algorithm}"
+    return (
+        said if words == counts.n_tokens else f"{said} on about {words:,} words, those of a random sample of patients"
+    )
+
+
 def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[Finding]) -> list[Gate]:
     """All gates; `name` is that of the file of notes."""
     job, settings = made.job, made.job.settings
@@ -330,21 +337,21 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
     ]
 
 
-def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
-    walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
-    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places)
+def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path, over: Map) -> OutputCheck:
+    walk, places = (ledger_batches(job.folder.vault, name) for name in ("crosswalk", "alignment"))
+    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places, over)
 
 
 def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:
     """What the attacks look at: both sides of the release, what made it, and how to get from one to the other."""
-    notes, patients = id_maps(ledger_batches(job.folder, "crosswalk"))
+    notes, patients = id_maps(ledger_batches(job.folder.vault, "crosswalk"))
     return Context(
         channel=channel,
         counts=counts,
         original=job.corpus,
         released=released,
         entered=entered,
-        alignment=lambda: ledger_batches(job.folder, "alignment"),
+        alignment=lambda: ledger_batches(job.folder.vault, "alignment"),
         notes=notes,
         patients=patients,
         known=job.known,

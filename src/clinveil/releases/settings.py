@@ -42,6 +42,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "algorithm": "cbow",
         "window": 5,
         "epochs": 5,
+        "train_words": 0,
         "max_names": 1.0,
         "max_linkage": 1.0,
     },
