@@ -78,6 +78,12 @@ class LostWorkers(ClinveilError):
         super().__init__("workers were killed again and again", remedy=remedy)
 
 
+class Incomplete(ClinveilError):
+    """Some parts of the input are broken; the others are done, and the same command goes on from there (exit 5)."""
+
+    exit_code = 5
+
+
 class MissingExtra(ClinveilError):
     """An optional library, or what it needs, is not installed (exit 6); the message holds the pip line.
 

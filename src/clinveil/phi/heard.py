@@ -72,17 +72,19 @@ class Heard:
 
     def about(self, patient_ids: Iterable[str]) -> Heard:
         """The same of these patients only."""
-        some = {patient_id: self.patients[patient_id] for patient_id in patient_ids if patient_id in self.patients}
+        found = ((patient_id, self.patients.get(patient_id)) for patient_id in patient_ids)
+        some = {patient_id: names for patient_id, names in found if names is not None}
         return Heard(some, self.staff, self.vocabulary)
 
     def without(self, words: frozenset[str]) -> Heard:
         """The same without those of some words that stand in no list of names."""
-        known = {patient_id: _but(names, words) for patient_id, names in self.patients.items()}
+        known = {patient_id: but(names, words) for patient_id, names in self.patients.items()}
         staff = frozenset(form for form in self.staff if form not in words or _listed(form))
         return Heard({patient_id: names for patient_id, names in known.items() if names}, staff, self.vocabulary)
 
 
-def _but(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
+def but(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
+    """Some names without those of some words that stand in no list of names."""
     left = (tuple(part for part in name if part not in words or _listed(part)) for name in names)
     return frozenset(name for name in left if name)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from clinveil.attacks.attack import Context
@@ -27,7 +26,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.crosswalk import CROSSWALK, id_maps
+from clinveil.releases.crosswalk import CROSSWALK, id_maps, ledger_batches
 from clinveil.releases.manifest import NAME, SCHEMA
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
@@ -128,9 +127,11 @@ def _entered(
 
 def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(vault / f"{name}.parquet") as file:
-            if file.schema_arrow.names != _LEDGERS[name].names:
+        if not (vault / f"{name}.parquet").exists():
+            raise pa.ArrowInvalid
+        for batch in ledger_batches(vault, name):
+            if batch.schema.names != _LEDGERS[name].names:
                 raise pa.ArrowInvalid
-            yield from file.iter_batches()
+            yield batch
     except (OSError, pa.ArrowException):
         raise InputError(f"holds no {name}", where=vault.name, remedy=_REMEDY) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -25,20 +25,23 @@ from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
-from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.open import OpenedCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.part_facts import PartFacts
+from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Ledger, entry
 from clinveil.releases.measured import attacked, measured
+from clinveil.releases.parts import draw_parts, forget_others, opened, parts_digest, preflight_parts, protect_parts
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
 from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
@@ -47,7 +50,6 @@ from clinveil.releases.stages import (
     Job,
     Preflight,
     channel_of,
-    ledger_batches,
     plan,
     preflight,
     protect,
@@ -59,7 +61,8 @@ from clinveil.releases.stages import (
 from clinveil.releases.synthesis import Synthesis
 from clinveil.releases.synthesis_model import MAKER
 from clinveil.report.record import Gate, StageRow
-from clinveil.scale import Map
+from clinveil.scale import Map, serial
+from clinveil.scale.executor import opened_for
 from clinveil.utility.classification import classification
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
@@ -132,10 +135,27 @@ class _Clock:
         self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
 
 
-def _ready(
-    notes: Path, settings: ReleaseSettings, place: Path | None
-) -> tuple[OpenedCorpus, Preflight, dict[str, Patient], Vectors | None]:
-    """What a run needs from outside, read and found to be usable before anything is made."""
+@dataclass(frozen=True)
+class _Ready:
+    """What a run needs from outside: notes, what one look at them found, known patients, vectors; facts of parts."""
+
+    corpus: OpenedCorpus
+    found: Preflight
+    known: dict[str, Patient]
+    imported: Vectors | None
+    facts: tuple[PartFacts, ...] = ()
+
+    def source(self, notes: Path) -> str:
+        """The hash of the notes."""
+        return parts_digest(self.facts) if self.facts else fingerprint(notes)
+
+    def question(self, source: str) -> str:
+        """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""
+        return "\n".join(one.name for one in self.facts) or source
+
+
+def _ready(notes: Path, settings: ReleaseSettings, place: Path | None, over: Map, say: Say = nothing) -> _Ready:
+    """Read what a run needs, and find it usable before anything is made."""
     settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
     for file in (settings.channel.keep_words, settings.channel.drop_words):
@@ -144,14 +164,23 @@ def _ready(
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    found = preflight(corpus)
+    facts: tuple[PartFacts, ...] = ()
+    if isinstance(corpus, PartedCorpus):
+        found, facts = preflight_parts(corpus, over, say)
+    else:
+        found = preflight(corpus, say)
     require_patients(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
     imported = load_vectors(place) if place else None
     if imported is not None:
         refuse_foreign(imported, (note.text for note in note_rows(corpus)))
-    return corpus, found, known, imported
+    return _Ready(corpus, found, known, imported, facts)
+
+
+def _opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
+    """Who works on the parts, from the beginning to the end; of one file each stage opens its own."""
+    return opened_for(settings) if part_files(notes) else nullcontext(serial)
 
 
 def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
@@ -159,8 +188,9 @@ def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = No
 
     Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
     """
-    corpus, found, _, imported = _ready(notes, settings, vectors)
-    yield from _plan_lines(corpus, found, settings, train=imported is None)
+    with _opened_for_parts(notes, settings) as over:
+        ready = _ready(notes, settings, vectors, over)
+    yield from _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
 
@@ -189,27 +219,45 @@ def release(
         InputError: notes or vectors do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
-    ledger, more = Ledger.at(settings.ledger, out), settings.vectors.places()
+    ledger = Ledger.at(settings.ledger, out)
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder)
-    corpus, found, known, imported = _ready(notes, settings, vectors)
-    for line in _plan_lines(corpus, found, settings, train=imported is None):
+    with _opened_for_parts(notes, settings) as over:
+        ready = _ready(notes, settings, vectors, over, say)
+        return _made(notes, out, settings, ready, ledger, over, vectors, say)
+
+
+def _made(
+    notes: Path,
+    out: Path,
+    settings: ReleaseSettings,
+    ready: _Ready,
+    ledger: Ledger,
+    over: Map,
+    vectors: Path | None,
+    say: Say,
+) -> Outcome:
+    """Open the run's folder, and make the release in it."""
+    more = settings.vectors.places()
+    for line in _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None):
         say(line)
-    word_files = settings.channel.keep_words, settings.channel.drop_words
+    word_files, source = (settings.channel.keep_words, settings.channel.drop_words), ready.source(notes)
     read = (settings.identifiers.patients, settings.identifiers.phi_policy, *word_files, vectors, *more.values())
-    asked = run_hash(settings, notes, *read, free=_NO_MATTER)
+    asked = run_hash(settings, ready.question(source), *read, free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say(TEST_SEED)
-        earlier = _earlier(ledger, found, key, settings, say)
+        earlier = _earlier(ledger, ready.found, key, settings, say)
         if settings.phi and (warning := settings.identifiers.policy().warning):
             say(warning)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
+        if ready.facts:
+            forget_others(folder, ready.facts, ("vectors", "neighbours", "channel"))
         if (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
-        job = Job(corpus, folder, key, settings, known, imported)
-        return _run(job, found, _Before(ledger, earlier, fingerprint(notes)), _Clock(say))
+        job = Job(ready.corpus, folder, key, settings, ready.known, ready.imported, say, ready.facts, over)
+        return _run(job, ready.found, _Before(ledger, earlier, source), _Clock(say))
 
 
 @dataclass(frozen=True)
@@ -257,7 +305,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
     with clock.stage("identifiers", removal, "keyed"):
         heard: list[Heard] = []
-        protected, identifiers, left_out = protect(job, heard.append)
+        protected, identifiers, left_out = (protect_parts if job.facts else protect)(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
     learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
@@ -269,14 +317,18 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         channel = channel_of(job, vectors, counts)
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
     with clock.stage("obfuscate", f"replace every word, {mechanism_of(settings.channel).said}", "keyed"):
-        tally, path = write_notes(job, protected, channel)
-    released = _reopened(job, path)
-    with clock.stage("check", "read the release back"):
-        check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
+        if job.facts:  # each part is read back where it is written
+            tally, check, path = draw_parts(job, protected, channel)
+        else:
+            tally, path = write_notes(job, protected, channel)
+    released = opened(path, job.corpus.columns)
+    if not job.facts:
+        with clock.stage("check", "read the release back"):
+            check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         whole = replace(_context(job, channel, counts, protected, released), earlier=before.channel())
         drawn_by = settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
-        seen = measured(whole, partial(ledger_batches, job.folder, "crosswalk"), *drawn_by)
+        seen = measured(whole, partial(ledger_batches, job.folder.vault, "crosswalk"), *drawn_by)
         if seen.drawn:
             clock.say(f"measured on {seen.drawn.said}")
         context = seen.context
@@ -312,7 +364,7 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
 
 
 def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path, over: Map) -> OutputCheck:
-    walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
+    walk, places = (ledger_batches(job.folder.vault, name) for name in ("crosswalk", "alignment"))
     return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places, over)
 
 
@@ -324,7 +376,7 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         original=job.corpus,
         released=released,
         entered=entered,
-        alignment=lambda: ledger_batches(job.folder, "alignment"),
+        alignment=lambda: ledger_batches(job.folder.vault, "alignment"),
         known=job.known,
         keep=released.columns.keep,
         scratch=job.folder.work,
@@ -341,12 +393,6 @@ def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generato
     base, _ = build_channel(vectors, none_kept, key=job.key, **more)
     found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
     return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]
-
-
-def _reopened(job: Job, path: Path) -> Corpus:
-    columns = job.corpus.columns
-    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
-    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_text, refuse_existing
+from clinveil.core.files import private_text, refuse_existing, remove
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.releases.ledger import IN_VAULT
@@ -23,7 +23,7 @@ from clinveil.report.render import release_card, render, write_report
 
 RECORD = "record.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += (IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
 KIND = Kind(
     what="release run",
     vault="vault",
@@ -101,6 +101,7 @@ def publish(
         folder.staging.replace(folder.release)
     elif account.public_seeds:
         folder.staging.replace(folder.refused)
+    remove(folder.vault / "tasks")  # of part files: what is done would have been gone on with
     folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
 

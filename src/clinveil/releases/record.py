@@ -69,7 +69,7 @@ class Obfuscation:
         """All that the run has to tell."""
         job, columns = self.job, self.job.corpus.columns
         notes = NotesFile(
-            f"notes{job.corpus.suffix}",
+            "notes" if job.facts else f"notes{job.corpus.suffix}",
             self.rows.written,
             columns.text,
             columns.note_id,
@@ -285,6 +285,11 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append(_singled_out(findings, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
     if settings.order == "source":
         said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
+    if job.facts:
+        said.append(
+            f"The release has {len(job.facts)} parts, as its source: notes that stood in one part there, such as those "
+            "of a year or a ward, stand in one part here."
+        )
     if settings.channel.keep_words:
         said.append(f"{made.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
