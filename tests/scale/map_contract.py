@@ -153,8 +153,9 @@ def interrupted(on, folder):
     script, places = folder / "sleepers.py", [folder / name for name in "abcd"]
     script.write_text(SCRIPT)
     mark = uuid.uuid4().hex
+    environ = os.environ | {MARK: mark, "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, str(script), on, *map(str, places)]
-    run = subprocess.Popen(command, env=os.environ | {MARK: mark}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    run = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     _until(lambda: places[0].exists() and places[1].exists(), 120)
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=120)

@@ -54,7 +54,7 @@ QUIET = {
     "spark.io.encryption.enabled": "true",  # blocks that reach a disk hold notes
 }
 ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1", "spark.authenticate": "true"}
-_LOADED: dict[int, Job] = {}  # in a worker: the job of the last map
+_LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
 
 
 @executors.register("spark")
@@ -88,12 +88,12 @@ def _spread(
     """The results in order. Raises LostWorkers; InputError where a worker cannot load what it is sent."""
     from pyspark import cloudpickle
 
-    context, tag = session.sparkContext, f"clinveil-{time.monotonic_ns()}"
+    context, tag = session.sparkContext, f"clinveil-{secrets.token_hex(8)}"
     job = context.broadcast(cloudpickle.dumps(Job(function)))
     window: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(workers, initializer=context.addJobTag, initargs=(tag,)) as pool:
         try:
-            sent = (pool.submit(_done, session, job, item) for item in items)
+            sent = (pool.submit(_done, session, partial(_work, tag, job), item) for item in items)
             for each in behind(sent, window, ahead):
                 yield each.result().get()
         finally:
@@ -105,7 +105,7 @@ def _spread(
         job.destroy()
 
 
-def _done(session: Any, job: Any, item: Any) -> Any:
+def _done(session: Any, work: Callable[..., Any], item: Any) -> Any:
     """The outcome of one item, as one job of one row."""
     from py4j.protocol import Py4JError
     from pyspark import cloudpickle
@@ -113,7 +113,7 @@ def _done(session: Any, job: Any, item: Any) -> Any:
 
     row = pa.table({"item": pa.array([cloudpickle.dumps(item)], pa.binary())})
     try:
-        frame = session.createDataFrame(row).mapInArrow(partial(_work, job), "outcome binary")
+        frame = session.createDataFrame(row).mapInArrow(work, "outcome binary")
         outcome = frame.toArrow().column(0)[0].as_buffer()
     except (Py4JError, PySparkException, OSError, EOFError) as error:
         said = str(error)
@@ -121,15 +121,15 @@ def _done(session: Any, job: Any, item: Any) -> Any:
     return cloudpickle.loads(outcome)
 
 
-def _work(job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _work(name: str, job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a worker: one row in, one row out."""
     from pyspark import cloudpickle
 
     for batch in batches:
-        if id(job.value) not in _LOADED:
+        if name not in _LOADED:
             _LOADED.clear()
-            _LOADED[id(job.value)] = cloudpickle.loads(job.value)
-        outcomes = [_LOADED[id(job.value)](cloudpickle.loads(row.as_buffer())) for row in batch.column(0)]
+            _LOADED[name] = cloudpickle.loads(job.value)
+        outcomes = [_LOADED[name](cloudpickle.loads(row.as_buffer())) for row in batch.column(0)]
         yield pa.record_batch([pa.array(map(cloudpickle.dumps, outcomes), pa.binary())], ["outcome"])
 
 
