@@ -33,6 +33,8 @@ def started(tmp_path_factory):
 
 
 class TestRay(ElsewhereContract):
+    on = "ray"
+
     @pytest.fixture
     def over(self, started):
         return started[0]

@@ -44,6 +44,8 @@ def started():
 
 @needs_java
 class TestSpark(ElsewhereContract):
+    on = "spark"
+
     @pytest.fixture
     def over(self, started):
         return started

@@ -40,7 +40,7 @@ MASTERS = re.compile(r"spark://[^/,]+:\d+(,[^/,]+:\d+)*|yarn|k8s://.+")
 _VERSION = re.compile(rb'version "(?:1\.)?(\d+)')
 _FOREIGN = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "AttributeError", "ImportError", "Cannot run program")
 # Our jobs are tiny: compiling them, in Java's compiler or in Spark's, takes longer than they do.
-LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET = {
     "spark.app.name": "clinveil",
     "spark.ui.enabled": "false",
@@ -101,8 +101,7 @@ def _spread(
                 each.cancel()
             with suppress(Exception):
                 context.cancelJobsWithTag(tag)
-    with suppress(Exception):
-        job.destroy()
+                job.destroy()
 
 
 def _done(session: Any, work: Callable[..., Any], item: Any) -> Any:
@@ -147,24 +146,27 @@ def _started(workers: int, address: str | None) -> Iterator[Any]:
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
         own = {"spark.master": address or f"local[{workers},{TRIES}]", "spark.cores.max": str(workers)}
-        own |= {"spark.local.dir": str(folder), "spark.sql.warehouse.dir": str(folder)}
+        own["spark.sql.warehouse.dir"] = str(folder)
         if here:
-            own |= ALONE | {"spark.pyspark.python": sys.executable, "spark.authenticate.secret": secrets.token_hex(32)}
+            own |= ALONE | {"spark.local.dir": str(folder), "spark.pyspark.python": sys.executable}
+            own["spark.executor.extraJavaOptions"] = FAST
+            own["spark.authenticate.secret"] = secrets.token_hex(32)
         with own_signals():
             try:
                 context = SparkContext(conf=SparkConf().setAll(list((QUIET | own).items())), gateway=gateway)
             except Exception:  # noqa: BLE001  Java's own text is long, and may name anything
                 raise _silent() from None
         context.setLogLevel("OFF")
+        session, logs = SparkSession(context), Path(_find_spark_home()) / "work" / context.applicationId
         try:
             if not here:
                 _wait(context)
-            yield SparkSession(context)
+            yield session
         finally:
             with suppress(Exception):
-                context.stop()
-            if address and address.startswith("local-cluster"):  # its logs lie beside Spark itself
-                remove(Path(_find_spark_home()) / "work" / context.applicationId)
+                session.stop()
+            if address and address.startswith("local-cluster"):  # which keeps them beside Spark itself
+                remove(logs)
 
 
 @contextmanager
@@ -181,7 +183,7 @@ def _gateway(*, here: bool) -> Iterator[Any]:
     try:
         with environment(alone), own_signals(), owner_only():
             nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(LIGHT.items())), nowhere)
+            gateway = launch_gateway(SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere)
     except (PySparkException, OSError):
         raise MissingExtra(f"a Java {JAVA} that starts", "spark", more=DEBIAN) from None
     try:
