@@ -34,7 +34,7 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import FREE
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.scale import threads
 from clinveil.vectors.count import count_words
@@ -62,7 +62,7 @@ class _Run:
     """What one run works with."""
 
     settings: ObfuscateSettings
-    corpus: NotesCorpus
+    corpus: OpenedCorpus
     key: Key
     vault: Path
     imported: Path | None

@@ -86,8 +86,9 @@ class MissingExtra(ClinveilError):
 
     exit_code = 6
 
-    def __init__(self, library: str, extra: str, *, more: str = "") -> None:
-        super().__init__(f"{library} is not installed", remedy=f"pip install 'clinveil[{extra}]'{more and f'; {more}'}")
+    def __init__(self, library: str, extra: str, *, pip: str = "", more: str = "") -> None:
+        line = pip or f"pip install 'clinveil[{extra}]'"
+        super().__init__(f"{library} is not installed", remedy=f"{line}; {more}" if more else line)
 
 
 def listen() -> None:

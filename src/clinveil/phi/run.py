@@ -19,7 +19,7 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.decisions import Decisions
@@ -183,7 +183,7 @@ def _ours(vault: Path) -> bool:
 VAULT = Kind("vault of clinveil deidentify", known=_ours)
 
 
-def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions | None:
+def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
     """What reviewers decided, if it is about these notes. Raises InputError if it is not."""
     if not settings.decisions:
         return None
@@ -206,7 +206,7 @@ def _remover(settings: DeidentifySettings, key: Key, decisions: Decisions | None
 
 def _write(
     settings: DeidentifySettings,
-    corpus: NotesCorpus,
+    corpus: OpenedCorpus,
     remover: Deidentifier | EmulatedRemover,
     place: tuple[Path, str],
     kept: Records,
