@@ -135,7 +135,6 @@ def _work(name: str, job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
 @contextmanager
 def _started(workers: int, address: str | None) -> Iterator[Any]:
     """A session for the block, with its Java, which ends with it."""
-    from pyspark import SparkConf, SparkContext
     from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
 
@@ -151,22 +150,36 @@ def _started(workers: int, address: str | None) -> Iterator[Any]:
             own |= ALONE | {"spark.local.dir": str(folder), "spark.pyspark.python": sys.executable}
             own["spark.executor.extraJavaOptions"] = FAST
             own["spark.authenticate.secret"] = secrets.token_hex(32)
-        with own_signals():
-            try:
-                context = SparkContext(conf=SparkConf().setAll(list((QUIET | own).items())), gateway=gateway)
-            except Exception:  # noqa: BLE001  Java's own text is long, and may name anything
-                raise _silent() from None
-        context.setLogLevel("OFF")
+        context = _context(QUIET | own, gateway, here=here)
         session, logs = SparkSession(context), Path(_find_spark_home()) / "work" / context.applicationId
         try:
-            if not here:
-                _wait(context)
             yield session
         finally:
             with suppress(Exception):
                 session.stop()
             if address and address.startswith("local-cluster"):  # which keeps them beside Spark itself
                 remove(logs)
+
+
+def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
+    """A Spark context that has its executors. Raises InputError: no such Spark, or it gives none."""
+    from pyspark import SparkConf, SparkContext
+
+    try:
+        with own_signals():
+            context = SparkContext(conf=SparkConf().setAll(list(told.items())), gateway=gateway)
+        context.setLogLevel("OFF")
+        if not here:
+            _wait(context)
+        return context
+    except InputError:
+        context.stop()
+        raise
+    except Exception:  # noqa: BLE001  Java's own text is long, and may name anything
+        if SparkContext._active_spark_context is not None:
+            with suppress(Exception):
+                SparkContext._active_spark_context.stop()
+        raise _silent() from None
 
 
 @contextmanager
@@ -226,8 +239,8 @@ def _refuse_address(address: str | None) -> None:
 
 
 def _silent() -> InputError:
-    remedy = "spark://HOST:PORT as the master's page names it, and the same Spark here as there"
-    return InputError("no Spark answers there", where="--address", remedy=remedy)
+    remedy = "spark://HOST:PORT as the master's page names it, the same Spark here as there, and workers that start"
+    return InputError("no Spark answers there, or none that works", where="--address", remedy=remedy)
 
 
 def _wait(context: Any) -> None:
