@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -58,6 +59,10 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         self = super().__new__(cls, url)
         self.url = _checked(url)
         return self
+
+    def __init__(self, url: str) -> None:
+        if sys.version_info >= (3, 12):
+            super().__init__(url)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from clinveil.corpus.file_format import open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
 from clinveil.corpus.part_files import part_files, warn_unchecked
 from clinveil.corpus.parts import PartedCorpus, open_parts
+from clinveil.corpus.sql import QueryPath
 from clinveil.corpus.streams import codec_name, row_limit
 
 __all__ = ["ENTERED_IN_ERROR", "NotesCorpus", "OpenedCorpus", "PartedCorpus", "corpus_of", "open_corpus"]
@@ -38,6 +39,8 @@ def open_corpus(
 
     Warns with InputWarning where a compressed file has no checksum, and of files among the parts that are none.
     """
+    if isinstance(path, QueryPath):
+        return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
     path = place(path)
     codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
     if parts := part_files(path):

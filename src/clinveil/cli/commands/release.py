@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out, VectorsGiven
+from clinveil.cli.options import NotesOrQuery, Out, VectorsGiven
 from clinveil.releases.pipeline import dry_run as plan_only
 from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.settings import ReleaseSettings
@@ -16,7 +16,7 @@ from clinveil.releases.settings import ReleaseSettings
 @command("release", ReleaseSettings)
 def release(
     run: Run[ReleaseSettings],
-    notes: Notes,
+    notes: NotesOrQuery,
     out: Out,
     vectors: VectorsGiven = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
