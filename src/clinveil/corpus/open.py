@@ -6,6 +6,7 @@ from pathlib import Path
 
 from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings
+from clinveil.corpus.delta import delta_files, is_delta
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
 from clinveil.corpus.part_files import part_files, warn_unchecked
@@ -43,7 +44,7 @@ def open_corpus(
         return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
     path = place(path)
     codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
-    if parts := part_files(path):
+    if parts := delta_files(path) if is_delta(path) else part_files(path):
         return open_parts(parts, settings, label=label, keep=keep, name=path.name)
     warn_unchecked(path)
     source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))

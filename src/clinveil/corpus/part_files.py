@@ -10,7 +10,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,12 +35,14 @@ class PartFile:
         path: where it is. suffix: its format.
         name: what messages call it: without its folders, whose names may be data.
         keys: what the folders' names say: column -> value, the same for all its rows.
+        fills: columns that it may lack, with their types: they are null then (Delta, whose tables grow columns).
     """
 
     path: Path
     suffix: str
     name: str
     keys: Mapping[str, str | None]
+    fills: Mapping[str, pa.DataType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
 def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
     pairs = [(key, value) for key, sign, value in (name.partition("=") for name in folders) if sign]
     try:
-        keys = {_plain(key): None if value == _NULL else _plain(value) for key, value in pairs}
+        keys = {decoded(key): None if value == _NULL else decoded(value) for key, value in pairs}
     except UnicodeError:
         raise InputError("the name of its folder is no UTF-8", where=where, remedy="rename it") from None
     if len(keys) < len(pairs):
@@ -150,7 +152,8 @@ def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
     return keys
 
 
-def _plain(escaped: str) -> str:
+def decoded(escaped: str) -> str:
+    """A name as it was before `%20` and the like were put into it. Raises UnicodeError."""
     return _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), escaped.encode()).decode()
 
 

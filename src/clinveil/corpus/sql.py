@@ -184,7 +184,7 @@ def _said(action: Callable[[], Any]) -> Any:
         return action()
     except ClinveilError:
         raise
-    except Exception as error:  # each library has errors of its own, and lets Arrow's pass
+    except Exception as error:  # noqa: BLE001  each library has errors of its own, and their words may be data
         state = str(getattr(error, "sqlstate", None) or "")
         words = " ".join(str(error).lower().split())
         for pattern, what, remedy in _SAID:
