@@ -255,7 +255,7 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     """Transformed rows under the source's own column names, in the caller's library; pandas keeps its row labels."""
     named = source_names(corpus.columns, corpus.suffix)
     table = pa.Table.from_batches(batches)
-    made = _native(table.select(list(named.values())).rename_columns(list(named)), like)
+    made = native(table.select(list(named.values())).rename_columns(list(named)), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
         ids = (note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist())
         places = {note_id: place for place, note_id in enumerate(ids)}
@@ -263,7 +263,7 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     return made
 
 
-def _native(table: pa.Table, like: Any) -> Any:
+def native(table: pa.Table, like: Any) -> Any:
     """An Arrow table as a frame of the library of another frame, or of a name."""
     name = like if isinstance(like, str) else str(nw.from_native(like, eager_only=True).implementation)
     return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
@@ -291,7 +291,7 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
     table |= {f"detail_{key}": _one_kind([row["detail"].get(key) for row in rows]) for key in more}
     typed = pa.table({name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()})
-    return _native(typed, _library() if like is None else _known(like))
+    return native(typed, _library() if like is None else _known(like))
 
 
 _FIELDS = {

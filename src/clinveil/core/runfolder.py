@@ -38,7 +38,7 @@ from clinveil.core.settings import Settings
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
-FREE = frozenset({"workers", "quiet", "force"})  # how a run goes, not what comes out
+FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # how a run goes, not what comes out
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # of a killed run, see `files.workplace`
 
 

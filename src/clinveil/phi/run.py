@@ -30,7 +30,7 @@ from clinveil.phi.policy import Policy, Treatment
 from clinveil.phi.records import Records, left, records
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
 from clinveil.phi.surrogates.pools import sizes
-from clinveil.scale import processes
+from clinveil.scale.executor import opened_for
 
 MAKER = Maker("deidentify")
 RECORD = "deidentify.json"
@@ -215,11 +215,12 @@ def _write(
     deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
     counts = Counts(deidentifier.policy)
     deidentifier = deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
-    done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
-    shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
     path, suffix = place
     try:
-        write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
+        with opened_for(settings) as over:
+            done = deidentify_corpus(corpus, deidentifier, over)
+            shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
+            write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # such as that nothing is left to write
         _refuse_failures(counts)
         raise
