@@ -42,6 +42,12 @@ def test_partition_values_are_those_of_the_log(table):
     assert {row["note_id"]: row["unit"] for row in found} == {"n1": "A /1", "n2": "B", "n3": "B"}
 
 
+def test_files_of_a_table_are_not_read_past_its_log(table):
+    for path in (table.parent, table / "*" / "*.parquet", table / "unit=B", table / "unit=B" / "*.parquet"):
+        with pytest.raises(InputError, match="it lies in a Delta table"):
+            open_corpus(path)
+
+
 def test_without_the_library_nothing_is_read(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(MissingExtra, match=r"pip install 'clinveil\[delta\]'"):
@@ -92,3 +98,19 @@ def test_rows_that_only_the_log_knows_as_deleted_are_not_read(table, monkeypatch
         InputError, match="still stand in its files" if broken == "vectors" else "other names in its files"
     ):
         open_corpus(table)
+
+
+def test_a_table_in_a_store(table):
+    from stores import store
+
+    with pytest.MonkeyPatch.context() as patch, store(patch) as server:
+        for file in table.rglob("*"):
+            if file.is_file():
+                with server.files.open_output_stream(
+                    f"notes/{file.relative_to(table.parent)}", compression=None
+                ) as out:
+                    out.write(file.read_bytes())
+        corpus = open_corpus("s3://notes/notes", keep=("unit",))
+        assert ids(corpus) == ["n1", "n2", "n3"]
+        with pytest.raises(InputError, match="it lies in a Delta table"):
+            open_corpus("s3://notes/notes/**/*.parquet")

@@ -13,15 +13,6 @@ from clinveil.core.errors import InputError, MissingExtra
 from clinveil.core.remote import RemotePath
 from clinveil.corpus.part_files import PartFile, decoded
 
-LOG = "_delta_log"
-
-
-def is_delta(folder: Path) -> bool:
-    """Whether a folder, here or in a store, is a Delta table."""
-    if isinstance(folder, RemotePath):
-        return folder.child(LOG).is_dir()
-    return (folder / LOG).is_dir()
-
 
 def delta_files(table: Path) -> tuple[PartFile, ...]:
     """The part files of a table's current version, with its partition columns, in the order of their paths.

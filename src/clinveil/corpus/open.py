@@ -6,10 +6,10 @@ from pathlib import Path
 
 from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.delta import delta_files, is_delta
+from clinveil.corpus.delta import delta_files
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
-from clinveil.corpus.part_files import part_files, warn_unchecked
+from clinveil.corpus.part_files import is_delta, part_files, warn_unchecked
 from clinveil.corpus.parts import PartedCorpus, open_parts
 from clinveil.corpus.sql import QueryPath
 from clinveil.corpus.streams import codec_name, row_limit
