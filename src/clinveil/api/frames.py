@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.places import files_of, is_pattern
+from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings, load_settings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
@@ -99,12 +101,13 @@ def path_of(given: str | Path, where: str, remedy: str) -> Path:
     A text may be a note, or somebody's name.
     """
     try:
-        there = Path(given).exists()
+        at = place(given)
+        there = at.exists() or (is_pattern(at) and any(files_of(at)))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
-        there = False
+        at, there = Path(given), False
     if not there and isinstance(given, str):
         raise InputError("no file of such a name", where=where, remedy=remedy) from None
-    return Path(given)
+    return at
 
 
 def known_patients(patients: Any) -> Mapping[str, Patient] | None:
