@@ -19,6 +19,7 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
+from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name, is_met
 from clinveil.phi.note import NoteView, Word, plain
 
@@ -47,10 +48,7 @@ _SAYS = re.compile(
 _MONTHS = words("january february march april may june july august september october november december")
 _ARTICLES = words("a an the no his her their some any this that of in")
 _MEETS = words("with told asked saw met per called informed see")
-_KIN = words(
-    "wife husband spouse partner son sons daughter daughters mother father mom dad parents brother brothers sister"
-    " sisters aunt uncle cousin niece nephew friend family caregiver nurse boss attorney grandson granddaughter"
-)
+_KIN = PEOPLE | {"family", "nurse"}
 _NEXT = re.compile(r"(?:\.?[ \t]{1,2}|,[ \t]?|[ \t]?\n?[ \t]*)")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 _AMBIGUOUS = LexicalClass.WORD | LexicalClass.EPONYM
