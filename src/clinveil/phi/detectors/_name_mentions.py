@@ -14,6 +14,7 @@ from clinveil.phi.note import Word, begins_small
 
 _STOPS = ".!?:\n"
 _SAYS = re.compile(
+    r"(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b)|"
     r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
     r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
     r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent|rose"
