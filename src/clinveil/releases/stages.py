@@ -39,8 +39,9 @@ from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import processes, threads
-from clinveil.vectors.count import WordCounts
+from clinveil.scale import Map, threads
+from clinveil.scale.executor import opened_for
+from clinveil.vectors.count import WordCounts, over_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.neighbours import save_neighbours
@@ -80,6 +81,10 @@ class Preflight:
         """Estimated words."""
         return round(self.characters / CHARACTERS_PER_WORD)
 
+    def over(self, workers: int) -> Map:
+        """Who works on batches of these notes."""
+        return over_words(self.tokens, workers)
+
 
 def preflight(corpus: Corpus) -> Preflight:
     """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
@@ -106,11 +111,13 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
     mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
     more = _words_in(vectors.more_text) if vectors.more_text else 0
-    passes = vectors.passes_over(found.tokens + more)
+    learnt = vectors.words_of(found.tokens) + more
+    passes = vectors.passes_over(learnt)
     said = {
         "read and count": "count words and the patients who use them",
         "replace PHI": f"find PHI, and treat it by {settings.identifiers.policy().name}",
-        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes",
+        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
+        f" over {learnt:,} words",
         "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
         "replace words": f"every word, {mechanism.said}",
         "check and report": "read the release back, attack it, measure utility",
@@ -126,6 +133,7 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
         dim=vectors.dim,
         train=train,
         more_words=more,
+        train_words=vectors.words_of(found.tokens),
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
@@ -186,11 +194,12 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     path = job.folder.work / "protected.parquet"
     writer: pq.ParquetWriter | None = None
     try:
-        for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers), heard=heard):
-            found += result.counts
-            skipped += result.skipped
-            writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
-            writer.write_batch(result.batch)
+        with opened_for(job.settings) as over:
+            for result in deidentify_corpus(job.corpus, deidentifier, over, heard=heard):
+                found += result.counts
+                skipped += result.skipped
+                writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
+                writer.write_batch(result.batch)
     finally:
         if writer:
             writer.close()

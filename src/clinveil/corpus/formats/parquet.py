@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import ClinveilError, InputError
+from clinveil.core.remote import RemotePath, failure, is_failure_of_store
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
 from clinveil.corpus.file_format import FileFormat, formats
+from clinveil.corpus.streams import open_input
 
 _BUFFER = 1 << 20
 
@@ -21,7 +23,7 @@ class ParquetSource:
     """A Parquet file.
 
     Attributes:
-        names: its columns.
+        names: its columns. types: of each column.
 
     Raises:
         InputError: no Parquet file, a damaged one, or a column name twice.
@@ -29,13 +31,16 @@ class ParquetSource:
 
     path: Path
     names: tuple[str, ...] = field(init=False)
+    types: Mapping[str, pa.DataType] = field(init=False, repr=False)
     optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
-        names = self._open().schema_arrow.names
+        schema = self._open().schema_arrow
+        names = schema.names
         if len(set(names)) < len(names):
             raise InputError("a column name stands twice", where=self.path.name, remedy="rename one")
         object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "types", dict(zip(names, schema.types, strict=True)))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named, in their own types."""
@@ -51,8 +56,8 @@ class ParquetSource:
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowException, OSError):
-                raise self._damaged() from None
+            except (pa.ArrowException, OSError) as error:
+                raise self._damaged(error) from None
             if batch is None:
                 return
             yield batch.select(names)
@@ -60,11 +65,16 @@ class ParquetSource:
     def _open(self) -> pq.ParquetFile:
         try:
             # A buffer makes it read pages one by one; without it a whole row group is held.
-            return pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
-        except (pa.ArrowException, OSError):
-            raise self._damaged() from None
+            return pq.ParquetFile(open_input(self.path), buffer_size=_BUFFER, pre_buffer=False)
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from None
 
-    def _damaged(self) -> InputError:
+    def _damaged(self, error: Exception) -> ClinveilError:
+        if isinstance(self.path, RemotePath):
+            if is_failure_of_store(error):
+                return failure(error, self.path.name)
+            remedy = "copy it again from its source"
+            return InputError("not a Parquet file, or a damaged one", where=self.path.name, remedy=remedy)
         empty = self.path.is_file() and self.path.stat().st_size == 0
         what = "it is empty" if empty else "not a Parquet file, or a damaged one"
         return InputError(what, where=self.path.name, remedy="copy it again from its source")
