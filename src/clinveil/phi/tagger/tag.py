@@ -17,6 +17,7 @@ from clinveil.phi.tagger.tokens import EDGE, kept_form
 from clinveil.phi.wordtable import Column, Tokens
 
 _MOST_KNOWN = 1 << 16
+_NEVER = 2.0  # no chance is as high: `will pick`
 _NEIGHBOUR = 8  # a word beside a name needs a chance this many times smaller
 _ARTICLES = frozenset(("a", "A", "an", "An", "the", "The"))
 
@@ -204,7 +205,7 @@ def _least(words: Sequence[str]) -> float:
     classes = lexical_classes(words[0].removesuffix("'s"))
     if len(words) > 1:
         small = bool(classes & LexicalClass.FUNCTION) and (words[0].islower() or words[0].isupper())
-        return 0.97 if small and all(lexical_classes(word) & LexicalClass.WORD for word in words) else 0.0
+        return _NEVER if small and all(lexical_classes(word) & LexicalClass.WORD for word in words) else 0.0
     ordinary = bool(classes & LexicalClass.WORD)
     if words[0].isupper() and (len(words[0]) < 6 or not classes & LexicalClass.NAME):
         return 0.97 if len(words[0]) < 6 else 0.85
