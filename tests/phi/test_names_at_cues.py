@@ -47,6 +47,7 @@ I spoke with Drs. {NAME:Okoye} and {NAME:Bush} about it.
 Spoke to {NAME:binta} by phone about the results.
 consent was obtained from ({NAME:binta okoye}) before it.
 per {NAME:binta okoye} from social work, placement is pending.
+per {NAME:binta okoyelan} from social work.
 we reviewed {NAME:binta okoye}'s films together.
 {NAME:okoye}'s wife called.
 {NAME:OKOYE}'S WIFE CALLED.
@@ -60,6 +61,7 @@ Seen with {NAME:Weimin He}, PA.
 {NAME:WEIMIN HE} IS A 47-YEAR-OLD MAN.
 Dr. {NAME:Binta Okra} was paged.
 Mr. {NAME:Yusuf Mat Said} was seen.
+MR. {NAME:YUSUF SUN} WAS SEEN.
 PT: {NAME:YUSUF MAT SAID}  POSITION: SUPINE
 His sister {NAME:Binta Ledger} called.
 Attending: {NAME:Sung-hoon Park}, MD

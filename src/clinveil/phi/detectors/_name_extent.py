@@ -20,6 +20,7 @@ _CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
 _CLEAN_SMALL = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - ")
 _THEN_SMALL = re.compile(r"[ \t]+(?!(?:is|was|has|had|does|did|will|denies|reports)\b)[a-z]")
 _IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d", re.I)
+_THEN_VERB = re.compile(r"[ \t]+(?:IS|WAS|HAS|HAD|CAME|WILL|OF|FROM|DENIES|REPORTS|STATES)\b")
 _CREDENTIAL_NEXT = re.compile(r",[ \t]*(?:md|do|rn|np|pa|dpm|phd|pharmd|pa-c|m\.d|d\.o|crna|lpn)\b")
 _LONE_INITIAL = re.compile(r"\.(?![A-Za-z])|(?=[ \t]*(?:[;\r\n]|$))")
 _NO_SURNAMES = words(
@@ -89,7 +90,8 @@ class Extent(Pairs):
         if more and self._word_ends_name(first, index + 1, trust):
             return True
         if word.shouted:
-            return _IS_OF_AGE.match(self.text, word.end) is not None
+            titled = trust is Trust.TITLE and _THEN_VERB.match(self.text, word.end)
+            return bool(titled) or _IS_OF_AGE.match(self.text, word.end) is not None
         small = word.classes & LexicalClass.FUNCTION and _THEN_SMALL.match(self.text, word.end) is None
         if small:
             return _IS_OF_AGE.match(self.text, word.end) is not None
@@ -183,6 +185,7 @@ class Extent(Pairs):
     def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         if not last.text.islower():
             return False
+        met = trust is not None and trust is not Trust.HINT
         trusted, spoken = trust is not None and trust >= Trust.FIELD, trust is not None and trust >= Trust.SPOKEN
         sure = trusted or self._set_off(last)
         if sure and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
@@ -195,7 +198,7 @@ class Extent(Pairs):
                 len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
             )
         if not word.ordinary:
-            return word.listed or trusted or not last.listed or (spoken and self._small_name(index))
+            return word.listed or trusted or not last.listed or (met and self._small_name(index))
         if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):
             return True
         return self.at.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
