@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clinveil.phi import places as places_module
 from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
+from clinveil.phi.automaton import automaton
 from clinveil.phi.detector import RuleDetector, all_detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.places import places
@@ -169,43 +170,51 @@ def test_a_pattern_that_is_new_is_found_in_a_note_that_was_read_before():
 FULL_OF_SPOTS = ["@", "a@", "a.b@", "Dr ", "Dr. ", "Jan 1", "1/", "http://", "12-", "of Dr St. "]
 
 
+@pytest.fixture
+def passes(new_process, monkeypatch):
+    """The states of all passes over notes; no pattern is known."""
+    kept, state = [], places_module.state
+    monkeypatch.setattr(places_module, "state", lambda *size: kept.append(state(*size)) or kept[-1])
+    return kept
+
+
 @pytest.mark.parametrize("pattern", RULES)
-def test_a_text_full_of_spots_is_not_read_again_for_each_of_them(pattern, monkeypatch):
-    looked, tried_on = [], []
-    length, merged = places_module._length, places_module._merged
-
-    def counted_length(*read):
-        looked.append(length(*read))
-        return looked[-1]
-
-    def counted_merged(stretches):
-        for start, end in merged(stretches):
-            tried_on.append(end - start)
-            yield start, end
-
-    monkeypatch.setattr(places_module, "_length", counted_length)
-    monkeypatch.setattr(places_module, "_merged", counted_merged)
+def test_a_text_full_of_spots_is_not_read_again_for_each_of_them(pattern, passes):
     for one in FULL_OF_SPOTS:
         text = one * (3000 // len(one))
         assert tried(pattern, text) == everywhere(pattern, text)
-        assert sum(looked) <= 2 * len(text), one
-        assert sum(tried_on) <= len(text), one
-        looked.clear()
-        tried_on.clear()
+        _, looked, places_tried = passes[-1].total.tolist()
+        assert looked <= 2 * len(text), one
+        assert places_tried <= len(text), one
 
 
-def test_no_place_is_tried_twice():
-    class Counted:
-        def __init__(self):
-            self.starts = []
+def test_no_place_is_tried_twice(passes):
+    pattern = re.compile(r"\w{1,2}\d{3}x")
+    assert tried(pattern, "1" * 60) == everywhere(pattern, "1" * 60) == []
+    assert passes[-1].total[2] == 60
+    assert tried(pattern, "ab123x 4567") == [(0, 6)]
 
-        def match(self, text, start):
-            self.starts.append(start)
 
-    counted = Counted()
-    spots = [(at, at, at, at + 1) for at in range(2, 50)]
-    assert list(places_module._from_starts(counted, "x" * 60, spots, 2)) == []
-    assert counted.starts == list(range(50))
+def test_more_places_than_there_is_room_for(passes):
+    pattern = re.compile(r"\d/\d")
+    text = "1/2 " * 2000
+    assert tried(pattern, text) == everywhere(pattern, text)
+    assert [len(one.found[0]) for one in passes] == [places_module._ROOM, 2000]
+
+
+@pytest.mark.parametrize(
+    "source", ["(?:ab){9}c", "(?:a|b){600}c", "[^a]\\d{2,40}x", "(?i:[^k])1", "(?<![^-])12", "a{0}12"]
+)
+def test_an_automaton_never_says_no_to_a_match(source):
+    pattern = re.compile(source)
+    for text in ("ab" * 9 + "c", "ba" * 300 + "c", "b" + "1" * 39 + "x", "\u212a1k1", "-12 12", "12"):
+        assert tried(pattern, text) == everywhere(pattern, text)
+
+
+def test_a_large_automaton_is_none_and_its_pattern_is_found_all_the_same():
+    pattern = re.compile("|".join(f"{a}{b}[xy]{c}?z" for a in "abcdefghijklmn" * 9 for b in "opqrst" for c in "12345"))
+    assert automaton(pattern) is None
+    assert tried(pattern, "say aoxz and bpy1z") == everywhere(pattern, "say aoxz and bpy1z") != []
 
 
 @pytest.fixture

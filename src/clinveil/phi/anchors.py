@@ -122,6 +122,11 @@ class Run(NamedTuple):
         return "".join(c for c in ASCII if few and chars >> ord(c) & 1)
 
     @property
+    def mixed(self) -> bool:
+        """Whether it is neither digits alone nor one of a few signs."""
+        return not self.digits and not self.signs
+
+    @property
     def cost(self) -> float:
         """Expected work for each character of a note; a look for digits is shared between rules, signs are quick."""
         found = reduce(lambda p, item: p * _share_of(item), self.items, 1.0) * _work(self.before)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
 from clinveil.core.registry import Registry
 from clinveil.core.spans import LABELS, Span
 from clinveil.phi.note import NoteView
-from clinveil.phi.places import places
+from clinveil.phi.places import Places, places, spots
 
 
 class Detector(Protocol):
@@ -103,11 +103,13 @@ class RuleDetector:
     name: str
     rules: tuple[Rule, ...]
 
+    _places: tuple[Places, ...] = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: there is no label {unknown[0]}")
-        for rule in self.rules:  # each pattern that is new later would have all words looked through again
-            places(rule.pattern)
+        # At once: each pattern that is new later would have all words looked through again.
+        object.__setattr__(self, "_places", tuple(places(rule.pattern) for rule in self.rules))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RuleDetector, (self.name, self.rules)  # so that a worker's copy knows its places too
@@ -124,8 +126,9 @@ class RuleDetector:
 
     def find(self, note: NoteView) -> Iterator[Span]:
         """What each rule finds, rule by rule."""
-        for rule in self.rules:
-            for start, end in rule.found(note):
+        there = spots(note)
+        for rule, place in zip(self.rules, self._places, strict=True):
+            for start, end in rule.found(note) if place.number is None or place.number in there else ():
                 yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
 
 

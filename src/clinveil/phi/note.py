@@ -23,8 +23,7 @@ from clinveil.phi.wordtable import Column, Tokens
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
-    from clinveil.phi.anchors import Reach
-    from clinveil.phi.places import Spot
+    from clinveil.phi.places import Tables
 
 
 _STRETCH = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]+")
@@ -33,7 +32,6 @@ _SIGNS |= {ord(c): "/" for c in "∕⁄⧸"} | {ord(c): "." for c in "·‧∙"}
 # Letters of Cyrillic and Greek that look like Latin ones; put right inside words that hold Latin letters too.
 _LOOKS = str.maketrans("АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa")
 _MIXED = re.compile(r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*")
-_NUMBER = re.compile(r"[^\x00-/:-\x7f]+")
 # Marks of an earlier de-identification: MIMIC's, and the tags that this room writes.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
 _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
@@ -191,23 +189,8 @@ class NoteView:
         return frozenset(self.words.texts).intersection(self.words.lowers)
 
     @cached_property
-    def backwards(self) -> str:
-        """The plain copy from its end to its beginning."""
-        return self.plain[::-1]
-
-    @cached_property
-    def numbers(self) -> list[tuple[int, int]]:
-        """Where digits of the plain copy stand, run by run; characters that are not ASCII count as digits."""
-        return [match.span() for match in _NUMBER.finditer(self.plain)]
-
-    @cached_property
-    def spots(self) -> dict[int, dict[int, list[Spot]]]:
-        """Where the strings stand that patterns must hold, by how many patterns were known then."""
-        return {}
-
-    @cached_property
-    def runs(self) -> dict[tuple[Reach, ...], list[Spot]]:
-        """Where runs of characters stand, by what was looked for; several patterns share one look."""
+    def spots(self) -> dict[Tables, dict[int, list[tuple[int, int]]]]:
+        """Where patterns may begin and how far they may read, by the tables of those that were known then."""
         return {}
 
     def span(self, start: int, end: int, label: str, detector: str, score: float = 1.0, why: str = "") -> Span:

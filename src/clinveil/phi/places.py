@@ -1,9 +1,8 @@
 """Where in a note patterns can match, so that they are tried nowhere else; the matches are those of `finditer`.
 
 Strings that a pattern must hold are looked up word by word: what a word holds is found once and kept, as most words of
-a note have been seen before. Runs of characters are searched for, one look for all patterns that ask for the same.
-From such a spot a match can reach as far as characters go that the pattern can consume; the stretch is cut where none
-of its assertions reads on.
+a note have been seen before. Runs of characters are searched for. About such a spot `starts.py` says where a match may
+begin, in one pass for all patterns, and only there a pattern is tried.
 """
 
 from __future__ import annotations
@@ -12,56 +11,71 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import NamedTuple
 
-from clinveil.phi.anchors import EDGE, MANY, NEAR, Literal, Reach, Run, Strings
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.phi.anchors import EDGE, NEAR, Literal, Run, Strings
+from clinveil.phi.automaton import automaton
 from clinveil.phi.note import NoteView
 from clinveil.phi.required import required
+from clinveil.phi.starts import CLASSES, OTHER, Automata, Held, Triggers, Ways, starts, state
+from clinveil.phi.wordtable import Column, codes
 
 # The letters other than ASCII ones that match an ASCII letter where case is ignored (a test looks at all characters).
 _ASCII_OF = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
 _NO_LETTER = re.compile(r"[^A-Za-z]")
-_MOST_WORDS = 1 << 16
+_MOST_ROWS = 1 << 16
+_ROOM = 512
 # A word edge and the end of a line read this far past a match.
 _READ_ON = 2
 
 
-Spot = tuple[int, int, int, int]
-"""What a match must hold: it begins in [first, last], in a word or run at [start, end)."""
+class _Words:
+    """What the patterns of all detectors must hold, so that each word of a note is looked up once for all of them.
 
-
-class _Words(dict[str, tuple[tuple[int, int, int], ...]]):
-    """Word -> (number of a pattern, first and last place in the word) of the strings that it holds.
-
-    One table for all patterns of all detectors, so that each word of a note is looked up once. It is emptied when it
-    gets large, or when a pattern is added: detectors add all of theirs before a note is read.
+    Its tables are made again when a pattern is added: detectors add all of theirs before a note is read.
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self.numbers: dict[re.Pattern[str], int] = {}
         self.wanted: dict[Literal, list[int]] = {}
         self.lengths: list[int] = []
+        self.tried: list[_Tried] = []
+        self._tables: Tables | None = None
 
-    def number(self, pattern: re.Pattern[str], literals: Iterable[Literal]) -> int:
-        """The number of a pattern, which is added where it is new."""
+    def number(self, pattern: re.Pattern[str]) -> int | None:
+        """The number of a pattern, which is added where it is new; None where it need hold nothing."""
+        anchor, whole, ahead = required(pattern)
+        if anchor is None:
+            return None
         if pattern not in self.numbers:
-            self.numbers[pattern] = len(self.numbers)
-            for literal in literals:
-                self.wanted.setdefault(literal, []).append(self.numbers[pattern])
+            number = self.numbers[pattern] = len(self.numbers)
+            for literal in anchor.literals if isinstance(anchor, Strings) else ():
+                self.wanted.setdefault(literal, []).append(number)
             self.lengths = sorted({len(literal.text) for literal in self.wanted})
-            self.clear()
+            far = anchor.before.high > NEAR
+            way = (-1 if far else anchor.before.high, anchor.before.high, whole.high, ahead + _READ_ON)
+            run = None if isinstance(anchor, Strings) else anchor
+            self.tried.append(_Tried(run, (anchor.before.chars, whole.chars), way, _Made.of(pattern)))
+            self._tables = None
         return self.numbers[pattern]
 
-    def __missing__(self, word: str) -> tuple[tuple[int, int, int], ...]:
-        if len(self) >= _MOST_WORDS:
-            self.clear()
+    def tables(self) -> Tables:
+        """Those of all patterns so far."""
+        if self._tables is None or self._tables.full:
+            self._tables = Tables(self)
+        return self._tables
+
+    def held(self, word: str) -> tuple[tuple[int, int, int], ...]:
+        """(number of a pattern, first and last place in the word) of the strings that a word holds."""
         places: dict[int, list[int]] = {}
         for literal, place in self._strings_of(word):
             for number in self.wanted.get(literal, ()):
                 places.setdefault(number, []).append(place)
-        self[word] = tuple((number, min(found), max(found)) for number, found in places.items())
-        return self[word]
+        return tuple((number, min(found), max(found)) for number, found in places.items())
 
     def _strings_of(self, word: str) -> Iterator[tuple[Literal, int]]:
         """The strings of the word, its edges marked, and where their first letter stands."""
@@ -74,47 +88,141 @@ class _Words(dict[str, tuple[tuple[int, int, int], ...]]):
                     yield Literal(string, any_case), start - (string[0] != EDGE)
 
 
+class _Made(NamedTuple):
+    """An automaton as arrays, its positions numbered from 0: see `starts.Automata`. All are empty for one too large."""
+
+    before: int = 0
+    first: tuple[int, ...] = ()
+    takes: tuple[int, ...] = ()
+    ends: tuple[bool, ...] = ()
+    follow: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of(cls, pattern: re.Pattern[str] | Run) -> _Made:
+        """That of a pattern or a run."""
+        made = automaton(pattern)
+        if made is None:
+            return cls()
+        follow = tuple(tuple(sorted(after)) for after in made.follow)
+        ends = tuple(at in made.ends for at in range(len(made.chars)))
+        return cls(made.before, tuple(sorted(made.first)), tuple(made.chars), ends, follow)
+
+
+class _Tried(NamedTuple):
+    """How one pattern is tried: at a run or at strings, over which characters, how far, with which automaton."""
+
+    run: Run | None
+    over: tuple[int, int]
+    way: tuple[int, int, int, int]
+    made: _Made
+
+
+class Tables:
+    """All patterns known at one time, as the arrays of `starts`."""
+
+    def __init__(self, words: _Words) -> None:
+        self._words, self._rows = words, dict[tuple[tuple[int, int, int], ...], int]()
+        self._lock, self._column = Lock(), Column(self._row, np.int32)
+        self._classes: dict[int, int] = {0: 0}
+        tried = words.tried
+        runs = [
+            (number, one.run) for number, one in enumerate(tried) if one.run and not one.run.digits | len(one.run.signs)
+        ]
+        made = [one.made for one in tried] + [_Made.of(run) for _, run in runs]
+        self._triggers = _triggers(tried, runs)
+        self._ways = self._ways_of(tried)
+        self._automata = self._joined(made)
+        self._widest = max((len(one.takes) for one in made), default=0)
+        self._held = _held(self._rows)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time for new ones."""
+        return len(self._rows) >= _MOST_ROWS
+
+    def look(self, note: NoteView) -> dict[int, list[tuple[int, int]]]:
+        """Where the patterns may begin in a note, and how far they may read."""
+        text = np.minimum(codes(note.plain), OTHER).astype(np.uint8)
+        which, found = note.tokens.words, note.tokens
+        rows = note.words.column(self._column)
+        if self._held.row_of.size <= len(self._rows):
+            with self._lock:
+                self._held = _held(self._rows)
+        room = _ROOM
+        while True:
+            seen = state(len(self._words.tried), self._widest, room)
+            starts(text, found.starts[which], found.ends[which], rows, self._held, self._triggers, self._ways,
+                   self._automata, seen)  # fmt: skip
+            if (total := int(seen.total[0])) <= room:
+                break
+            room = total
+        places: dict[int, list[tuple[int, int]]] = {}
+        for pattern, start, end in seen.found[:, :total].T.tolist():
+            places.setdefault(pattern, []).append((start, end))
+        return places
+
+    def _row(self, word: str) -> int:
+        """The row of what a word holds; many words hold the same, and most hold nothing."""
+        held = self._words.held(word)
+        with self._lock:
+            return self._rows.setdefault(held, len(self._rows))
+
+    def _class(self, chars: int) -> int:
+        return self._classes.setdefault(chars, len(self._classes))
+
+    def _ways_of(self, tried: list[_Tried]) -> Ways:
+        over = [[self._class(one.over[side]) for one in tried] for side in (0, 1)]
+        lead, behind, ahead, on = ([one.way[at] for one in tried] for at in range(4))
+        return Ways(*(_ints(column) for column in (lead, over[0], behind, over[1], ahead, on)))
+
+    def _joined(self, made: list[_Made]) -> Automata:
+        """All automata one after the other."""
+        begins = np.cumsum([0, *(len(one.takes) for one in made)]).tolist()
+        first = [[begin + at for at in one.first] for begin, one in zip(begins, made, strict=False)]
+        follow = [
+            [begin + at for at in after] for begin, one in zip(begins, made, strict=False) for after in one.follow
+        ]
+        before, takes = [self._class(one.before) for one in made], [self._class(c) for one in made for c in one.takes]
+        ends = np.array([end for one in made for end in one.ends], np.bool_)
+        chars = np.array([[chars >> code & 1 for code in range(CLASSES)] for chars in self._classes], np.bool_)
+        return Automata(*_ragged(first), _ints(begins), _ints(before), _ints(takes), ends, *_ragged(follow), chars)
+
+
+def _triggers(tried: list[_Tried], runs: list[tuple[int, Run]]) -> Triggers:
+    """What makes a spot of which pattern."""
+    signs: list[list[int]] = [[] for _ in range(CLASSES)]
+    begins: list[list[int]] = [[] for _ in range(CLASSES)]
+    for number, one in enumerate(tried):
+        for sign in one.run.signs if one.run and not one.run.digits else "":
+            signs[ord(sign)].append(number)
+    for number, (_, run) in enumerate(runs):
+        for code in range(CLASSES):
+            if run.items[0].chars >> code & 1:
+                begins[code].append(number)
+    digits = [(number, one.run.digits) for number, one in enumerate(tried) if one.run and one.run.digits]
+    automata = _ints(range(len(tried), len(tried) + len(runs)))
+    of_digits, least = _ints(number for number, _ in digits), _ints(least for _, least in digits)
+    of_runs = _ints(number for number, _ in runs)
+    return Triggers(*_ragged(signs), of_digits, least, *_ragged(begins), automata, of_runs)
+
+
+def _held(rows: Iterable[tuple[tuple[int, int, int], ...]]) -> Held:
+    """What the words of each row hold."""
+    rows = list(rows)
+    flat = np.array([spot for row in rows for spot in row], np.int32).reshape(-1, 3)
+    return Held(_ints(np.cumsum([0, *map(len, rows)])), *(np.ascontiguousarray(column) for column in flat.T))
+
+
+def _ints(values: Iterable[int]) -> NDArray[np.int32]:
+    return np.array(list(values), np.int32)
+
+
+def _ragged(rows: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where each row begins, and one more, where the last one ends; and all rows together."""
+    return _ints(np.cumsum([0, *map(len, rows)])), _ints(value for row in rows for value in row)
+
+
 _words = _Words()
-
-
-def _spots(note: NoteView) -> dict[int, list[Spot]]:
-    """Where the strings of all patterns stand in a note, by the pattern's number."""
-    patterns = len(_words.numbers)
-    if patterns not in note.spots:
-        found: dict[int, list[Spot]] = {}
-        for start, word in zip(note.words.starts, note.words.written, strict=True):
-            for number, first, last in _words[word]:
-                found.setdefault(number, []).append((start + first, start + last, start, start + len(word)))
-        note.spots[patterns] = found
-    return note.spots[patterns]
-
-
-def _runs(note: NoteView, run: Run) -> list[Spot]:
-    """Where a run of characters stands; several patterns share a look."""
-    if (known := note.runs.get(run.items)) is None:
-        known = note.runs[run.items] = list(_look_for(run, note))
-    return known
-
-
-def _look_for(run: Run, note: NoteView) -> Iterator[Spot]:
-    if least := run.digits:
-        return ((start, end - 1, start, end) for start, end in note.numbers if end - start >= least)
-    if signs := run.signs:
-        return ((at, at, at, at + 1) for sign in signs for at in _places_of(sign, note.plain))
-    found = (match.span() for match in _compiled(run.items).finditer(note.plain))
-    return ((start, end - 1, start, end) for start, end in found)
-
-
-def _places_of(sign: str, text: str) -> Iterator[int]:
-    at = text.find(sign)
-    while at >= 0:
-        yield at
-        at = text.find(sign, at + 1)
-
-
-@cache
-def _compiled(items: tuple[Reach, ...]) -> re.Pattern[str]:
-    return re.compile("".join(item.source() for item in items))
 
 
 @dataclass(frozen=True)
@@ -123,111 +231,33 @@ class Places:
 
     Attributes:
         pattern: the pattern.
-        number: in the table of words, where it must hold strings.
-        run: of characters that it must hold, where that is rarer.
-        lead: how many characters before them it may begin, where these are few.
-        stretch: how far it goes from them, where they are not.
+        number: in the tables; None where it must hold nothing that is worth looking for.
     """
 
     pattern: re.Pattern[str]
     number: int | None
-    run: Run | None
-    lead: int
-    stretch: _Stretch | None
 
     def matches(self, note: NoteView) -> Iterator[re.Match[str]]:
         """All matches of the pattern, from left to right: those of `finditer` on the whole note."""
-        if self.run is not None:
-            spots = _runs(note, self.run)
-        elif self.number is not None:
-            spots = _spots(note).get(self.number, [])
-        else:
-            return self.pattern.finditer(note.plain)
-        if not spots:
-            return iter(())
-        if self.stretch is None:
-            return _from_starts(self.pattern, note.plain, spots, self.lead)
-        return _in_stretches(self.pattern, note, spots, self.stretch)
+        if self.number is None:
+            yield from self.pattern.finditer(note.plain)
+            return
+        done = 0
+        for start, end in spots(note).get(self.number, ()):
+            if start >= done and (match := self.pattern.match(note.plain, start, end)):
+                done = match.end()
+                yield match
 
 
 @cache
 def places(pattern: re.Pattern[str]) -> Places:
     """Where a pattern can match, from what it must hold."""
-    anchor, whole, ahead = required(pattern)
-    if anchor is None:
-        return Places(pattern, None, None, 0, None)
-    number = _words.number(pattern, anchor.literals) if isinstance(anchor, Strings) else None
-    run = None if isinstance(anchor, Strings) else anchor
-    before = anchor.before
-    if before.high <= NEAR:
-        return Places(pattern, number, run, before.high, None)
-    stretch = _Stretch(_run_of(before.chars), before.high, _run_of(whole.chars), whole.high, ahead + _READ_ON)
-    return Places(pattern, number, run, 0, stretch)
+    return Places(pattern, _words.number(pattern))
 
 
-class _Stretch(NamedTuple):
-    """How far a pattern can go from a spot: over which characters, and over how many."""
-
-    behind: re.Pattern[str]
-    most_behind: int
-    ahead: re.Pattern[str]
-    most_ahead: int
-    reads_on: int
-
-    def around(self, text: str, backwards: str, spots: Iterable[Spot]) -> Iterator[tuple[int, int]]:
-        """The places in the text that hold every match with such a spot, and all that it reads.
-
-        The spots are those of one pattern, from left to right: they do not overlap. What was read for one of them is
-        not read again for the next, or a text full of them would take the square of its length.
-        """
-        begun = read = 0  # from `begun` to `read` stand characters that a match can have before its spot
-        ahead = -1
-        for _, _, start, end in spots:
-            back = _length(self.behind, backwards, len(text) - start, len(text) - read)
-            begun, read = (begun if back == start - read else start - back), start
-            if ahead < end:
-                ahead = end + _length(self.ahead, text, end, len(text))
-            on = min(self.most_ahead, ahead - end)
-            yield max(begun, start - self.most_behind), min(len(text), end + on + self.reads_on)
-
-
-@cache
-def _run_of(chars: int) -> re.Pattern[str]:
-    return re.compile(Reach(chars, 0, MANY).source())
-
-
-def _length(run: re.Pattern[str], text: str, start: int, end: int) -> int:
-    match = run.match(text, start, end)
-    return match.end() - start if match else 0
-
-
-def _from_starts(pattern: re.Pattern[str], text: str, spots: Iterable[Spot], lead: int) -> Iterator[re.Match[str]]:
-    """Matches that begin at a spot, or as many characters before it."""
-    done = 0
-    for first, last, _, _ in sorted(spots):
-        for start in range(max(first - lead, done), last + 1):
-            if start >= done:
-                match = pattern.match(text, start)
-                done = match.end() if match else start + 1
-                if match:
-                    yield match
-
-
-def _in_stretches(
-    pattern: re.Pattern[str], note: NoteView, spots: Iterable[Spot], stretch: _Stretch
-) -> Iterator[re.Match[str]]:
-    """Matches about a spot: stretches that touch are one, so that none is cut."""
-    for start, end in _merged(stretch.around(note.plain, note.backwards, sorted(spots))):
-        yield from pattern.finditer(note.plain, start, end)
-
-
-def _merged(stretches: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    start = end = -1
-    for first, last in stretches:
-        if first > end:
-            if end >= 0:
-                yield start, end
-            start = first
-        end = max(end, last)
-    if end >= 0:
-        yield start, end
+def spots(note: NoteView) -> dict[int, list[tuple[int, int]]]:
+    """By the number of a pattern, where it may begin in a note and how far it may read, from left to right."""
+    tables = _words.tables()
+    if tables not in note.spots:
+        note.spots[tables] = tables.look(note)
+    return note.spots[tables]

@@ -38,25 +38,25 @@ from clinveil.phi.anchors import (
 )
 
 _parser = import_module("re._parser")
-_op = import_module("re._constants")
+opcodes = import_module("re._constants")
 
 _MOST_STRINGS = 256
 _MOST_ITEMS = 8
 _FAR = 64
 
-_CATEGORIES = {
-    _op.CATEGORY_DIGIT: DIGITS | OTHERS,
-    _op.CATEGORY_SPACE: mask(c for c in ASCII if c.isspace()) | OTHERS,
-    _op.CATEGORY_WORD: LETTERS | DIGITS | mask("_") | OTHERS,
+CATEGORIES = {
+    opcodes.CATEGORY_DIGIT: DIGITS | OTHERS,
+    opcodes.CATEGORY_SPACE: mask(c for c in ASCII if c.isspace()) | OTHERS,
+    opcodes.CATEGORY_WORD: LETTERS | DIGITS | mask("_") | OTHERS,
 }
-_CATEGORIES |= {
-    _op.CATEGORY_NOT_DIGIT: ALL & ~DIGITS,
-    _op.CATEGORY_NOT_SPACE: ALL & ~_CATEGORIES[_op.CATEGORY_SPACE] | OTHERS,
-    _op.CATEGORY_NOT_WORD: ALL & ~_CATEGORIES[_op.CATEGORY_WORD] | OTHERS,
+CATEGORIES |= {
+    opcodes.CATEGORY_NOT_DIGIT: ALL & ~DIGITS,
+    opcodes.CATEGORY_NOT_SPACE: ALL & ~CATEGORIES[opcodes.CATEGORY_SPACE] | OTHERS,
+    opcodes.CATEGORY_NOT_WORD: ALL & ~CATEGORIES[opcodes.CATEGORY_WORD] | OTHERS,
 }
 
 
-def _both_cases(chars: int) -> int:
+def both_cases(chars: int) -> int:
     """The same in upper and lower case; other letters match ASCII ones then (a long s an s)."""
     return chars | mask(c.swapcase() for c in ASCII if chars >> ord(c) & 1) | (OTHERS if chars & LETTERS else 0)
 
@@ -65,19 +65,19 @@ def _of_set(members: Any, any_case: bool) -> int:
     """The ASCII characters of a class; all of them where it holds something that is not known."""
     chars, negated = 0, False
     for op, value in members:
-        if op is _op.NEGATE:
+        if op is opcodes.NEGATE:
             negated = True
-        elif op is _op.LITERAL:
+        elif op is opcodes.LITERAL:
             chars |= 1 << value if value < 128 else ALL
-        elif op is _op.RANGE:
+        elif op is opcodes.RANGE:
             chars |= mask(ASCII[value[0] : value[1] + 1]) if value[1] < 128 else ALL
         else:
-            chars |= _CATEGORIES.get(value, ALL)
-    return ALL if negated else _both_cases(chars) if any_case else chars
+            chars |= CATEGORIES.get(value, ALL)
+    return ALL if negated else both_cases(chars) if any_case else chars
 
 
 def _negated(members: Any) -> bool:
-    return any(op is _op.NEGATE for op, _ in members)
+    return any(op is opcodes.NEGATE for op, _ in members)
 
 
 @dataclass
@@ -135,12 +135,12 @@ class _Walk:
             self._break(Reach(ALL, 1, 1))
 
     def _chars(self, letter: str) -> int:
-        return _both_cases(mask(letter)) if self.any_case else mask(letter)
+        return both_cases(mask(letter)) if self.any_case else mask(letter)
 
     def _in(self, members: Any) -> None:
         reach = Reach(_of_set(members, self.any_case), 1, 1)
         letters = [c for c in ASCII if reach.chars >> ord(c) & 1]
-        plain = all(op in (_op.LITERAL, _op.RANGE) for op, _ in members)
+        plain = all(op in (opcodes.LITERAL, opcodes.RANGE) for op, _ in members)
         if plain and not reach.chars & ~LETTERS and len(letters) <= 6:
             texts = {c.lower() for c in letters} if self.any_case else letters
             self._strings(frozenset(Literal(text, self.any_case) for text in texts), reach)
@@ -156,7 +156,7 @@ class _Walk:
         self._break(Reach(ALL, 1, 1))
 
     def _at(self, where: Any) -> None:
-        if where is _op.AT_BOUNDARY:
+        if where is opcodes.AT_BOUNDARY:
             self.current = frozenset(Literal(_edged(text), folded) for text, folded in self.current)
 
     def _subpattern(self, value: Any) -> None:
@@ -173,7 +173,7 @@ class _Walk:
 
     def _groupref(self, group: int) -> None:
         reach = self.groups.get(group, ANYTHING)
-        self._break(Reach(_both_cases(reach.chars) if self.any_case else reach.chars, reach.low, reach.high))
+        self._break(Reach(both_cases(reach.chars) if self.any_case else reach.chars, reach.low, reach.high))
 
     def _branch(self, value: Any) -> None:
         forks = [self._fork(branch) for branch in value[1]]
@@ -245,12 +245,12 @@ class _Walk:
 
     def _refuses_letters(self, inside: Any) -> bool:
         nodes = list(inside)
-        if len(nodes) == 1 and nodes[0][0] is _op.BRANCH:
+        if len(nodes) == 1 and nodes[0][0] is opcodes.BRANCH:
             return any(self._refuses_letters(branch) for branch in nodes[0][1][1])
-        if len(nodes) != 1 or nodes[0][0] is not _op.IN or _negated(nodes[0][1]):
+        if len(nodes) != 1 or nodes[0][0] is not opcodes.IN or _negated(nodes[0][1]):
             return False
         # Without either, the letters that fold to ASCII ones (a long s) would not be refused.
-        all_letters = self.any_case or (_op.CATEGORY, _op.CATEGORY_WORD) in list(nodes[0][1])
+        all_letters = self.any_case or (opcodes.CATEGORY, opcodes.CATEGORY_WORD) in list(nodes[0][1])
         return all_letters and not LETTERS & ~_of_set(nodes[0][1], self.any_case)
 
     def _strings(self, literals: frozenset[Literal], reach: Reach) -> None:
@@ -296,7 +296,8 @@ def _sign(inside: Any) -> bool:
     """Whether a repeated part is one class or sign without a negation."""
     nodes = list(inside)
     return len(nodes) == 1 and (
-        (nodes[0][0] is _op.IN and not _negated(nodes[0][1])) or (nodes[0][0] is _op.LITERAL and nodes[0][1] < 128)
+        (nodes[0][0] is opcodes.IN and not _negated(nodes[0][1]))
+        or (nodes[0][0] is opcodes.LITERAL and nodes[0][1] < 128)
     )
 
 
@@ -314,10 +315,15 @@ class Required(NamedTuple):
     ahead: int
 
 
+def parsed(pattern: re.Pattern[str]) -> Any:
+    """The nodes of a pattern."""
+    return _parser.parse(pattern.pattern, pattern.flags)
+
+
 @cache
 def required(pattern: re.Pattern[str]) -> Required:
     """What every match of a pattern holds."""
-    walk = _Walk(bool(pattern.flags & re.IGNORECASE)).walk(_parser.parse(pattern.pattern, pattern.flags))
+    walk = _Walk(bool(pattern.flags & re.IGNORECASE)).walk(parsed(pattern))
     strings, total = walk.finish(), walk.total
     whole = reduce(Reach.then, (seen for seen in walk.seen if seen.high >= _FAR), total)
     ahead = sum(seen.high for seen in walk.seen if seen.high < _FAR)

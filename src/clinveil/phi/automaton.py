@@ -1,0 +1,197 @@
+"""How a match of a pattern can begin and go on, as an automaton that never says no to a match.
+
+Each piece of the pattern that takes one character is a position (V. Glushkov, "The abstract theory of automata", 1961),
+with the characters that it may take and the positions that may follow. Assertions are left out, but for what they say
+of the character before a match; pieces that repeat often may repeat for ever. So more is let through than the pattern
+takes, and never less. `starts.py` runs it where a pattern may match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from clinveil.phi.anchors import ALL, ASCII, DIGITS, LETTERS, OTHERS, Run, mask
+from clinveil.phi.required import CATEGORIES, both_cases, parsed
+from clinveil.phi.required import opcodes as _op
+
+_WORD = LETTERS | DIGITS | mask("_")
+_FOLDING = mask("iIsSkK")  # what a letter that is not ASCII may stand for where case is ignored
+_COPIES_OF_ONE, _COPIES, _OPTIONAL = 16, 3, 4
+_MOST_POSITIONS = 1 << 13
+_REPEATS = (_op.MAX_REPEAT, _op.MIN_REPEAT, _op.POSSESSIVE_REPEAT)
+
+
+class Automaton(NamedTuple):
+    """Positions, numbered from 0.
+
+    Attributes:
+        chars: what each takes. follow: what may stand after each. first: those that may begin.
+        ends: whether a match may end with each.
+        before: what may stand before a match that begins with an ASCII character; the text's start always may.
+    """
+
+    chars: list[int]
+    follow: list[frozenset[int]]
+    first: frozenset[int]
+    ends: frozenset[int]
+    before: int
+
+
+class _Part(NamedTuple):
+    """A part of a pattern: whether it may be empty, and where it begins and ends."""
+
+    empty: bool = True
+    first: frozenset[int] = frozenset()
+    last: frozenset[int] = frozenset()
+
+
+class _TooLargeError(Exception):
+    """More positions than it is worth."""
+
+
+def members(value: Any, any_case: bool) -> tuple[int, bool]:
+    """The characters of a class, and whether these are exactly the ASCII ones among them."""
+    chars, exact, negated = 0, True, False
+    for op, of in value:
+        low, high = (of, of) if op is _op.LITERAL else of if op is _op.RANGE else (0, -1)
+        negated = negated or op is _op.NEGATE
+        if op is _op.CATEGORY:
+            chars |= CATEGORIES.get(of, ALL)
+            exact = exact and of in CATEGORIES
+        elif op not in (_op.NEGATE, _op.LITERAL, _op.RANGE):
+            return ALL, False
+        chars |= mask(ASCII[low : high + 1]) | (OTHERS if high >= len(ASCII) else 0)
+        if high >= len(ASCII) and any_case:
+            chars, exact = chars | _FOLDING, False
+    chars = both_cases(chars) if any_case else chars
+    if negated:
+        return (ALL & ~chars | OTHERS if exact else ALL), exact
+    return chars, exact
+
+
+@dataclass
+class _Builder:
+    """Reads a parsed pattern."""
+
+    any_case: bool
+    chars: list[int] = field(default_factory=list)
+    follow: list[set[int]] = field(default_factory=list)
+
+    def sequence(self, nodes: Any) -> _Part:
+        part = _Part()
+        for op, value in nodes:
+            part = self._then(part, self._node(op, value))
+        return part
+
+    def of_items(self, run: Run) -> _Part:
+        """A run of characters."""
+        part = _Part()
+        for item in run.items:
+            part = self._then(part, self._copies(lambda chars=item.chars: self._one(chars), item.low, item.high, True))
+        return part
+
+    def _node(self, op: Any, value: Any) -> _Part:
+        if op is _op.LITERAL or op is _op.IN:
+            return self._one(members([(op, value)] if op is _op.LITERAL else value, self.any_case)[0])
+        if op is _op.ANY or op is _op.NOT_LITERAL:
+            return self._one(ALL)
+        if op is _op.SUBPATTERN:
+            return self._group(*value)
+        if op is _op.ATOMIC_GROUP:
+            return self.sequence(value)
+        if op is _op.BRANCH:
+            return self._either([self.sequence(branch) for branch in value[1]])
+        if op in _REPEATS:
+            one = len(value[2]) == 1 and value[2][0][0] in (_op.LITERAL, _op.IN, _op.ANY, _op.NOT_LITERAL)
+            return self._copies(lambda: self.sequence(value[2]), int(value[0]), int(value[1]), one)
+        if op in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
+            return _Part()
+        return self._for_ever(self._one(ALL))
+
+    def _group(self, group: Any, add: int, drop: int, inside: Any) -> _Part:
+        outer = self.any_case
+        self.any_case = (outer or bool(add & re.IGNORECASE)) and not drop & re.IGNORECASE
+        part = self.sequence(inside)
+        self.any_case = outer
+        return part
+
+    def _one(self, chars: int) -> _Part:
+        if len(self.chars) >= _MOST_POSITIONS:
+            raise _TooLargeError
+        self.chars.append(chars)
+        self.follow.append(set())
+        at = frozenset({len(self.chars) - 1})
+        return _Part(False, at, at)
+
+    def _then(self, one: _Part, other: _Part) -> _Part:
+        for at in one.last:
+            self.follow[at] |= other.first
+        first = one.first | other.first if one.empty else one.first
+        last = one.last | other.last if other.empty else other.last
+        return _Part(one.empty and other.empty, first, last)
+
+    def _either(self, parts: Iterable[_Part]) -> _Part:
+        parts = list(parts)
+        first = frozenset[int]().union(*(part.first for part in parts))
+        last = frozenset[int]().union(*(part.last for part in parts))
+        return _Part(any(part.empty for part in parts), first, last)
+
+    def _for_ever(self, part: _Part) -> _Part:
+        """Once or often, or not at all."""
+        self._then(part, part)
+        return part._replace(empty=True)
+
+    def _copies(self, make: Any, low: int, high: int, one: bool) -> _Part:
+        """As often as it must stand there, and then as often as it may; often is for ever."""
+        part, must = _Part(), min(low, _COPIES_OF_ONE if one else _COPIES)
+        for _ in range(must):
+            part = self._then(part, make())
+        if must < low or high - low > (_OPTIONAL if one else 1):
+            return self._then(part, self._for_ever(make()))
+        rest = _Part()
+        for _ in range(high - low):
+            rest = self._then(make(), rest)._replace(empty=True)
+        return self._then(part, rest)
+
+
+def automaton(pattern: re.Pattern[str] | Run) -> Automaton | None:
+    """The automaton of a pattern or a run; None where it would be too large, or where a match may be empty."""
+    build = _Builder(isinstance(pattern, re.Pattern) and bool(pattern.flags & re.IGNORECASE))
+    nodes = None if isinstance(pattern, Run) else parsed(pattern)
+    try:
+        part = build.of_items(pattern) if isinstance(pattern, Run) else build.sequence(nodes)
+    except _TooLargeError:
+        return None
+    if part.empty:
+        return None
+    first = 0
+    for at in part.first:
+        first |= build.chars[at]
+    before = ALL if nodes is None else _before(nodes, first, build.any_case)
+    return Automaton(build.chars, list(map(frozenset, build.follow)), part.first, part.last, before)
+
+
+def _before(nodes: Any, first: int, any_case: bool) -> int:
+    """What may stand before a match, from the assertions that it begins with."""
+    allowed = ALL
+    for op, value in nodes:
+        if op is _op.AT and value is _op.AT_BOUNDARY:
+            if not first & ~_WORD & ~OTHERS:
+                allowed &= ALL & ~_WORD
+        elif op is _op.ASSERT_NOT and value[0] < 0:
+            allowed &= ~_refused(value[1], any_case)
+        elif op not in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
+            break
+    return allowed & ALL | OTHERS
+
+
+def _refused(nodes: Any, any_case: bool) -> int:
+    """The ASCII characters that a look behind is sure to refuse."""
+    if len(nodes) != 1 or nodes[0][0] not in (_op.LITERAL, _op.IN):
+        return 0
+    op, value = nodes[0]
+    chars, exact = members([(op, value)] if op is _op.LITERAL else value, any_case)
+    return chars & ~OTHERS if exact else 0
