@@ -134,7 +134,8 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
         dim=vectors.dim,
         train=train,
         more_words=more,
-        train_words=vectors.words_of(found.tokens),
+        train_words=vectors.train_words,
+        measure_words=settings.measure_words,
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
