@@ -30,6 +30,7 @@ from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import id_maps
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
+BY_NOTES = ("attack.repeats_in_notes", "attack.inversion_counts")  # of attacks that need no notes, but read them
 Kept = Callable[[pa.RecordBatch], pa.Array]
 """Which rows of a batch are taken."""
 
@@ -81,7 +82,12 @@ class Measured:
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
         """The findings of an attack."""
         found = attack(self.of(type(attack)), rng)
-        return found if attack.sees_all or not attack.needs & NOTES else self.marked(found)
+        if self.drawn is None:
+            return found
+        if attack.sees_all:  # but for the source notes, in which a control is looked for
+            return [replace(f, control_is=f"{f.control_is}, of drawn patients") if f.control_is else f for f in found]
+        by_notes = bool(attack.needs & NOTES)
+        return [self.drawn.marked(f) if by_notes or f.measure.startswith(BY_NOTES) else f for f in found]
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Findings of the drawn patients, which say so."""

@@ -24,6 +24,7 @@ from clinveil.core.files import default_vault, owner_only, refuse_existing, refu
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import need_torch
+from clinveil.core.progress import shown, steps
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
@@ -307,10 +308,12 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         heard: list[Heard] = []
         protected, identifiers, left_out = (protect_parts if job.facts else protect)(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
+        over = shown(found.over(settings.workers), "notes counted", clock.say, found.rows, lambda part: part.n_notes)
+        counts = count_words(protected, job.folder.work, over=over)
     learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
     with clock.stage("vectors", learning) as row:
-        vectors = vectors_of(job, protected, counts, seeds["training"])
+        with steps("passes", clock.say) as on_epoch:
+            vectors = vectors_of(job, protected, counts, seeds["training"], on_epoch)
         if job.imported is None:
             row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
@@ -324,7 +327,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     released = opened(path, job.corpus.columns)
     if not job.facts:
         with clock.stage("check", "read the release back"):
-            check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
+            back = shown(found.over(settings.workers), "notes read back", clock.say, found.rows, lambda one: one.notes)
+            check = _read_back(job, protected, released, channel, path, back)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         whole = replace(_context(job, channel, counts, protected, released), earlier=before.channel())
         drawn_by = settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"

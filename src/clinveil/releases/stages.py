@@ -45,6 +45,7 @@ from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial, threads
 from clinveil.scale.executor import opened_for
+from clinveil.vectors.algorithm import OnEpoch
 from clinveil.vectors.count import WordCounts, over_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
@@ -167,7 +168,8 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
         dim=vectors.dim,
         train=train,
         more_words=more,
-        train_words=vectors.words_of(found.tokens),
+        train_words=vectors.train_words,
+        measure_words=settings.measure_words,
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
@@ -248,7 +250,7 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     return open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped
 
 
-def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
+def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None) -> Vectors:
     """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
 
     Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
@@ -257,7 +259,8 @@ def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Ve
     if not place.exists():
         how, scratch = job.settings, job.folder.work
         if job.imported is None:
-            made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+            more: Any = {"seed": seed, "workers": how.workers, "scratch": scratch, "on_epoch": on_epoch}
+            made = train(protected, how.vectors, counts=counts, **more)
         else:
             made = of_notes(job.imported, counts)
         save_vectors(made, place)
