@@ -9,6 +9,7 @@ import pytest
 
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus, rows
+from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import whole_note
@@ -47,7 +48,7 @@ def test_few_notes_and_a_setting_of_all_are_left_alone(counts):
 def test_whole_patients_and_every_rare_word_where_it_stands(corpus, counts):
     how = Thinning.of(counts, counts.n_tokens // 4, 7)
     seen = list(rows(thinned(corpus, how)))
-    taken = {note.patient_id for note in seen if how.takes(note.patient_id)}
+    taken = {note.patient_id for note in seen if note.patient_id in how.patients}
     whole = [note for note in rows(corpus) if note.patient_id in taken]
     assert [note for note in seen if note.patient_id in taken] == whole
     assert 4 < len(taken) < 30
@@ -62,7 +63,7 @@ def test_rare_words_are_seen_about_often_enough(corpus):
     many = memory_corpus(notes)
     found = []
     for seed in range(12):
-        how = Thinning(0.01, np.random.SeedSequence(seed).generate_state(4).tobytes(), {"rare": ENOUGH / 60})
+        how = Thinning(KeyedShare(0.01, bytes([seed])), {"rare": ENOUGH / 60})
         found.append(sum(note.text.count("rare") for note in rows(thinned(many, how))))
     assert 2.2 < np.mean(found) < 5.2  # three wanted, and 0.6 of the patients taken
 

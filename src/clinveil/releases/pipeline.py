@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, of_release
+from clinveil.attacks.attack import Context, of_release
 from clinveil.attacks.channel.channel_figures import single_names
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
@@ -37,9 +37,10 @@ from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.check import OutputCheck, check_output
-from clinveil.releases.crosswalk import id_maps, ledger_batches
+from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Ledger, entry
+from clinveil.releases.measured import attacked, measured
 from clinveil.releases.parts import draw_parts, forget_others, opened, parts_digest, preflight_parts, protect_parts
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
@@ -86,31 +87,6 @@ _AT_HAND = {
     "earlier": "the ledger holds no other release, or its vault is gone",
 }
 _NO_MATTER = FREE | {"again", "ledger"}
-
-
-def attacked(context: Context, rng: Generator) -> list[Finding]:
-    """The findings of all attacks that can be tried, in the order of the report, with one generator in a row."""
-    tried = [attack for attack in of_release() if context.has(attack.needs)]
-    return [_in_its_words(attack, finding) for attack in tried for finding in attack()(context, rng)]
-
-
-UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})
-
-
-def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
-    """The finding; of an attack that is not ours its numbers alone, for what it writes might hold words of a note.
-
-    Findings stand in the manifest and the report that leave. Raises ValueError for a measure that the attack has no
-    words for: its name would be free text too.
-    """
-    if attack.__module__.startswith("clinveil.attacks."):
-        return finding
-    if finding.measure not in attack.words:
-        raise ValueError("an attack of a release finds only measures that it has words for")
-    unit = finding.unit if finding.unit in UNITS else ""
-    detail = {} if finding.value is not None else {"why": "it was not measured"}
-    told: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
-    return replace(finding, unit=unit, detail=detail, **told)
 
 
 def not_tried(context: Context) -> tuple[str, ...]:
@@ -332,7 +308,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         protected, identifiers, left_out = (protect_parts if job.facts else protect)(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
-    learning = _learning(settings, counts) if job.imported is None else "take those that were given"
+    learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
     with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
         if job.imported is None:
@@ -350,9 +326,14 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         with clock.stage("check", "read the release back"):
             check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        context = _context(job, channel, counts, protected, released)
-        context = replace(context, earlier=before.channel())
-        findings = [*attacked(context, rng), *single_names(context), *useful(context, settings.label, settings.model)]
+        whole = replace(_context(job, channel, counts, protected, released), earlier=before.channel())
+        drawn_by = settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
+        seen = measured(whole, partial(ledger_batches, job.folder.vault, "crosswalk"), *drawn_by)
+        if seen.drawn:
+            clock.say(f"measured on {seen.drawn.said}")
+        context = seen.context
+        findings = [*attacked(seen, rng, clock.say), *single_names(context)]
+        findings += seen.marked(useful(context, settings.label, settings.model))
         findings += _cost_of_keeping(job, context, vectors, rng)
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     what = job, rows, counts, vectors, channel, tally, identifiers
@@ -365,13 +346,6 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
-
-
-def _learning(settings: ReleaseSettings, counts: WordCounts) -> str:
-    words, said = settings.vectors.words_of(counts.n_tokens), f"train {settings.vectors.algorithm}"
-    return (
-        said if words == counts.n_tokens else f"{said} on about {words:,} words, those of a random sample of patients"
-    )
 
 
 def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[Finding]) -> list[Gate]:
@@ -395,8 +369,7 @@ def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, pa
 
 
 def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:
-    """What the attacks look at: both sides of the release, what made it, and how to get from one to the other."""
-    notes, patients = id_maps(ledger_batches(job.folder.vault, "crosswalk"))
+    """What the attacks look at: both sides of the release, and what made it."""
     return Context(
         channel=channel,
         counts=counts,
@@ -404,8 +377,6 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         released=released,
         entered=entered,
         alignment=lambda: ledger_batches(job.folder.vault, "alignment"),
-        notes=notes,
-        patients=patients,
         known=job.known,
         keep=released.columns.keep,
         scratch=job.folder.work,

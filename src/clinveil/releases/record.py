@@ -196,6 +196,7 @@ def record_of(
             Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
             Fact("words without a vector", without_vector(made.vectors, made.counts)[0]),
             Fact("word vectors", origin(made.job)),
+            *_measured_on(account.findings),
             *_kept(made),
         ),
     )
@@ -219,6 +220,12 @@ def record_of(
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
     )
+
+
+def _measured_on(findings: Sequence[Finding]) -> list[Fact]:
+    """Of a release that is too large to be measured whole, how much of it was."""
+    said = sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
+    return [Fact("attacks and utility were measured on", "; ".join(said))] if said else []
 
 
 def _kept(made: Obfuscation) -> list[Fact]:

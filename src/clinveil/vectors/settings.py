@@ -61,6 +61,11 @@ class VectorSettings(Settings):
         """How many words of notes of so many are trained on."""
         return min(n_words, self.train_words) if self.train_words else n_words
 
+    def said_of(self, n_words: int) -> str:
+        """How notes of so many words are trained on, in words."""
+        part, said = self.words_of(n_words), f"train {self.algorithm}"
+        return said if part == n_words else f"{said} on about {part:,} words, of a random sample of patients"
+
     def passes_over(self, n_words: int) -> int:
         """How many passes are made over so many words."""
         return self.epochs or (GLOVE_PASSES if self.algorithm == "glove" else passes(n_words))

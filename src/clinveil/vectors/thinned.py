@@ -7,7 +7,6 @@ fewer than `ENOUGH` times, so that every word of the notes has been seen where i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Corpus, MemoryCorpus, Note, rows
+from clinveil.corpus.sample import KeyedShare
 from clinveil.scale import Map, serial
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note
@@ -29,12 +29,11 @@ class Thinning:
     """What is taken of the notes.
 
     Attributes:
-        share: of the patients. salt: what they are drawn by.
+        patients: those whose notes are taken, all of them.
         rare: word -> chance that one of its occurrences in the other notes is taken.
     """
 
-    share: float
-    salt: bytes = field(repr=False)
+    patients: KeyedShare
     rare: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -48,11 +47,7 @@ class Thinning:
         chance = np.minimum(1.0, (ENOUGH - seen[lacking]) / (counts.counts[lacking] - seen[lacking]))
         rare = dict(zip((counts.words[i] for i in lacking.tolist()), chance.tolist(), strict=True))
         salt = np.random.SeedSequence(seed).generate_state(4).tobytes()
-        return cls(share, salt, rare)
-
-    def takes(self, patient: str) -> bool:
-        """Whether all notes of a patient are taken."""
-        return _draw(self.salt, patient) < self.share
+        return cls(KeyedShare(share, salt), rare)
 
     def pieces(self, note: Note, split: Splitter) -> Iterator[str]:
         """The surroundings of rare words in a note of a patient who is not taken."""
@@ -60,16 +55,10 @@ class Thinning:
             if self.rare.keys().isdisjoint(line):
                 continue
             places = [i for i, word in enumerate(line) if word in self.rare]
-            rng = np.random.default_rng([int(_draw(self.salt, note.note_id) * 2**53), number])
+            rng = np.random.default_rng([int(self.patients.draw(note.note_id) * 2**53), number])
             drawn = rng.random(len(places)).tolist()
             taken = [i for i, at in zip(places, drawn, strict=True) if at < self.rare[line[i]]]
             yield from (" ".join(line[max(0, i - NEAR) : i + NEAR + 1]) for i in taken)
-
-
-def _draw(salt: bytes, name: str) -> float:
-    """Between 0 and 1, the same for the same name."""
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=salt).digest()
-    return int.from_bytes(digest, "little") / 2.0**64
 
 
 def thinned(corpus: Corpus, how: Thinning, split: Splitter = whole_note, over: Map = serial) -> Corpus:
@@ -84,7 +73,7 @@ def thin(how: Thinning, split: Splitter, batch: pa.RecordBatch) -> pa.RecordBatc
     """What is taken of one batch."""
     taken: list[Note] = []
     for note in rows([batch.select([NOTE_ID, PATIENT_ID, TEXT])]):
-        if how.takes(note.patient_id):
+        if note.patient_id in how.patients:
             taken.append(note)
         else:
             taken += [note._replace(text=piece) for piece in how.pieces(note, split)]

@@ -72,7 +72,7 @@ def train(
 
 def _said(made: Vectors, how: Thinning | None) -> Vectors:
     """The vectors, which say of what share of the patients they were learnt; as they are where it was all."""
-    return replace(made, meta={**made.meta, "patients_share": how.share}) if how else made
+    return replace(made, meta={**made.meta, "patients_share": how.patients.share}) if how else made
 
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:
