@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from clinveil.corpus.corpus import TEXT
 from clinveil.corpus.demo.stream import demo_notes
 
-PATIENTS_AT_ONCE = 400
+PATIENTS_AT_ONCE = 40
 
 
 def main() -> int:
