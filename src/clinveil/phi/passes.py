@@ -34,7 +34,7 @@ from clinveil.phi.heard_store import COMMON, HeardStore
 from clinveil.phi.note import NoteView
 from clinveil.scale import Map
 
-HELD = 64 << 20
+HELD = 8 << 20
 _DIGEST = 16  # bytes
 RAISED = -1  # in place of a start: the detectors failed on this note
 _WORDS = pa.dictionary(pa.int16(), pa.string())

@@ -20,7 +20,7 @@ from clinveil.channel.build import build_channel, mechanism_of, read_words
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import GateError, InputError
-from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
+from clinveil.core.files import owner_only, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import need_torch
@@ -34,7 +34,6 @@ from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.check import OutputCheck, check_output
@@ -45,7 +44,7 @@ from clinveil.releases.measured import attacked, measured
 from clinveil.releases.parts import draw_parts, forget_others, opened, parts_digest, preflight_parts, protect_parts
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
-from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.side_by_side import aligned, demo_side_by_side, sources
 from clinveil.releases.stages import (
     Job,
@@ -59,8 +58,6 @@ from clinveil.releases.stages import (
     vectors_of,
     write_notes,
 )
-from clinveil.releases.synthesis import Synthesis
-from clinveil.releases.synthesis_model import MAKER
 from clinveil.report.record import Gate, StageRow
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
@@ -397,43 +394,3 @@ def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generato
     base, _ = build_channel(vectors, none_kept, key=job.key, **more)
     found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
     return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]
-
-
-@dataclass(frozen=True)
-class Synthesised:
-    """What became of a run of `synthesize`: findings, gates, and the line about public seeds, where there is one."""
-
-    findings: tuple[Finding, ...]
-    gates: tuple[Gate, ...]
-    mark: str | None
-
-
-def synthesize(
-    notes: Path,
-    out: Path,
-    settings: SynthesisSettings,
-    *,
-    source: Path | None = None,
-    vault: Path | None = None,
-    say: Say = nothing,
-) -> Synthesised:
-    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
-
-    Args:
-        out: one file where it has a known suffix, else a folder. vault: where model and key stay (OUT.vault).
-        source: the model of an earlier run, to write with it again.
-
-    Raises:
-        GateError: a gate failed: no note leaves. InputError: the notes do not fit. UsageError: a place is taken.
-    """
-    safe = vault or default_vault(out)
-    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
-        refuse_nested(OUT=out, the_vault=safe, **{role: place})
-    refuse_existing(out, force=settings.force, maker=MAKER)
-    if settings.lm.neural and source is None:
-        need_torch()
-    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
-    synthesis = Synthesis(settings, read, out, safe, source, say)
-    with owner_only():
-        found = synthesis.run()
-    return Synthesised(tuple(found), tuple(synthesis.gates), synthesis.mark)
