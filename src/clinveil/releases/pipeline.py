@@ -30,15 +30,18 @@ from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
 from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
+from clinveil.releases.added import met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
+from clinveil.releases.base import Base
 from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
-from clinveil.releases.ledger import Earlier, Entry, Ledger, entry
+from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
+from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
 from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
@@ -157,8 +160,8 @@ class _Clock:
 
 
 def _ready(
-    notes: Path, settings: ReleaseSettings, place: Path | None
-) -> tuple[NotesCorpus, Preflight, dict[str, Patient], Vectors | None]:
+    notes: Path, settings: ReleaseSettings, place: Path | None, base: Base | None = None
+) -> tuple[Corpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
     settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
@@ -167,8 +170,13 @@ def _ready(
             read_words(file)
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
-    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    found = preflight(corpus)
+    source = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    if base is not None:
+        added = NewNotes(source, base)
+        met = preflight(added)
+        base.refuse_same(met.hashes, again=settings.again)
+        return added, met, known, None
+    corpus, found = source, preflight(source)
     require_patients(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
@@ -178,12 +186,15 @@ def _ready(
     return corpus, found, known, imported
 
 
-def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
-    """The plan of a release: what it would do and how long that should take. Makes nothing.
+def dry_run(
+    notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None, base: Base | None = None
+) -> Iterator[str]:
+    """The plan of a release: what it would do and how long that should take. Makes nothing; arguments as `release`.
 
     Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
     """
-    corpus, found, _, imported = _ready(notes, settings, vectors)
+    settings = base.settings_for(settings) if base else settings
+    corpus, found, _, imported = _ready(notes, settings, vectors, base)
     yield from _plan_lines(corpus, found, settings, train=imported is None)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
@@ -196,32 +207,48 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, 
         yield f"{NO_PATIENTS} (name one with --patient)"
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    steps = plan(found, settings, train=train)
+    added = corpus if isinstance(corpus, NewNotes) else None
+    if added is not None:
+        yield from met_lines(added)
+    steps = plan(found, settings, train=train and added is None)
     yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in steps)
     yield f"  in all about {sum(seconds for *_, seconds in steps):,.0f} s with {settings.workers} workers"
 
 
 def release(
-    notes: Path, out: Path, settings: ReleaseSettings, *, vectors: Path | None = None, say: Say = nothing
+    notes: Path,
+    out: Path,
+    settings: ReleaseSettings,
+    *,
+    vectors: Path | None = None,
+    base: Base | None = None,
+    before: Sequence[Path] = (),
+    say: Say = nothing,
 ) -> Outcome:
     """The main job: notes in; a release, a vault and a report out.
 
     Args:
         vectors: word vectors of elsewhere, to take instead of training some on the notes.
+        base: the release that the notes are added to; of the settings those that may differ are looked at.
+        before: the notes that left until then, so that both are looked at together.
 
     Raises:
         InputError: notes or vectors do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
+    settings = base.settings_for(settings) if base else settings
     ledger, more = Ledger.at(settings.ledger, out), settings.vectors.places()
-    refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder)
-    corpus, found, known, imported = _ready(notes, settings, vectors)
+    refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
+    left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
+    corpus, found, known, imported = _ready(notes, settings, vectors, base)
     for line in _plan_lines(corpus, found, settings, train=imported is None):
         say(line)
     word_files = settings.channel.keep_words, settings.channel.drop_words
     read = (settings.identifiers.patients, settings.identifiers.phi_policy, *word_files, vectors, *more.values())
-    asked = run_hash(settings, notes, *read, free=_NO_MATTER)
+    asked = run_hash(settings, notes, *read, *([base.seal, *before] if base else ()), free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
+        if base is not None:
+            base.lay_out(run.vault)
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say(TEST_SEED)
@@ -230,19 +257,26 @@ def release(
             say(warning)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
-        if (folder.vault / "vectors").exists():
+        if base is None and (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
         job = Job(corpus, folder, key, settings, known, imported)
-        return _run(job, found, _Before(ledger, earlier, fingerprint(notes)), _Clock(say))
+        return _run(job, found, _Before(ledger, earlier, fingerprint(notes), left), _Clock(say))
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What is known of the source: the ledger, earlier releases of the same notes in it, and the hash of the notes."""
+    """What is known of the source: the ledger, earlier releases of the same notes in it, the hash of the notes, and
+    what left under the same key."""
 
     ledger: Ledger
     earlier: Sequence[Earlier]
     source_sha256: str
+    left: Entry | None = None
+
+    def entry(self, hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
+        """What is written down of a release: with what left under its key before."""
+        made = entry(hashes, run, commitment, vault)
+        return made if self.left is None else self.left.grown(hashes, run, vault)
 
     def enter(self, left: Entry, found: Preflight, vault: Path) -> None:
         """Write the release down. Raises GateError for one of the same notes that left while this one was made."""
@@ -285,6 +319,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work)
     learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
+    learning = "take those of the release that is added to" if job.added else learning
     with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
         if job.imported is None:
@@ -294,6 +329,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
     with clock.stage("obfuscate", f"replace every word, {mechanism_of(settings.channel).said}", "keyed"):
         tally, path = write_notes(job, protected, channel)
+    if job.added:
+        clock.say(unknown_line(job.added, tally))
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
         check = _read_back(job, protected, released, channel, path)
@@ -310,7 +347,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     sample = sources(job.corpus, rng, job.deidentifier(*heard))
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
-    left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
+    left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
 
