@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,20 @@ from clinveil.report.record import Edition, Fact
 
 if TYPE_CHECKING:
     from clinveil.releases.stages import Job
+
+
+@dataclass(frozen=True)
+class OnBoth:
+    """What was measured on the earlier parts and this one together.
+
+    Attributes:
+        names: of attacks, and "utility". otherwise: earlier notes that would be treated otherwise today; None where
+            their source is not at hand.
+    """
+
+    names: tuple[str, ...] = ()
+    otherwise: int | None = None
+
 
 MOST_UNKNOWN = 0.05  # of the words: beyond, much of what is new is not in the release
 
@@ -45,7 +60,7 @@ def _advice(added: NewNotes, tally: Tally) -> str:
     return ": it is time for a new channel, by a release of all notes under a new key (--again)"
 
 
-def added_facts(added: NewNotes, tally: Tally, on_both: Sequence[str]) -> Iterator[Fact]:
+def added_facts(added: NewNotes, tally: Tally, on_both: OnBoth) -> Iterator[Fact]:
     """What the report says of it among the facts of the corpus."""
     known, new = added.patients()
     yield Fact("adds to release", added.base.run)
@@ -53,16 +68,19 @@ def added_facts(added: NewNotes, tally: Tally, on_both: Sequence[str]) -> Iterat
     yield Fact("new patients", new, "patients")
     yield Fact("notes with another text than there", added.changed, "notes")
     yield Fact("words that its channel does not know", tally.unknown)
-    yield Fact("measured on all its notes and these", ", ".join(on_both) or "nothing")
+    yield Fact("measured on all its notes and these", ", ".join(on_both.names) or "nothing")
+    if on_both.otherwise is not None:
+        yield Fact("of its notes, those that would be treated otherwise today", on_both.otherwise, "notes")
 
 
-def added_warnings(added: NewNotes, tally: Tally, on_both: Sequence[str]) -> Iterator[str]:
+def added_warnings(added: NewNotes, tally: Tally, on_both: OnBoth) -> Iterator[str]:
     """What whoever reads the report must know of it."""
-    yield (
-        f"These notes were added to release {added.base.run}: whoever holds both has two parts of one release. Figures "
-        + ("are of both parts" if _all(on_both) else "need the source, so most are of this part alone")
-        + (", the gates of each." if _all(on_both) else "; layouts, lengths and repeats are of both.")
-    )
+    yield f"These notes were added to release {added.base.run}: whoever holds both holds one. {_measured_on(on_both)}"
+    if on_both.otherwise:
+        yield (
+            "Some notes of the release that was added to would be treated otherwise today, for the new notes say names "
+            "that were not heard then. They stay as they left."
+        )
     if advice := _advice(added, tally):
         yield f"{unknown_share(tally):.0%} of the words are unknown to the channel{advice}."
     if added.changed:
@@ -72,8 +90,13 @@ def added_warnings(added: NewNotes, tally: Tally, on_both: Sequence[str]) -> Ite
         )
 
 
-def _all(on_both: Sequence[str]) -> bool:
-    return any(name.startswith("utility") for name in on_both)
+def _measured_on(on_both: OnBoth) -> str:
+    if "utility" in on_both.names:
+        return "Figures are of both together; gates were held against both, and against these notes alone."
+    if not on_both.names:
+        return "That one was not at hand: all figures are of these notes alone."
+    some = "What released notes alone show was measured on both"
+    return f"{some}; what needs the source, which is not kept, on these notes alone (--with measures it on both)."
 
 
 def nth_of(job: Job) -> int:
@@ -86,7 +109,8 @@ def adds_to(job: Job, edition: Edition) -> dict[str, Any]:
     if job.added is None:
         return {}
     told = job.added.base.told
-    return {"adds_to": told if edition == "internal" else {name: told[name] for name in ("run", "nth")}}
+    inside = {**told, "beside": job.added.beside}
+    return {"adds_to": inside if edition == "internal" else {name: told[name] for name in ("run", "nth")}}
 
 
 def files_of(settings: ReleaseSettings) -> dict[str, str]:

@@ -37,11 +37,15 @@ class _Pass:
 class NewNotes:
     """The notes of a source that did not leave in a release, or in those that it was added to.
 
+    Attributes:
+        beside: whether the notes that left are at hand, and heard with these.
+
     Raises InputError where the source names no patients and the release has them, or the other way round.
     """
 
     source: NotesCorpus
     base: Base
+    beside: bool = False
     _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)
 
     def __post_init__(self) -> None:

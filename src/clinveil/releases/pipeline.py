@@ -21,7 +21,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import GateError, InputError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
-from clinveil.core.finding import Finding
+from clinveil.core.finding import Finding, write_findings
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
@@ -34,15 +34,16 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
-from clinveil.releases.added import met_lines, unknown_line
+from clinveil.releases.added import OnBoth, met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.base import Base
+from clinveil.releases.both import Both
 from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
 from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.publish import KIND, Outcome, Places, publish
+from clinveil.releases.publish import KIND, NEW_ALONE, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
 from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
 from clinveil.releases.side_by_side import aligned, demo_side_by_side, sources
@@ -160,7 +161,7 @@ class _Clock:
 
 
 def _ready(
-    notes: Path, settings: ReleaseSettings, place: Path | None, base: Base | None = None
+    notes: Path, settings: ReleaseSettings, place: Path | None, base: Base | None = None, *, beside: bool = False
 ) -> tuple[Corpus, Preflight, dict[str, Patient], Vectors | None]:
     """What a run needs from outside, read and found to be usable before anything is made."""
     settings.vectors.refuse_beside(place)
@@ -172,7 +173,7 @@ def _ready(
         need_torch()  # now, not after the hours that come before the measuring
     source = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     if base is not None:
-        added = NewNotes(source, base)
+        added = NewNotes(source, base, beside)
         met = preflight(added)
         base.refuse_same(met.hashes, again=settings.again)
         return added, met, known, None
@@ -240,7 +241,8 @@ def release(
     ledger, more = Ledger.at(settings.ledger, out), settings.vectors.places()
     refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
     left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
-    corpus, found, known, imported = _ready(notes, settings, vectors, base)
+    corpus, found, known, imported = _ready(notes, settings, vectors, base, beside=bool(before))
+    both = Both.of(base, before, corpus.columns.keep) if base else None
     for line in _plan_lines(corpus, found, settings, train=imported is None):
         say(line)
     word_files = settings.channel.keep_words, settings.channel.drop_words
@@ -260,7 +262,7 @@ def release(
         if base is None and (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
         job = Job(corpus, folder, key, settings, known, imported)
-        return _run(job, found, _Before(ledger, earlier, fingerprint(notes), left), _Clock(say))
+        return _run(job, found, _Before(ledger, earlier, fingerprint(notes), left, both), _Clock(say))
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,7 @@ class _Before:
     earlier: Sequence[Earlier]
     source_sha256: str
     left: Entry | None = None
+    both: Both | None = None
 
     def entry(self, hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
         """What is written down of a release: with what left under its key before."""
@@ -315,7 +318,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
     with clock.stage("identifiers", removal, "keyed"):
         heard: list[Heard] = []
-        protected, identifiers, left_out = protect(job, heard.append)
+        beside = before.both if before.both and before.both.given else None
+        protected, identifiers, left_out = (beside.protect if beside else protect)(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work)
     learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
@@ -339,11 +343,13 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         context = replace(context, earlier=before.channel())
         findings = [*attacked(context, rng), *single_names(context), *useful(context, settings.label, settings.model)]
         findings += _cost_of_keeping(job, context, vectors, rng)
+        shared, on_both = _of_both(job, before.both, context, seeds["measuring"])
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     what = job, rows, counts, vectors, channel, tally, identifiers
-    how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier
+    how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier, on_both
     made = Obfuscation(*what, *how)
-    account = made.account(_gates(made, check, path.name, findings), findings)
+    gates = [*_gates(made, check, path.name, findings), *_gates_of_both(settings, shared)]
+    account = made.account(gates, _together(job, findings, shared, seeds["measuring"]))
     sample = sources(job.corpus, rng, job.deidentifier(*heard))
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
@@ -365,6 +371,36 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
         *accounting_gates(made.rows, check, made.tally),
         seed_gate(job.key),
     ]
+
+
+def _of_both(job: Job, both: Both | None, alone: Context, seed: int) -> tuple[list[Finding], OnBoth]:
+    """What is found in the release and what it was added to together, as far as that is at hand."""
+    if both is None:
+        return [], OnBoth()
+    context = both.context(job, alone)
+    found = attacked(context, np.random.default_rng([seed, 1]))
+    if context.original is not None:
+        found += [*single_names(context), *useful(context, job.settings.label, job.settings.model)]
+    return found, both.said(context)
+
+
+def _gates_of_both(settings: ReleaseSettings, shared: Sequence[Finding]) -> list[Gate]:
+    """What is held against both parts together, beside what is held against the new one."""
+    made = [
+        *patient_gates(shared, digits=settings.channel.numbers != "drop"),
+        *reading_gates(shared, settings.max_names),
+        *single_gates(shared, settings.max_names),
+        *linkage_gates(shared, settings.max_linkage),
+    ]
+    return [replace(gate, name=f"{gate.name}, with what it adds to") for gate in made]
+
+
+def _together(job: Job, alone: Sequence[Finding], shared: Sequence[Finding], seed: int) -> list[Finding]:
+    """Of each measure the findings on both parts, where it was taken on both; those of the new one go to the vault."""
+    if shared:
+        write_findings(job.folder.vault / NEW_ALONE, "release", list(alone), seed=seed)
+    on_both = {finding.measure for finding in shared}
+    return [*shared, *(finding for finding in alone if finding.measure not in on_both)]
 
 
 def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:

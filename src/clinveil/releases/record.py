@@ -18,7 +18,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
-from clinveil.releases.added import added_facts, added_warnings, adds_to, files_of, nth_of
+from clinveil.releases.added import OnBoth, added_facts, added_warnings, adds_to, files_of, nth_of
 from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
@@ -64,7 +64,7 @@ class Obfuscation:
     source_sha256: str
     notes_sha256: str
     earlier: Sequence[Earlier] = ()
-    on_both: Sequence[str] = ()
+    on_both: OnBoth = OnBoth()
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
         """All that the run has to tell."""
