@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from clinveil.core.tokens import words
 from clinveil.scale import processes, serial, threads
 
 
@@ -46,18 +45,6 @@ def test_threads_read_few_items_ahead():
     results = threads(2)(square, items())
     next(results)
     assert len(seen) < 20
-
-
-@pytest.mark.slow
-def test_ray_gives_the_same():
-    ray = pytest.importorskip("ray")
-    from clinveil.scale.local import on_ray
-
-    texts = [f"note {chr(97 + i)} of José" for i in range(9)]
-    try:
-        assert list(on_ray(1)(words, texts)) == [words(t) for t in texts]
-    finally:
-        ray.shutdown()
 
 
 SLEEPERS = """

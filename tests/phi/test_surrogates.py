@@ -88,6 +88,11 @@ class TestNames:
         patient = Patient("p1", ("Smith", "Mary"))  # family name Mary
         assert new("Mary", patient=patient).lower() in surnames()
 
+    def test_a_number_in_what_was_taken_for_a_name_does_not_stay(self):
+        assert "90417" not in new("90417736205") and new("90417736205").isdigit()
+        assert "90417" not in new("John Smith 90417736205")
+        assert not set(new("सीता देवी")) & set("सीता देवी") - {" "}
+
     def test_scripts_without_census_names_get_latin_ones(self):
         made = new("Иванов")
         assert made.isascii()
@@ -203,6 +208,11 @@ class TestNumbers:
         made = Counter(other_number(KEY, f"p{i}", "7") for i in range(9000))
         assert set(made) == set("012345689")
         assert all(850 < count < 1150 for count in made.values())
+
+    def test_nothing_of_another_script_stays(self):
+        for text in ("ЖЦ-123", "१२३४", "Қызқұрттан", "स7", "٣٤٥"):
+            made = other_number(KEY, "p1", text)
+            assert made.isascii() and not set(filter(str.isalnum, made)) & set(text) - set("0123456789")
 
     def test_long_numbers_do_not_hang(self):
         assert len(other_number(KEY, "p1", "9" * 400)) == 400

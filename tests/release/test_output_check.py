@@ -11,6 +11,7 @@ from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.releases.check import check_output, source_words
 from clinveil.releases.crosswalk import CROSSWALK
+from clinveil.scale import processes, serial
 
 WORDS = ("pain", "ache", "fever", "okafor")
 
@@ -108,3 +109,31 @@ def test_a_source_note_that_was_not_written_is_stepped_over():
 
 def test_source_words_keep_a_place_for_a_word_of_nothing():
     assert source_words("Jos\u0065\u0301 \u0301 x") == ["josé", "\u0301", "x"]
+
+
+def test_pieces_read_by_processes_add_up(monkeypatch):
+    monkeypatch.setattr("clinveil.releases.check.PIECE", 2)
+    source, released = ["pain fever"] * 5, ["ache ache", "pain ache", "ache zyzzyva", "ache 38", "ache okafor ache"]
+    crosswalk = pa.record_batch(
+        [[f"s{i}" for i in range(5)], ["p"] * 5, [f"r{i}" for i in range(5)], ["q"] * 5], schema=CROSSWALK
+    )
+    sides = [
+        memory_corpus([(f"{x}{i}", "p", t) for i, t in enumerate(texts)])
+        for x, texts in (("s", source), ("r", released))
+    ]
+    found = [
+        check_output(sides[0].batches(), [crosswalk], sides[1].batches(), channel(), over=over)
+        for over in (serial, processes(2))
+    ]
+    assert found[0] == found[1]
+    counted = found[0].notes, found[0].words, found[0].self_replaced, found[0].out_of_vocabulary, found[0].unaligned
+    assert counted == (5, 10, 1, 1, 2)
+    assert (found[0].below_floor, found[0].stray, found[0].unmatched) == (1, 2, 0)
+
+
+def test_notes_without_a_text_and_notes_that_nobody_asked_for():
+    source = memory_corpus([("s9", "p", None), ("s0", "p", "pain"), ("s1", "p", None)]).batches()
+    crosswalk = pa.record_batch([["s0", "s1"], ["p"] * 2, ["r0", "r1"], ["q"] * 2], schema=CROSSWALK)
+    released = memory_corpus([("r0", "q", "ache"), ("r7", "q", "ache"), ("r8", "q", None)]).batches()
+    result = check_output(source, [crosswalk], released, channel())
+    assert (result.notes, result.unmatched) == (1, 2)

@@ -2,70 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
 
 from clinveil.corpus.demo.stream import demo_notes
 
 # One worker runs every command once for all tests of this file.
 
-# Words that no lexicon holds; each stands in the notes of at most four patients.
-CANARIES = ("zyqquavex", "brunthwock", "Ölmquîrst", "Қызқұрттан", "vexilloquart", "pfnordling", "QWERTZUIOPLAN")
-NUMBER = "90417736205"
 PATIENTS = 60
-
-RUN = """
-import json, sys
-from clinveil.cli.main import main
-for line in sys.stdin:
-    arguments = json.loads(line)
-    print(arguments[0], main(arguments), flush=True)
-"""
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     """A working folder, a home and a temporary folder that nothing else uses, after every command has run."""
-    root = tmp_path_factory.mktemp("canary")
-    for name in ("work", "home", "tmp"):
-        (root / name).mkdir()
+    root = folders(tmp_path_factory.mktemp("canary"))
     table = pa.Table.from_batches(demo_notes(PATIENTS, 9)).select(["note_id", "patient_id", "text", "diagnosis_group"])
     texts = [_planted(row, text) for row, text in enumerate(table["text"].to_pylist())]
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
     pq.write_table(table.slice(0, 60), root / "work" / SOME)
     _broken(root / "work")
-    commands = [*_good(), *_bad()]
-    environment = {
-        **os.environ,
-        **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        input="".join(json.dumps(c) + "\n" for c in commands),
-        cwd=root / "work",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (root / "said").write_text(done.stdout + "\n" + done.stderr)
-    return root
+    return run(root, [*_good(), *_bad()])
 
 
 def _planted(row: int, text: str) -> str:
     """The first notes get all canaries (they belong to at most four patients), in the middle of a sentence."""
     if row >= 4:
         return text
-    return text + " Seen by " + " ".join(CANARIES) + f" today, number {NUMBER}."
+    return text + SENTENCE
 
 
 def _broken(folder: Path) -> None:
@@ -177,22 +145,6 @@ def _bad() -> list[list[str]]:
     bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
     bad += [["attack", "copies", "obf.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
     return [*bad, ["release", NOTES, "-o", "never", "--keep-words", "keep.txt", *FAST]]
-
-
-def exit_codes(desk):
-    lines = (desk / "said").read_text().splitlines()
-    return [int(match[1]) for line in lines if (match := re.fullmatch(r"[a-z]+ (\d+)", line))]
-
-
-def found(path: Path) -> list[str]:
-    """The canaries in the bytes of a file, in any letter case."""
-    if path.is_dir():
-        return [c for file in sorted(path.rglob("*")) if file.is_file() for c in found(file)]
-    data = path.read_bytes()
-    if path.suffix == ".parquet":
-        data = str(pq.read_table(path).to_pylist()).encode()
-    folded = data.decode("utf-8", "replace").casefold()
-    return [c for c in (*CANARIES, NUMBER) if c.casefold() in folded]
 
 
 def test_every_command_did_what_it_should(desk):

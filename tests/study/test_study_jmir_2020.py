@@ -168,13 +168,7 @@ def test_processes_and_ray_find_the_same(finished, demo, on, tmp_path):
     if on == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("the extra [ray] is not installed")
     _, results, _ = finished
-    try:
-        other = run_study(*files(demo), tmp_path / "out", settings(workers=2 if on == "processes" else 1, on=on))
-    finally:
-        if on == "ray":
-            import ray
-
-            ray.shutdown()
+    other = run_study(*files(demo), tmp_path / "out", settings(workers=2 if on == "processes" else 1, on=on))
     assert other.findings == results.findings
 
 

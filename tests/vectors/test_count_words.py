@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
-from clinveil.corpus.corpus import memory_corpus
+from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
+from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 
 TEXTS = st.one_of(
@@ -82,21 +83,32 @@ def test_by_hand(tmp_path):
     assert (found.n_patients, found.n_notes, found.n_tokens, len(found)) == (3, 4, 7, 4)
 
 
-def test_many_pairs_spill_block_after_block(tmp_path, monkeypatch):
-    monkeypatch.setattr("clinveil.vectors.count._BLOCK_TOKENS", 500)
+def cut(corpus, rows):
+    """The same notes in batches of so many."""
+    batches = [batch.slice(at, rows) for batch in corpus.batches() for at in range(0, batch.num_rows, rows)]
+    return MemoryCorpus(batches)
+
+
+def test_many_pairs_spill_batch_after_batch(tmp_path):
     rng = np.random.default_rng(0)
     letters = np.array([a + b for a in "abcdefghij" for b in "abcdefghij"])
     notes = [(f"p{rng.integers(40)}", " ".join(rng.choice(letters, 60))) for _ in range(200)]
-    found = count_words(corpus_of(notes), tmp_path, pairs_in_memory=300)
+    found = count_words(cut(corpus_of(notes), 9), tmp_path, pairs_in_memory=300)
     assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
 
 
-def test_spilled_files_are_private_and_go_when_the_notes_break(tmp_path, monkeypatch):
-    monkeypatch.setattr("clinveil.vectors.count._BLOCK_TOKENS", 1)
+def test_processes_count_the_same(tmp_path):
+    notes = [(f"p{i % 7}", f"pain {chr(97 + i % 20)} fever " * (i % 5)) for i in range(60)]
+    found = count_words(cut(corpus_of(notes), 11), tmp_path, over=processes(2))
+    assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
+    assert (found.n_patients, found.n_notes) == (7, 60)
+
+
+def test_spilled_files_are_private_and_go_when_the_notes_break(tmp_path):
     scratch, modes = tmp_path / "scratch", []
 
     def breaking():
-        yield from corpus_of([("p", "one two three"), ("q", "four five six")]).batches()
+        yield from cut(corpus_of([("p", "one two three"), ("q", "four five six")]), 1).batches()
         modes.extend((f.is_dir(), f.stat().st_mode & 0o777) for f in [scratch, *scratch.rglob("*")])
         raise OSError("the disk is gone")
 

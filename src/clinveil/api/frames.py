@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
+from clinveil.core.places import files_of, is_pattern
 from clinveil.core.settings import NotesSettings, load_settings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
@@ -99,7 +100,7 @@ def path_of(given: str | Path, where: str, remedy: str) -> Path:
     A text may be a note, or somebody's name.
     """
     try:
-        there = Path(given).exists()
+        there = Path(given).exists() or (is_pattern(Path(given)) and any(files_of(Path(given))))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
         there = False
     if not there and isinstance(given, str):

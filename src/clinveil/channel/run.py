@@ -31,9 +31,10 @@ from clinveil.core.files import (
 )
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.progress import track
+from clinveil.core.runfolder import FREE
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.scale import threads
 from clinveil.vectors.count import count_words
@@ -61,7 +62,7 @@ class _Run:
     """What one run works with."""
 
     settings: ObfuscateSettings
-    corpus: NotesCorpus
+    corpus: OpenedCorpus
     key: Key
     vault: Path
     imported: Path | None
@@ -194,7 +195,7 @@ def _keep(run: _Run, tally: Tally) -> None:
         "secret": True,
         "version": version("clinveil"),
         **({"warning": TEST_SEED} if run.key.test_seed is not None else {}),
-        "settings": run.settings.flat({"workers", "quiet", "force"}),
+        "settings": run.settings.flat(FREE),
         "key_commitment": run.key.commitment,
         "vectors": run.imported.name if run.imported else "trained on these notes",
         **run.notes,

@@ -24,6 +24,7 @@ from clinveil.core.settings import (
     group,
     own_settings,
 )
+from clinveil.scale.executor import ADDRESS, ON
 from clinveil.vectors.settings import VectorSettings
 
 
@@ -150,6 +151,8 @@ class ObfuscateSettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
+    on: str = ON
+    address: str | None = ADDRESS
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE

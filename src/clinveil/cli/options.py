@@ -32,7 +32,7 @@ def _findings_file(target: str | None) -> str | None:
 
 _JSON = typer.Option("--json", help="Write findings as JSON to a file, or - for stdout.", callback=_findings_file)
 JsonOut = Annotated[str | None, _JSON]
-Notes = Annotated[Path, typer.Argument(help="Notes: a file or a folder.")]
+Notes = Annotated[Path, typer.Argument(help="Notes: a file, a folder, or a pattern of part files in quotes.")]
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
 _VECTORS = "Word vectors to take: a folder of clinveil embed, .vec, .txt or .bin (default: train on NOTES)."

@@ -23,6 +23,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.core.errors import UsageError, heed
+from clinveil.core.places import files_of, is_pattern
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -210,7 +211,11 @@ def refuse_nested(**places: Path | None) -> None:
 
     They come by the name that the message gives them, such as `OUT`; None for one that is not used.
     """
-    given = [(role.replace("_", " "), path.resolve()) for role, path in places.items() if path is not None]
+    plain = {role: path for role, path in places.items() if path is not None and not is_pattern(path)}
+    for role, path in places.items():
+        for file in files_of(path) if path is not None and is_pattern(path) else ():
+            refuse_nested(**plain, **{role: file})
+    given = [(role.replace("_", " "), path.resolve()) for role, path in plain.items()]
     for (role, path), (outer_role, outer) in permutations(given, 2):
         if _same(path, outer):
             raise UsageError(f"{role} and {outer_role} are the same place", where=path.name, remedy="name another one")

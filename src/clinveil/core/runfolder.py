@@ -31,17 +31,20 @@ from clinveil.core.files import (
     sha256,
 )
 from clinveil.core.keys import Key
+from clinveil.core.places import files_of, is_pattern, root_of
 from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]
 SCHEMA = "clinveil.run/1"
 KEY, LOCK, ASIDE = "key.bin", "lock", ".replaced"
-FREE = frozenset({"workers", "quiet", "force"})  # how a run goes, not what comes out
+FREE = frozenset({"workers", "on", "address", "quiet", "force"})  # how a run goes, not what comes out
 _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # of a killed run, see `files.workplace`
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, or of the names and hashes of a folder's files; "" where nothing is there."""
+    """SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" where nothing is there."""
+    if is_pattern(path):
+        return _hashed(root_of(path), files_of(path))
     if not path.is_dir():
         return sha256(path) if path.exists() else ""
     return _hashed(path, path.rglob("*"))

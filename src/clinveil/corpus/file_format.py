@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -78,12 +78,14 @@ class FileFormat:
         source: opens what lies at a path. Raises InputError if it is empty or damaged.
         sink: begins a new file at a path, for a schema and a suffix. Raises InputError for what it cannot carry.
         folder: whether the sink makes a folder, of a file a note.
+        agree: gives each of the columns named one type in all of several sources, where the format has no header.
     """
 
     suffixes: tuple[str, ...]
     source: Callable[[Path, Reading], Source]
     sink: Callable[[Path, pa.Schema, str], Sink]
     folder: bool = False
+    agree: Callable[[Sequence[Any], Sequence[str]], None] | None = None
 
 
 formats: Registry[FileFormat] = Registry(
@@ -94,6 +96,11 @@ formats: Registry[FileFormat] = Registry(
 def suffixes() -> tuple[str, ...]:
     """The suffixes of all formats of files."""
     return tuple(suffix for _, found in formats for suffix in found.suffixes if suffix)
+
+
+def folder_suffixes() -> tuple[str, ...]:
+    """The suffixes of the formats that are a folder of a file a note, but that of .txt."""
+    return tuple(suffix for _, found in formats if found.folder for suffix in found.suffixes if suffix)
 
 
 def suffix_of(path: Path) -> str:
@@ -121,14 +128,25 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[
 
 def _suffix_of_folder(path: Path) -> str:
     """What a folder holds: "" for .txt, which win, or for nothing."""
-    kinds = [suffix for _, found in formats if found.folder for suffix in found.suffixes if suffix]
     txt = any(item.suffix.lower() == ".txt" for item in path.rglob("*"))
-    return "" if txt else next((kind for kind in kinds if any(path.rglob(f"*{kind}"))), "")
+    return "" if txt else next((kind for kind in folder_suffixes() if any(path.rglob(f"*{kind}"))), "")
 
 
 def makes_folder(suffix: str) -> bool:
     """Whether notes of this suffix are written as a folder, of a file a note."""
     return _format_of(suffix).folder
+
+
+def has_header(suffix: str) -> bool:
+    """Whether a format's files begin with their columns, so that two files can be seen to have the same."""
+    return _format_of(suffix).agree is None
+
+
+def agree_on_types(suffix: str, sources: Sequence[Source], kept: Sequence[str]) -> None:
+    """Give each kept column one type in all sources, where the format has no types by column."""
+    agree = _format_of(suffix).agree
+    if agree is not None and kept:
+        agree(sources, kept)
 
 
 def open_sink(path: Path, schema: pa.Schema, suffix: str) -> Sink:

@@ -15,7 +15,7 @@ from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import PATIENT_ID, Columns, Corpus, Note, rows_with
 from clinveil.corpus.estimate import Estimate, estimate
-from clinveil.corpus.open import NotesCorpus
+from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import HashLog, count_conflicts, count_repeats, hashes
 
 RARE_BELOW = 5  # as a release has it
@@ -170,7 +170,7 @@ def inspect(corpus: Corpus) -> Inspection:
 
 def _result(corpus: Corpus, tally: _Tally) -> Inspection:
     types, rare = tally.types.counts()
-    opened = corpus if isinstance(corpus, NotesCorpus) else None
+    opened = corpus if isinstance(corpus, OpenedCorpus) else None
     return Inspection(
         rows=tally.rows,
         skipped=dict(corpus.skipped),

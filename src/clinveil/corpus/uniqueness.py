@@ -82,14 +82,22 @@ def refuse_repeats(log: HashLog, again: Callable[[], Iterator[list[str]]], where
         again: the ids once more, a list a batch, in order; read only where two hashes are equal.
         where: base name of the file.
     """
+    if found := repeated(log, again):
+        what = f"its id stands at row {found[0]} already"
+        raise InputError(what, where=f"{where}, row {found[1]}", remedy="ids must be unique; name another --id")
+
+
+def repeated(log: HashLog, again: Callable[[], Iterator[list[str]]]) -> tuple[int, int] | None:
+    """Two rows with the same id, from 1: the first of the id, and the first of all that repeats one; None if none does.
+
+    `log`, `again`: as in `refuse_repeats`.
+    """
     suspects = {key for keys, _ in log.groups() for key in keys[1:][keys[1:] == keys[:-1]].tolist()}
-    if not suspects:
-        return
     seen: dict[str, int] = {}
     row = 0
-    for batch in again():
+    for batch in again() if suspects else ():
         for key, note_id in zip(hashes(batch).tolist(), batch, strict=True):
             row += 1
             if key in suspects and seen.setdefault(note_id, row) != row:
-                what = f"its id stands at row {seen[note_id]} already"
-                raise InputError(what, where=f"{where}, row {row}", remedy="ids must be unique; name another --id")
+                return seen[note_id], row
+    return None

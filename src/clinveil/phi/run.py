@@ -19,7 +19,7 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import PATIENT_ID
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients, write_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.decisions import Decisions
@@ -30,7 +30,7 @@ from clinveil.phi.policy import Policy, Treatment
 from clinveil.phi.records import Records, left, records
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
 from clinveil.phi.surrogates.pools import sizes
-from clinveil.scale import processes
+from clinveil.scale.executor import opened_for
 
 MAKER = Maker("deidentify")
 RECORD = "deidentify.json"
@@ -183,7 +183,7 @@ def _ours(vault: Path) -> bool:
 VAULT = Kind("vault of clinveil deidentify", known=_ours)
 
 
-def _decisions(settings: DeidentifySettings, corpus: NotesCorpus) -> Decisions | None:
+def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
     """What reviewers decided, if it is about these notes. Raises InputError if it is not."""
     if not settings.decisions:
         return None
@@ -206,7 +206,7 @@ def _remover(settings: DeidentifySettings, key: Key, decisions: Decisions | None
 
 def _write(
     settings: DeidentifySettings,
-    corpus: NotesCorpus,
+    corpus: OpenedCorpus,
     remover: Deidentifier | EmulatedRemover,
     place: tuple[Path, str],
     kept: Records,
@@ -215,11 +215,12 @@ def _write(
     deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
     counts = Counts(deidentifier.policy)
     deidentifier = deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
-    done = deidentify_corpus(corpus, deidentifier, processes(settings.workers))
-    shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
     path, suffix = place
     try:
-        write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
+        with opened_for(settings) as over:
+            done = deidentify_corpus(corpus, deidentifier, over)
+            shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
+            write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # such as that nothing is left to write
         _refuse_failures(counts)
         raise

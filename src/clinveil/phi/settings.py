@@ -9,6 +9,7 @@ from pydantic import field_validator, model_validator
 
 from clinveil.core.settings import FORCE, KEEP, LABEL, QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.phi.policy import Policy, profiles
+from clinveil.scale.executor import ADDRESS, ON
 
 
 class PhiSettings(Settings):
@@ -79,6 +80,8 @@ class DeidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
+    on: str = ON
+    address: str | None = ADDRESS
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE

@@ -31,6 +31,7 @@ class OnBoth:
     otherwise: int | None = None
 
 
+ALONE = OnBoth()
 MOST_UNKNOWN = 0.05  # of the words: beyond, much of what is new is not in the release
 
 

@@ -37,7 +37,8 @@ from clinveil.releases.crosswalk import CROSSWALK, Renamer, id_maps
 from clinveil.releases.ledger import Hashes
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.stages import Job, ledger_batches
-from clinveil.scale import processes, threads
+from clinveil.scale import threads
+from clinveil.scale.executor import opened_for
 from clinveil.vectors.count import count_words
 
 Protected = tuple[Corpus, Counter[str] | None, Counter[str]]
@@ -87,13 +88,14 @@ class Both:
                 remedy = "put them back beside their vaults, or leave --with out"
                 raise InputError("some of the releases that are added to are not there any more", remedy=remedy)
             return None
-        sources = _sources(bases, before) if before else [None] * len(bases)
+        sources: Sequence[Corpus | None] = _sources(bases, before) if before else [None] * len(bases)
         return cls([Past(*each) for each in zip(bases, there, sources, strict=True)], bool(before))
 
     def protect(self, job: Job, heard: Callable[[Heard], None] | None = None) -> Protected:
         """As `stages.protect`, where all parts are heard together."""
         everything = [*self._sources(), job.corpus]
-        *self._today, last = _protected(job, everything, job.folder.work / "together", heard)
+        *before, last = _protected(job, everything, job.folder.work / "together", heard)
+        self._today = [part.corpus for part in before]
         return last.corpus, last.found, last.skipped
 
     def context(self, job: Job, alone: Context) -> Context:
@@ -114,9 +116,8 @@ class Both:
         entered = [self._as_then(job, at) for at in range(len(self.pasts))]
         for past, then in zip(self.pasts, entered, strict=True):
             _refuse_others(job, past, then, alone.channel)
-        today = self._today or [past.source for past in self.pasts]
-        pairs = zip(entered, today, strict=True)
-        self.otherwise = sum(_differ(_texts(then), _texts(now)) for then, now in pairs if now is not None)
+        pairs = zip(entered, self._today, strict=True)
+        self.otherwise = sum(_differ(_texts(then), _texts(now)) for then, now in pairs)
         joined = _joined([*entered, alone.entered])
         return replace(
             made,
@@ -213,8 +214,9 @@ def _protected(
     whose = (at for at, count in enumerate(batches) for _ in range(count))
     places = [private_folder(scratch) / f"{at}.parquet" for at in range(len(corpora))]
     made = [_Part(corpus) for corpus in corpora]
-    everything = deidentify_corpus(_joined(corpora), deidentifier, processes(job.settings.workers), heard=heard)
     with ExitStack() as stack:
+        over = stack.enter_context(opened_for(job.settings))
+        everything = deidentify_corpus(_joined(corpora), deidentifier, over, heard=heard)
         writers: dict[int, pq.ParquetWriter] = {}
         for at, result in zip(whose, everything, strict=True):
             made[at].found = (made[at].found or Counter()) + result.counts

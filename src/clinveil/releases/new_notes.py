@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
-from clinveil.corpus.open import NotesCorpus
+from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import hashes
 from clinveil.releases.base import Base
 from clinveil.releases.ledger import Hashes, text_hashes
@@ -43,7 +43,7 @@ class NewNotes:
     Raises InputError where the source names no patients and the release has them, or the other way round.
     """
 
-    source: NotesCorpus
+    source: OpenedCorpus
     base: Base
     beside: bool = False
     _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)

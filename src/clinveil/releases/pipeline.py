@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Attack, Context, of_release
+from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.channel_figures import single_names
 from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of, read_words
@@ -21,7 +21,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import GateError, InputError
 from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
-from clinveil.core.finding import Finding, write_findings
+from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import need_torch
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
@@ -34,7 +34,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
-from clinveil.releases.added import OnBoth, met_lines, unknown_line
+from clinveil.releases.added import met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.base import Base
 from clinveil.releases.both import Both
@@ -42,8 +42,9 @@ from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
+from clinveil.releases.measuring import attacked, gates_of_both, not_tried, of_both, together, useful
 from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.publish import KIND, NEW_ALONE, Outcome, Places, publish
+from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
 from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
 from clinveil.releases.side_by_side import aligned, demo_side_by_side, sources
@@ -63,79 +64,14 @@ from clinveil.releases.stages import (
 from clinveil.releases.synthesis import Synthesis
 from clinveil.releases.synthesis_model import MAKER
 from clinveil.report.record import Gate, StageRow
-from clinveil.utility.classification import classification
+from clinveil.scale import Map
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
 
-UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
-NOT_TRIED = (
-    "A reader of context with more text, or a larger model, than word pairs of other notes of this corpus; three words "
-    "in a row and what adapts read a few points more (clinveil attack inversion, benchmarks/context.md). One "
-    "measurement outside this repository read .77 of the words of N 3-14, memo patient, where one draw gives .48.",
-    "An attacker without the vectors, who trains their own on other notes or on the release (clinveil attack inversion "
-    "--reader own-vectors, release-vectors, decipher).",
-    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
-    "Inference of attributes that are no kept column (clinveil attack inference).",
-    "Linkage by the order of the rows, where --order source keeps it.",
-)
-_AT_HAND = {
-    "known": "no known-patient feed was given",
-    "keep": "no column is kept",
-    "earlier": "the ledger holds no other release, or its vault is gone",
-}
 _NO_MATTER = FREE | {"again", "ledger"}
-
-
-def attacked(context: Context, rng: Generator) -> list[Finding]:
-    """The findings of all attacks that can be tried, in the order of the report, with one generator in a row."""
-    tried = [attack for attack in of_release() if context.has(attack.needs)]
-    return [_in_its_words(attack, finding) for attack in tried for finding in attack()(context, rng)]
-
-
-UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})
-
-
-def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
-    """The finding; of an attack that is not ours its numbers alone, for what it writes might hold words of a note.
-
-    Findings stand in the manifest and the report that leave. Raises ValueError for a measure that the attack has no
-    words for: its name would be free text too.
-    """
-    if attack.__module__.startswith("clinveil.attacks."):
-        return finding
-    if finding.measure not in attack.words:
-        raise ValueError("an attack of a release finds only measures that it has words for")
-    unit = finding.unit if finding.unit in UNITS else ""
-    detail = {} if finding.value is not None else {"why": "it was not measured"}
-    told: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
-    return replace(finding, unit=unit, detail=detail, **told)
-
-
-def not_tried(context: Context) -> tuple[str, ...]:
-    """What no attack of this version tries, and the attacks of every release that lacked what they need here."""
-    known = [field.name for field in fields(context)]
-    lacking = []
-    for attack in of_release():
-        missing = [need for need in known if need in attack.needs and not context.has(frozenset({need}))]
-        if missing:
-            why = " and ".join(_AT_HAND.get(need, f"no {need.replace('_', ' ')}") for need in missing)
-            lacking.append(f"{attack.help().rstrip('.')}: {why}.")
-    return (*NOT_TRIED, *lacking)
-
-
-def useful(context: Context, labels: tuple[str, ...], models: tuple[str, ...]) -> list[Finding]:
-    """Utility on each label. The seed is public and the same for every key, so that two releases compare."""
-    original, released = context.original, context.released
-    if original is None or released is None:
-        raise ValueError("utility compares the notes of both sides")
-    found: list[Finding] = []
-    for label in labels:
-        rng, sides = np.random.default_rng(UTILITY_SEED), (original.batches(), released.batches())
-        found += classification(*sides, label, rng, crosswalk=context.notes, models=models)
-    return found
 
 
 def nothing(line: str) -> None:
@@ -321,7 +257,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         beside = before.both if before.both and before.both.given else None
         protected, identifiers, left_out = (beside.protect if beside else protect)(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        counts = count_words(protected, job.folder.work)
+        counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
     learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
     learning = "take those of the release that is added to" if job.added else learning
     with clock.stage("vectors", learning) as row:
@@ -337,19 +273,19 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         clock.say(unknown_line(job.added, tally))
     released = _reopened(job, path)
     with clock.stage("check", "read the release back"):
-        check = _read_back(job, protected, released, channel, path)
+        check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         context = _context(job, channel, counts, protected, released)
         context = replace(context, earlier=before.channel())
         findings = [*attacked(context, rng), *single_names(context), *useful(context, settings.label, settings.model)]
         findings += _cost_of_keeping(job, context, vectors, rng)
-        shared, on_both = _of_both(job, before.both, context, seeds["measuring"])
+        shared, on_both = of_both(job, before.both, context, seeds["measuring"])
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     what = job, rows, counts, vectors, channel, tally, identifiers
     how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier, on_both
     made = Obfuscation(*what, *how)
-    gates = [*_gates(made, check, path.name, findings), *_gates_of_both(settings, shared)]
-    account = made.account(gates, _together(job, findings, shared, seeds["measuring"]))
+    gates = [*_gates(made, check, path.name, findings), *gates_of_both(settings, shared)]
+    account = made.account(gates, together(job, findings, shared, seeds["measuring"]))
     sample = sources(job.corpus, rng, job.deidentifier(*heard))
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
@@ -373,39 +309,9 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
     ]
 
 
-def _of_both(job: Job, both: Both | None, alone: Context, seed: int) -> tuple[list[Finding], OnBoth]:
-    """What is found in the release and what it was added to together, as far as that is at hand."""
-    if both is None:
-        return [], OnBoth()
-    context = both.context(job, alone)
-    found = attacked(context, np.random.default_rng([seed, 1]))
-    if context.original is not None:
-        found += [*single_names(context), *useful(context, job.settings.label, job.settings.model)]
-    return found, both.said(context)
-
-
-def _gates_of_both(settings: ReleaseSettings, shared: Sequence[Finding]) -> list[Gate]:
-    """What is held against both parts together, beside what is held against the new one."""
-    made = [
-        *patient_gates(shared, digits=settings.channel.numbers != "drop"),
-        *reading_gates(shared, settings.max_names),
-        *single_gates(shared, settings.max_names),
-        *linkage_gates(shared, settings.max_linkage),
-    ]
-    return [replace(gate, name=f"{gate.name}, with what it adds to") for gate in made]
-
-
-def _together(job: Job, alone: Sequence[Finding], shared: Sequence[Finding], seed: int) -> list[Finding]:
-    """Of each measure the findings on both parts, where it was taken on both; those of the new one go to the vault."""
-    if shared:
-        write_findings(job.folder.vault / NEW_ALONE, "release", list(alone), seed=seed)
-    on_both = {finding.measure for finding in shared}
-    return [*shared, *(finding for finding in alone if finding.measure not in on_both)]
-
-
-def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path) -> OutputCheck:
+def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path, over: Map) -> OutputCheck:
     walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
-    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places)
+    return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places, over)
 
 
 def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:

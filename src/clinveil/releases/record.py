@@ -15,10 +15,11 @@ from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
+from clinveil.core.runfolder import FREE
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
-from clinveil.releases.added import OnBoth, added_facts, added_warnings, adds_to, files_of, nth_of
+from clinveil.releases.added import ALONE, OnBoth, added_facts, added_warnings, adds_to, files_of, nth_of
 from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
@@ -44,7 +45,7 @@ TITLE, GIVEN = "Release of clinical notes", "given, not trained on these notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
-_CALL = ("ledger", "workers", "quiet", "force", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Obfuscation:
     source_sha256: str
     notes_sha256: str
     earlier: Sequence[Earlier] = ()
-    on_both: OnBoth = OnBoth()
+    on_both: OnBoth = ALONE
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
         """All that the run has to tell."""

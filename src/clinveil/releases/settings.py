@@ -26,6 +26,7 @@ from clinveil.core.settings import (
 )
 from clinveil.lm.recipe import ModelSettings
 from clinveil.phi.settings import PhiSettings
+from clinveil.scale.executor import ADDRESS, ON
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
@@ -73,6 +74,8 @@ class ReleaseSettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     workers: int = WORKERS
+    on: str = ON
+    address: str | None = ADDRESS
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE

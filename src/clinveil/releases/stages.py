@@ -40,7 +40,8 @@ from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import processes, threads
+from clinveil.scale import Map, processes, serial, threads
+from clinveil.scale.executor import opened_for
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
@@ -51,6 +52,7 @@ from clinveil.vectors.train import train
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 SMALL = 50
+MANY_WORDS = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Preflight:
     def tokens(self) -> int:
         """Estimated words."""
         return round(self.characters / CHARACTERS_PER_WORD)
+
+    def over(self, workers: int) -> Map:
+        """Who works on batches of these notes: processes where there are many, for to start some takes seconds."""
+        return processes(workers) if self.tokens >= MANY_WORDS else serial
 
 
 def preflight(corpus: Corpus) -> Preflight:
@@ -192,11 +198,12 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     path = job.folder.work / "protected.parquet"
     writer: pq.ParquetWriter | None = None
     try:
-        for result in deidentify_corpus(job.corpus, deidentifier, processes(job.settings.workers), heard=heard):
-            found += result.counts
-            skipped += result.skipped
-            writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
-            writer.write_batch(result.batch)
+        with opened_for(job.settings) as over:
+            for result in deidentify_corpus(job.corpus, deidentifier, over, heard=heard):
+                found += result.counts
+                skipped += result.skipped
+                writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
+                writer.write_batch(result.batch)
     finally:
         if writer:
             writer.close()

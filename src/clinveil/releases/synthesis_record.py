@@ -10,6 +10,7 @@ from typing import Any
 
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
+from clinveil.core.runfolder import FREE
 from clinveil.corpus.file_format import OWN, suffix_of
 from clinveil.lm.recipe import language_models
 from clinveil.releases.manifest import SYNTHETIC, Account, NotesFile
@@ -59,7 +60,7 @@ class Synthetic:
             "version": version("clinveil"),
             **self._told(),
             "key_commitment": self.key.commitment,
-            "settings": self.settings.flat({"workers", "quiet", "force", "patients"}),
+            "settings": self.settings.flat(FREE | {"patients"}),
             "notes": self._counts(),
             **{name: inside[name] for name in ("gates", "findings")},
             "training_seed": self.trained.seed,

@@ -1,4 +1,4 @@
-"""Mapping in line, in threads (for code that releases the GIL), in spawned processes, and on Ray."""
+"""Mapping in line, in threads (for code that releases the GIL) and in spawned processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
-
-from clinveil.core.errors import MissingExtra
 
 WATCH_SECONDS = 2.0
 T = TypeVar("T")
@@ -88,7 +86,7 @@ def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int, 
         with pool() as executor:
             try:
                 submitted = (executor.submit(function, item) for item in items)
-                yield from map(Future.result, _behind(submitted, window, ahead or 2 * workers))
+                yield from map(Future.result, behind(submitted, window, ahead or 2 * workers))
             finally:
                 for future in window:
                     future.cancel()
@@ -96,7 +94,7 @@ def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int, 
     return run
 
 
-def _behind(submitted: Iterable[T], window: deque[T], ahead: int) -> Iterator[T]:
+def behind(submitted: Iterable[T], window: deque[T], ahead: int) -> Iterator[T]:
     """What was submitted, in its order; so many more are submitted before one is waited for."""
     for one in submitted:
         window.append(one)
@@ -104,24 +102,3 @@ def _behind(submitted: Iterable[T], window: deque[T], ahead: int) -> Iterator[T]
             yield window.popleft()
     while window:
         yield window.popleft()
-
-
-def on_ray(workers: int, address: str | None = None, *, ahead: int | None = None) -> Map:
-    """A map over Ray tasks (extra `[ray]`), on a local Ray unless an address is given; `ahead` as for `processes`.
-
-    Usage statistics are switched off. Raises MissingExtra without Ray.
-    """
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("ray", "ray") from None
-    if not ray.is_initialized():
-        local = {} if address else {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        ray.init(address=address, log_to_driver=False, logging_level="error", **local)
-
-    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        task = ray.remote(lambda item: function(item))  # ray takes functions only; a partial is none
-        return map(ray.get, _behind(map(task.remote, items), deque(), ahead or 2 * workers))
-
-    return run

@@ -6,6 +6,7 @@ A paper is its tasks, its tables and claims, and `paper.toml` with its words and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -18,7 +19,8 @@ from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, flag, group
 from clinveil.core.types import Say
-from clinveil.scale import Map, processes
+from clinveil.scale import Map
+from clinveil.scale.executor import ADDRESS, ON, opened_for
 from clinveil.scale.tasks import Result, Store, Work, name_of, perform_all
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class StudySettings(Settings):
     PROFILES: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     notes: NotesSettings = group(NotesSettings)
     workers: int = WORKERS
+    on: str = ON
+    address: str | None = ADDRESS
     quiet: bool = QUIET
     force: bool = FORCE
     size: Literal["tiny", "small", "paper"] = flag("small", "Profile: what is not given otherwise comes from it.")
@@ -45,11 +49,12 @@ class StudySettings(Settings):
         if not isinstance(values, dict):
             return values
         size = values.get("size", cls.model_fields["size"].default)
-        return {**cls.PROFILES.get(size, {}), **values}
+        old = {"on": "local"} if values.get("on") == "processes" else {}  # its name in older files
+        return {**cls.PROFILES.get(size, {}), **values, **old}
 
     def told(self) -> dict[str, str]:
         """The settings that shape the numbers, for the page: no path, no column name."""
-        hidden = {"notes", "label", "workers", "quiet", "force", "on", "yes"}
+        hidden = {"notes", "label", "workers", "quiet", "force", "on", "address", "yes"}
         values = {name: value for name, value in self if name not in hidden and not _is_path(value)}
         return {name.replace("_", " "): _told(value) for name, value in values.items()}
 
@@ -252,13 +257,9 @@ class Bench:
             self.stage(name, tasks)
 
 
-def map_of(settings: StudySettings) -> Map:
-    """What runs the tasks. Raises MissingExtra for Ray without Ray."""
-    if getattr(settings, "on", "processes") == "ray":
-        from clinveil.scale.local import on_ray
-
-        return on_ray(settings.workers, ahead=AHEAD)
-    return processes(settings.workers, ahead=AHEAD)
+def map_of(settings: StudySettings) -> AbstractContextManager[Map]:
+    """What runs the tasks. Raises MissingExtra for an executor that is not installed."""
+    return opened_for(settings, ahead=AHEAD)
 
 
 def minutes(seconds: float) -> str:

@@ -62,8 +62,8 @@ def run(study: Study, out: Path, say: Say) -> Results:
         UsageError: the folder is something else's, or the study would take too long. InputError: what does not fit.
         MissingExtra: `--on ray` without Ray, a network without PyTorch.
     """
-    with study_folder(out, force=study.settings.force) as store:
-        results = study.perform(Bench(store, map_of(study.settings), say))
+    with study_folder(out, force=study.settings.force) as store, map_of(study.settings) as over:
+        results = study.perform(Bench(store, over, say))
         results = replace(results, tables=tuple(study.tables(results)))
         write(study, results, out)
     return results

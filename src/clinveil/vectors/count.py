@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from clinveil.core.files import private_folder, remove
 from clinveil.corpus.corpus import Corpus, rows
+from clinveil.scale import Map, serial
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 24
-_BLOCK_TOKENS = 1 << 20
 _BUCKETS = 64
+_LOW = (1 << 32) - 1
 
 K = TypeVar("K", bound=Hashable)
 
@@ -47,7 +49,12 @@ class WordCounts:
 
 
 def count_words(
-    corpus: Corpus, scratch: Path, *, pairs_in_memory: int = PAIRS_IN_MEMORY, split: Splitter = whole_note
+    corpus: Corpus,
+    scratch: Path,
+    *,
+    pairs_in_memory: int = PAIRS_IN_MEMORY,
+    split: Splitter = whole_note,
+    over: Map = serial,
 ) -> WordCounts:
     """Count the words of all notes and the patients of each word, in one pass.
 
@@ -55,57 +62,94 @@ def count_words(
         corpus: the notes; null texts are skipped, notes without a patient id count as one patient.
         scratch: a private folder; (patient, word) numbers are spilled there beyond the limit and removed at the end.
         pairs_in_memory: distinct (patient, word) pairs held at a time, 8 bytes each.
-        split: what the words of a note are.
+        split: what the words of a note are; a function of a module where `over` works in other processes.
+        over: who counts the batches; the numbers are the same for any.
 
     Returns:
         The counts; memory grows with the vocabulary and the number of patients, not with the notes.
     """
-    numbering = _Numbering[str]()
-    owners = _Numbering[str]()
-    counts = np.zeros(0, dtype=np.int64)
-    n_notes = 0
-    with _Pairs(scratch, pairs_in_memory) as pairs:
-        for tokens, lengths, patients in _blocks(corpus, split, numbering, owners):
-            grown = np.bincount(tokens, minlength=len(numbering))
-            grown[: len(counts)] += counts
-            counts = grown
-            n_notes += len(lengths)
-            pairs.add(tokens << 32 | np.repeat(patients, lengths))
-        per_word = pairs.patients_per_word(len(numbering))
-    return _sorted(list(numbering), counts, per_word, (len(owners), n_notes))
+    with _Sum(scratch, pairs_in_memory) as total:
+        for part in over(partial(counted, split), corpus.batches()):
+            total.add(part)
+        return total.counts()
 
 
-class _Numbering(dict[K, int], Generic[K]):
+class Numbering(dict[K, int], Generic[K]):
     """Numbers for things in the order of their first use."""
 
     def __missing__(self, key: K) -> int:
         self[key] = number = len(self)
         return number
 
+    def of(self, keys: Iterable[K]) -> NDArray[np.int64]:
+        """The numbers of some things, shape (n,)."""
+        return np.fromiter(map(self.__getitem__, keys), dtype=np.int64)
 
-_Block = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+@dataclass(frozen=True)
+class Counted:
+    """The words of one batch, numbered within it.
+
+    Attributes:
+        words: each once. counts: (n_words,) int64 occurrences. owners: the batch's patients.
+        pairs: distinct (word, patient), packed as word << 32 | patient, of the batch's own numbers. n_notes: with text.
+    """
+
+    words: list[str] = field(repr=False)
+    counts: NDArray[np.int64] = field(repr=False)
+    owners: list[str] = field(repr=False)
+    pairs: NDArray[np.int64] = field(repr=False)
+    n_notes: int
 
 
-def _blocks(corpus: Corpus, split: Splitter, numbering: _Numbering[str], owners: _Numbering[str]) -> Iterator[_Block]:
-    """Word numbers of about a million tokens at a time, with the length and the patient number of each note."""
+def counted(split: Splitter, batch: pa.RecordBatch) -> Counted:
+    """Count one batch."""
+    numbering, owners = Numbering[str](), Numbering[str]()
     number = numbering.__getitem__
     tokens: list[int] = []
     lengths: list[int] = []
     patients: list[int] = []
-    for note in rows(corpus):
+    for note in rows([batch]):
         before = len(tokens)
         for line in split(note.text):
             tokens.extend(map(number, line))
         lengths.append(len(tokens) - before)
         patients.append(owners[note.patient_id])
-        if len(tokens) >= _BLOCK_TOKENS:
-            yield _arrays(tokens, lengths, patients)
-            tokens, lengths, patients = [], [], []
-    yield _arrays(tokens, lengths, patients)
+    flat = np.array(tokens, dtype=np.int64)
+    whose = np.repeat(np.array(patients, dtype=np.int64), np.array(lengths, dtype=np.int64))
+    occurrences = np.bincount(flat, minlength=len(numbering)).astype(np.int64)
+    return Counted(list(numbering), occurrences, list(owners), _distinct(flat << 32 | whose), len(lengths))
 
 
-def _arrays(tokens: list[int], lengths: list[int], patients: list[int]) -> _Block:
-    return np.array(tokens, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(patients, dtype=np.int64)
+class _Sum:
+    """Batches put together: words and patients under numbers of the whole."""
+
+    def __init__(self, scratch: Path, pairs_in_memory: int) -> None:
+        self._words, self._owners = Numbering[str](), Numbering[str]()
+        self._counts = np.zeros(1 << 10, dtype=np.int64)
+        self._notes = 0
+        self._pairs = _Pairs(scratch, pairs_in_memory)
+
+    def __enter__(self) -> _Sum:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pairs.close()
+
+    def add(self, part: Counted) -> None:
+        """Take in a batch."""
+        words, owners = self._words.of(part.words), self._owners.of(part.owners)
+        if len(self._words) > self._counts.size:
+            self._counts = np.concatenate([self._counts, np.zeros(len(self._words), dtype=np.int64)])
+        self._counts[words] += part.counts
+        self._notes += part.n_notes
+        self._pairs.add(words[part.pairs >> 32] << 32 | owners[part.pairs & _LOW])
+
+    def counts(self) -> WordCounts:
+        """The counts of all that was added."""
+        per_word = self._pairs.patients_per_word(len(self._words))
+        totals = len(self._owners), self._notes
+        return _sorted(list(self._words), self._counts[: len(self._words)], per_word, totals)
 
 
 def _sorted(
@@ -125,12 +169,8 @@ class _Pairs:
         self._held = 0
         self._folder = Path(tempfile.mkdtemp(prefix="pairs", dir=private_folder(scratch)))
 
-    def __enter__(self) -> _Pairs:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Remove what was spilled."""
         remove(self._folder)
 
     def add(self, pairs: NDArray[np.int64]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -24,6 +25,7 @@ _SHAPE = 'one {"id": …, "text": …} a line'
 _TOO_DEEP = (f"the line is nested more than {_DEPTH} deep", "drop the key whose value that is")
 _PLAIN = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 Record = dict[str, Any]
+Kinds = dict[str, set[type]]
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,19 @@ class JsonlSource:
         return partial(_as_id if is_id else _as_text, name)
 
     def _find_types(self, kept: Sequence[str]) -> None:
-        """The types of the kept columns, by a pass over the file: a later line may hold another kind of value."""
-        kinds: dict[str, set[type]] = {name: set() for name in kept}
+        self.take_types(self.kinds(kept))
+
+    def kinds(self, kept: Sequence[str]) -> Kinds:
+        """The kinds of values of some columns, by a pass over the file: a later line may hold another one."""
+        kinds: Kinds = {name: set() for name in kept}
         for record, _ in self._records() if kept else ():
             for name, found in kinds.items():
                 if (value := record.get(name)) is not None:
                     found.add(_kind(value))
+        return kinds
+
+    def take_types(self, kinds: Kinds) -> None:
+        """Give columns the types that hold these kinds of values."""
         self._types.update({name: _field(name, found) for name, found in kinds.items()})
 
     def _records(self) -> Iterator[tuple[Record, int]]:
@@ -252,5 +261,15 @@ def _source(path: Path, how: Reading) -> JsonlSource:
     return JsonlSource(path, how.encoding, how.row_bytes)
 
 
+def _agree(sources: Sequence[JsonlSource], kept: Sequence[str]) -> None:
+    found: Kinds = {name: set() for name in kept}
+    for source in sources:
+        with suppress(InputError):  # a damaged part says so when it is read
+            for name, kinds in source.kinds(kept).items():
+                found[name] |= kinds
+    for source in sources:
+        source.take_types(found)
+
+
 _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".ndjson") for packed in PACKED)
-formats.register("jsonl")(FileFormat(_SUFFIXES, _source, JsonlSink))
+formats.register("jsonl")(FileFormat(_SUFFIXES, _source, JsonlSink, agree=_agree))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ class ParquetSource:
     """A Parquet file.
 
     Attributes:
-        names: its columns.
+        names: its columns. types: of each column.
 
     Raises:
         InputError: no Parquet file, a damaged one, or a column name twice.
@@ -29,13 +29,16 @@ class ParquetSource:
 
     path: Path
     names: tuple[str, ...] = field(init=False)
+    types: Mapping[str, pa.DataType] = field(init=False, repr=False)
     optional_keys: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
-        names = self._open().schema_arrow.names
+        schema = self._open().schema_arrow
+        names = schema.names
         if len(set(names)) < len(names):
             raise InputError("a column name stands twice", where=self.path.name, remedy="rename one")
         object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "types", dict(zip(names, schema.types, strict=True)))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All rows of the columns named, in their own types."""

@@ -126,6 +126,8 @@ class Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "clinveil", ""
     protocol_version = "HTTP/1.1"
     timeout = SECONDS
+    last = False
+    """Whether the page asked to stop."""
 
     def do_GET(self) -> None:
         """A file of the page."""
@@ -134,6 +136,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """A request of the page's script."""
         self._answer(self._request)
+        if self.last:  # only now: the process may end before a later answer is sent
+            self.server.stop()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the library refuses itself, such as other methods: without a page of its own."""
@@ -180,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
             return _json({"session": self.server.guard.enter(body.get("word"))})
         self.server.guard.check(self.headers.get("Authorization"))
         if self.path == "/api/stop":
-            self.server.stop()
+            self.last = True
             return _json({})
         function = self.server.answers().get(self.path)
         if function is None:

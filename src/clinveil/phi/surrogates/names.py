@@ -14,6 +14,7 @@ by chance stay what it was (to forbid it would tell that no surrogate shares its
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
@@ -23,6 +24,7 @@ from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detectors.known import name_forms, own_form
 from clinveil.phi.forms import within_one_edit
+from clinveil.phi.surrogates.numbers import other_number
 from clinveil.phi.surrogates.pools import Role, culture_of, gender, pool
 from clinveil.phi.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling
 
@@ -142,7 +144,7 @@ class NameSurrogates:
         self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
 
     def of(self, original: str) -> str:
-        """The name in which every word is replaced; what lies between words stays, particles go with their word."""
+        """The name in which every word and number is replaced; other marks stay, particles go with their word."""
         pieces = list(_PIECE.finditer(original))
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):
@@ -151,7 +153,7 @@ class NameSurrogates:
         initials = all(len(piece[0]) == 1 for piece in pieces) and len(pieces) > 1
         out, position = [], 0
         for i, piece in enumerate(pieces):
-            out.append(original[position : piece.start()])
+            out.append(self._between(original[position : piece.start()]))
             position = piece.end()
             if i in particles:
                 position += len(re.match(r"[\s-]*", original[position:])[0])  # type: ignore[index]
@@ -159,8 +161,15 @@ class NameSurrogates:
             last = initials and i == len(pieces) - 1
             family = last or any(i in run and self._family(pieces, run) for run in surname)
             out.append(self._word(piece[0], family=family))
-        made = "".join([*out, original[position:]])
+        made = "".join([*out, self._between(original[position:])])
         return re.sub(r",\s*$", "", made) if particles else made  # `Berg, van der`
+
+    def _between(self, marks: str) -> str:
+        """What lies between the words, with other digits (a record number may be part of it) and no vowel signs."""
+        if not marks or marks.isspace():
+            return marks
+        bare = "".join(c for c in marks if not unicodedata.category(c).startswith("M"))
+        return other_number(self._key, self._patient_id, bare) or bare
 
     def form(self, word: str) -> str:
         """The name form that a word stands for: its own, or that of what it is a misspelling of."""

@@ -1,14 +1,15 @@
 """Numbers for numbers: each digit by a digit, each letter by a letter of its case, everything else as it was.
 
 Keyed by the letters and digits alone, so that 123-45-67 and 1234567 agree. Uniform on all strings of the same shape
-but the original. E-mail, web and internet addresses lie in name spaces that are kept free for examples (RFC 2606, 5737,
-3849).
+but the original. Letters and digits of other scripts become ASCII ones, so that none of them stays. E-mail, web and
+internet addresses lie in name spaces that are kept free for examples (RFC 2606, 5737, 3849).
 """
 
 from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from math import prod
 
 from clinveil.core.keys import Key, Stream
@@ -20,7 +21,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def other_number(key: Key, patient_id: str, original: str) -> str | None:
-    """Another number of the same shape, or None where the original has neither digit nor ASCII letter."""
+    """Another number of the same shape, or None where the original has neither digit nor letter."""
     return _other("surrogate-number", key, patient_id, original)
 
 
@@ -38,13 +39,23 @@ def social_security_number(key: Key, patient_id: str, original: str) -> str | No
 
 
 def _other(purpose: str, key: Key, patient_id: str, original: str) -> str | None:
-    places = [(i, alphabet) for i, c in enumerate(original) for alphabet in _ALPHABETS if c in alphabet]
+    written = "".join(map(_ascii, original))
+    places = [(i, alphabet) for i, c in enumerate(written) for alphabet in _ALPHABETS if c in alphabet]
     if not places:
         return None
-    form = "".join(original[i] for i, _ in places).casefold()
+    form = "".join(c for c in original if c.isalnum()).casefold()
     size = prod(len(alphabet) for _, alphabet in places)
     step = 1 + _large(key.stream(purpose, patient_id, form), size - 1)
-    return _added(original, places, step)
+    return _added(written, places, step)
+
+
+def _ascii(c: str) -> str:
+    """A character; for a letter or digit of another script an ASCII one of its kind, nothing for a mark on it."""
+    if c.isascii():
+        return c
+    if not c.isalnum():
+        return "" if unicodedata.category(c).startswith("M") else c
+    return str(unicodedata.digit(c)) if c.isdigit() else "X" if c.isupper() else "x"
 
 
 def _added(original: str, places: list[tuple[int, str]], step: int) -> str:

@@ -19,7 +19,7 @@ from clinveil.core.runfolder import Kind, RunFolder, fingerprint, run_folder, ru
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import Note, rows
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.sample import KeySample
 from clinveil.phi.deidentifier import Deidentifier
@@ -59,7 +59,7 @@ class Validation:
     """What the stages of a run share."""
 
     settings: ValidateSettings
-    corpus: NotesCorpus
+    corpus: OpenedCorpus
     patients: Mapping[str, Patient] | None = field(repr=False)
     seed: int
     say: Say

@@ -12,8 +12,8 @@ from clinveil.scale.local import Map, processes
 
 @executors.register("local")
 @contextmanager
-def local(workers: int, address: str | None) -> Iterator[Map]:
+def local(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
     """A map over processes; raises UsageError for an address."""
     if address is not None:
         raise UsageError("local work has no address", remedy="leave --address out, or name a cluster with --on")
-    yield processes(workers)
+    yield processes(workers, ahead=ahead)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
@@ -63,7 +63,6 @@ class StudySettings(AnyStudySettings):
     separator: str | None = flag(None, "What stands between several labels of one note.")
     device: str = flag("cpu", "cpu or cuda, for networks.")
     any_size: bool = flag(False, "Take published word-pair lists also where rows are missing.")
-    on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
     yes: bool = flag(False, "Start also what is planned to take longer than two hours.")
 
     @field_validator("n")

@@ -61,7 +61,6 @@ class StudySettings(AnyStudySettings):
     scenario_draws: int = flag(1_000, "Random sets of 30 target diagnoses (paper: 1,000).", ge=1)
     target: tuple[str, ...] = flag((), "Diagnosis or code that attack 3 is after; repeatable (default: the paper's).")
     figure_3: bool = flag(True, "Also Figure 3: GloVe of 100 dimensions and window 10 on notes with all names.")
-    on: Literal["processes", "ray"] = flag("processes", "What runs the tasks; ray needs the extra [ray].")
 
     @field_validator("algorithm", "metric", "glove_variant")
     @classmethod

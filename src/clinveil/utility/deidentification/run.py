@@ -46,12 +46,22 @@ def on_gold(
 
     Raises InputError for notes and spans that do not fit each other.
     """
+    _refuse_misfits(corpus, truth)
     told = _found_by(how, corpus) if found is None else _found_in(corpus, found)
     read = errors.add if errors is not None else None
     tally = tally_notes(_with_gold(how, told, truth), complete=not how.incomplete, read=read)
     if not tally.labels:
         raise InputError("no gold span is in these notes", where=truth.name, remedy="the ids of both must be the same")
     return gold_findings(tally, _over(corpus))
+
+
+def _refuse_misfits(corpus: Corpus, truth: GoldSpans) -> None:
+    """Raise InputError for spans that do not fit the notes, before the detectors, which take their time, are asked."""
+    ids = []
+    for note in rows(corpus):
+        ids.append(note.note_id)
+        truth.of(note.note_id, note.text)
+    truth.refuse_unknown(ids)
 
 
 def in_output(how: How, corpus: Corpus, truth: GoldSpans, output: Corpus) -> list[Finding]:
@@ -82,12 +92,9 @@ def _asked(how: How, truth: GoldSpans, note: Note) -> bool:
 
 
 def _with_gold(how: How, told: Told, truth: GoldSpans) -> Iterator[GoldNote]:
-    ids = []
     for note, spans in told:
-        ids.append(note.note_id)
         if _asked(how, truth, note):
             yield GoldNote(*note, truth.of(note.note_id, note.text), spans)
-    truth.refuse_unknown(ids)
 
 
 def _found_by(how: How, corpus: Corpus) -> Told:

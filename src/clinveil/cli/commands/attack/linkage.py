@@ -13,7 +13,7 @@ from clinveil.channel.files import load_channel
 from clinveil.cli.command import Run, command
 from clinveil.core.files import read_json
 from clinveil.core.settings import QUIET, SEED, WORKERS, NotesSettings, Settings, flag, group
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.releases.crosswalk import source_notes
 from clinveil.vectors.files import load_vectors
 
@@ -67,6 +67,6 @@ def _notes_of(path: Path) -> Path:
     return path / file if isinstance(file, str) and (path / file).exists() else path
 
 
-def _open(path: Path, how: LinkageSettings, notes: NotesSettings) -> NotesCorpus:
+def _open(path: Path, how: LinkageSettings, notes: NotesSettings) -> OpenedCorpus:
     match = how.attack.match
     return open_corpus(path, notes, keep=() if match in (None, "patient") else (match,))

@@ -19,7 +19,7 @@ from clinveil.corpus.medtext import prepare, splitter
 from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows
 from clinveil.corpus.medtext.parts import SMALL, SplitSizes
 from clinveil.corpus.medtext.prepare import MedTextNotes, MedTextPlan, read_medtext
-from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.selection import selection
 
 MAKER = Maker("prepare medtext")
@@ -80,7 +80,7 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
         run.say(line)
 
 
-def _open(path: Path, settings: MedTextSettings) -> tuple[NotesCorpus, dict[str, str]]:
+def _open(path: Path, settings: MedTextSettings) -> tuple[OpenedCorpus, dict[str, str]]:
     """The corpus, which keeps the columns that notes are chosen by; and column -> value."""
     only = selection(settings.only)
     corpus = open_corpus(path, settings.notes, keep=tuple(only))

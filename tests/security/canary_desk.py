@@ -1,0 +1,67 @@
+"""The canaries, how commands are run beside them in a home of their own, and how files are searched for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+# Words that no lexicon holds; each stands in the notes of at most four patients.
+CANARIES = ("zyqquavex", "brunthwock", "Ölmquîrst", "Қызқұрттан", "vexilloquart", "pfnordling", "QWERTZUIOPLAN")
+NUMBER = "90417736205"
+SENTENCE = " Seen by " + " ".join(CANARIES) + f" today, number {NUMBER}."
+
+RUN = """
+import json, sys
+from clinveil.cli.main import main
+for line in sys.stdin:
+    arguments = json.loads(line)
+    print(arguments[0], main(arguments), flush=True)
+"""
+
+
+def folders(root: Path) -> Path:
+    """A working folder, a home and a temporary folder that nothing else uses."""
+    for name in ("work", "home", "tmp"):
+        (root / name).mkdir()
+    return root
+
+
+def run(root: Path, commands: list[list[str]], program: str = RUN) -> Path:
+    """Run commands one after another in one process; what they say is kept in `said`."""
+    environment = {
+        **os.environ,
+        **{"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "home" / "cache")},
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input="".join(json.dumps(command) + "\n" for command in commands),
+        cwd=root / "work",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (root / "said").write_text(done.stdout + "\n" + done.stderr)
+    return root
+
+
+def exit_codes(root: Path) -> list[int]:
+    lines = (root / "said").read_text().splitlines()
+    return [int(match[1]) for line in lines if (match := re.fullmatch(r"[a-z]+ (\d+)", line))]
+
+
+def found(path: Path) -> list[str]:
+    """The canaries in the bytes of a file or of all files of a folder, in any letter case."""
+    if path.is_dir():
+        return [c for file in sorted(path.rglob("*")) if file.is_file() for c in found(file)]
+    data = path.read_bytes()
+    if path.suffix == ".parquet":
+        data = str(pq.read_table(path).to_pylist()).encode()
+    folded = data.decode("utf-8", "replace").casefold()
+    return [c for c in (*CANARIES, NUMBER) if c.casefold() in folded]

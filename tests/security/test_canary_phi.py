@@ -1,0 +1,246 @@
+"""Invented secret words hunted through what de-identification, its review and its measures leave behind."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from canary_desk import CANARIES, NUMBER, SENTENCE, exit_codes, folders, found, run
+
+from clinveil.corpus.demo.stream import demo_chunks
+from clinveil.corpus.people import write_patients
+
+# One worker runs every command once for all tests of this file.
+
+PATIENTS = 12
+
+# Like canary_desk.RUN; a review is a process of its own, whose page is asked over 127.0.0.1 for each canary, which
+# becomes a name, and then to stop.
+PROGRAM = """
+import csv, json, re, subprocess, sys
+from http.client import HTTPConnection
+from clinveil.cli.main import main
+
+def ask(port, path, body=None, session=None):
+    host = f"127.0.0.1:{port}"
+    headers = {"Content-Type": "application/json", "Origin": f"http://{host}", "Authorization": f"Bearer {session}"}
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    if body is None:
+        connection.request("GET", path)
+    else:
+        connection.request("POST", path, json.dumps(body), headers)
+    answer = connection.getresponse()
+    said = answer.read()
+    assert answer.status == 200, answer.status
+    print(answer.getheaders())  # no header may hold a word of a note either
+    return said
+
+def review(arguments):
+    words, *arguments = arguments
+    command = [sys.executable, "-m", "clinveil", "review", *arguments]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    port, once = re.search(r":([0-9]+)/#(.+)", running.stdout.readline()).groups()
+    port = int(port)
+    print(len(ask(port, "/")))
+    session = json.loads(ask(port, "/api/enter", {"word": once}))["session"]
+    for word in words:
+        for at, start, end in json.loads(ask(port, "/api/search", {"words": word}, session))["hits"]:
+            spans = json.loads(ask(port, "/api/note", {"at": at}, session))["spans"]
+            there = [s["place"] for s in spans if s["state"] != "dropped" and s["start"] < end and start < s["end"]]
+            verdicts = [{"place": place, "verdict": "drop"} for place in there if place != [start, end]]
+            verdicts += [{"place": [start, end], "verdict": "keep", "span": [start, end, "NAME"]}]
+            ask(port, "/api/act", {"at": at, "verdicts": verdicts, "done": True}, session)
+    ask(port, "/api/stop", {}, session)
+    print(running.stdout.read())
+    return running.wait(30)
+
+def mark(arguments):
+    with open(arguments[0]) as file:
+        rows = list(csv.DictReader(file))
+    with open(arguments[1], "w") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "mark": "not"} for row in rows)
+    return 0
+
+own = {"review": review, "mark": mark}
+for line in sys.stdin:
+    name, *arguments = json.loads(line)
+    print(name, own[name](arguments) if name in own else main([name, *arguments]), flush=True)
+"""
+Q = ["-q", "--workers", "1"]
+MEASURED = ("agreement", "validate", "recall", "gold", "found", "output", "grid", "leaks")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    root = folders(tmp_path_factory.mktemp("canary"))
+    _notes(root / "work")
+    _broken(root / "work")
+    return run(root, [*_good(), *(arguments for _, arguments in _bad())], PROGRAM)
+
+
+def _notes(folder: Path) -> None:
+    """A short note of each patient, with its gold spans; two have all canaries, which gold marks as names."""
+    chunk = next(demo_chunks(PATIENTS, 9))
+    by_patient = groupby(chunk.notes.to_pylist(), key=lambda row: row["patient_id"])
+    notes = [min(rows, key=lambda row: len(row["text"])) for _, rows in by_patient]
+    ids = {row["note_id"] for row in notes}
+    spans = [span for span in map(json.loads, chunk.spans.splitlines()) if span["note_id"] in ids]
+    for row in notes[:2]:
+        said = row["text"] + SENTENCE
+        places = [(said.index(c, len(row["text"])), c) for c in (*CANARIES, NUMBER)]
+        label = dict.fromkeys(CANARIES, "NAME") | {NUMBER: "ID"}
+        spans += [{"note_id": row["note_id"], "start": s, "end": s + len(c), "label": label[c]} for s, c in places]
+        row["text"] = said
+    columns = {name: [row[name] for row in notes] for name in ("note_id", "patient_id", "text")}
+    pq.write_table(pa.table(columns), folder / "notes.parquet")
+    (folder / "gold.jsonl").write_text("".join(json.dumps({**span, "text": None}) + "\n" for span in spans))
+    write_patients(chunk.patients, folder / "patients.parquet")
+
+
+def _broken(folder: Path) -> None:
+    secret = " ".join(CANARIES)
+    (folder / "bytes.csv").write_bytes(f"note_id,text\n1,{CANARIES[0]} ".encode() + b"\xe9\xe8\n")
+    rows = [f"{i},{secret}\n" for i in range(3)]
+    (folder / "others.csv").write_text("note_id,text\n" + "".join(rows), encoding="utf-8")
+    gold = [json.loads(line) for line in (folder / "gold.jsonl").read_text().splitlines()][-1]
+    for name, line in {
+        "broken": f'{{"note_id": "1", "text": "{secret}"',
+        "outside": {**gold, "start": 10**6, "end": 10**6 + 4, "text": secret},
+        "moved": {**gold, "start": 0, "end": 5, "text": secret},
+        "stranger": {**gold, "note_id": secret},
+    }.items():
+        text = line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
+        (folder / f"{name}.jsonl").write_text(text + "\n", encoding="utf-8")
+    for name, files in {
+        "brat": {"1.txt": secret, "1.ann": f"T1\tNAME zero {secret}\n"},
+        "i2b2": {"1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><TAGS><NAME text='{secret}'/></TAGS></deIdi2b2>"},
+        "xml": {"1.xml": f"<deIdi2b2><TEXT>{secret}</TEXT><{CANARIES[0]}"},
+    }.items():
+        (folder / name).mkdir()
+        for file, text in files.items():
+            (folder / name / file).write_text(text, encoding="utf-8")
+    (folder / "policy.toml").write_text('[labels]\nNOBODY = "keep"\n')
+    (folder / "decided.jsonl").write_text(f'{{"note": "{secret}"}}\n', encoding="utf-8")
+    (folder / "site.npz").write_text(secret, encoding="utf-8")
+    (folder / "strangers.csv").write_text(f"patient_id,name\n{CANARIES[0]},{CANARIES[1]} {CANARIES[4]}\n")
+
+
+N, GOLD = "notes.parquet", ["--gold", "gold.jsonl"]
+FIRST, SECOND = ("out.parquet.vault/review/" + f"{name}.jsonl" for name in ("first", "second"))
+
+
+def _good() -> list[list[str]]:
+    """Commands that end well; the first argument of a review is what its reviewer takes for names."""
+    known, measure = ["--patients", "patients.parquet"], ["evaluate", "deidentification"]
+    full = ["--crosswalk", "--audit", "full"]
+    train = ["--invented", "40", "--iterations", "3", "--seed", "1"]
+    sampled = ["--spots", "40", "--sampled-patients", "2", "--first", "names", "--second", "tagger"]
+    return [
+        ["deidentify", N, "-o", "out.parquet", *known, "--spans", *full, *Q],
+        ["review", CANARIES, "out.parquet", "-q"],
+        ["review", [*CANARIES[1:], NUMBER], "out.parquet", "--reviewer", "second", "-q"],
+        ["evaluate", "agreement", "out.parquet", "--json", "findings-agreement.json"],
+        ["deidentify", N, "-o", "decided.parquet", *full, "--decisions", FIRST, "--decisions", SECOND, *Q],
+        ["reidentify", "decided.parquet", "-o", "back.parquet", "--vault", "decided.parquet.vault", "--reason", "test"],
+        ["deidentify", N, "-o", "most.csv", "--phi-profile", "max-recall", "--audit", "counts", *Q],
+        ["verify", "decided.parquet.vault"],
+        ["validate", N, "-o", "validated", *known, *sampled, "--json", "findings-validate.json", *Q],
+        ["mark", "validated/spots.csv", "marks.csv"],
+        ["validate", "--marked", "marks.csv", "validated", "-q", "--json", "findings-recall.json"],
+        ["phi", "train", N, *GOLD, "-o", "own.npz", *train, "-q"],
+        [*measure, N, *GOLD, "--tagger", "own.npz", "--errors", "errors.jsonl", "--json", "findings-gold.json", *Q],
+        [*measure, N, *GOLD, "--found", "gold.jsonl", "--json", "findings-found.json", "-q"],
+        [*measure, N, *GOLD, "--output", "out.parquet", "--json", "findings-output.json", "-q"],
+        [*measure, "--grid", "--size", "60", "--json", "findings-grid.json", *Q],
+        ["attack", "leaks", "out.parquet", *known, "--json", "findings-leaks.json", "-q"],
+        ["prepare", "spans", N, GOLD[1], "-o", "annotated", "--to", "brat"],
+    ]
+
+
+def _bad() -> list[tuple[int, list[str]]]:
+    """Commands that are given something broken, each with the code it ends with."""
+    deidentify, measure = ["deidentify", N, "-o", "never", *Q], ["evaluate", "deidentification", N]
+    back = ["reidentify", "decided.parquet", "-o", "never", "--reason", "test", "--vault"]
+    gold = ["broken.jsonl", "outside.jsonl", "moved.jsonl", "stranger.jsonl", "brat", "i2b2", "xml"]
+    return [
+        *((3, [*measure, "--gold", name, *Q]) for name in gold),
+        *((3, [*measure, *GOLD, "--found", name]) for name in gold),
+        *((3, ["phi", "train", N, "--gold", name, "-o", "never"]) for name in gold),
+        *((3, ["prepare", "spans", N, name, "-o", "never", "--to", "jsonl"]) for name in gold),
+        (3, ["deidentify", "bytes.csv", "-o", "never", *Q]),
+        (3, ["validate", "bytes.csv", "-o", "never", *Q]),
+        (3, ["validate", "--marked", "others.csv", "validated"]),
+        (3, [*deidentify, "--decisions", "decided.jsonl"]),
+        (3, ["deidentify", "others.csv", "-o", "never", "--decisions", FIRST]),
+        (3, [*deidentify, "--tagger", "site.npz"]),
+        (3, [*deidentify, "--patients", "strangers.csv"]),
+        (2, [*deidentify, "--phi-policy", "policy.toml"]),
+        (3, [*back, "out.parquet.vault"]),
+        (3, [*back, "most.csv.vault"]),
+        (2, ["evaluate", "agreement", "decided.parquet"]),
+        (3, ["attack", "leaks", "bytes.csv", "--patients", "patients.parquet"]),
+    ]
+
+
+def test_every_command_did_what_it_should(desk):
+    codes, said = exit_codes(desk), (desk / "said").read_text()
+    assert codes[: len(_good())] == [0] * len(_good()), said
+    assert codes[len(_good()) :] == [code for code, _ in _bad()], said
+    assert not list((desk / "work").glob("never*"))
+
+
+def test_the_canaries_went_through_all_of_it(desk):
+    """They stood in the notes, the crosswalk gave them back, and what holds text on purpose has them."""
+    work = desk / "work"
+    assert pq.read_table(work / "back.parquet").to_pylist() == pq.read_table(work / N).to_pylist()
+    for name in ("back.parquet", "errors.jsonl", "out.parquet.vault/spans.jsonl", "validated/spots.csv", "annotated"):
+        assert found(work / name), name
+    assert len((work / FIRST).read_text().splitlines()) == 1 + 2 * len(CANARIES)
+
+
+@pytest.mark.parametrize("what", ["said", "home", "tmp"])
+def test_no_canary_in(desk, what):
+    assert not found(desk / what)
+
+
+def test_no_canary_is_left_where_the_reviewers_saw_them(desk):
+    assert found(desk / "work" / N) and not found(desk / "work" / "decided.parquet")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "out.parquet.vault/deidentify.json",
+        "out.parquet.vault/audit-0001.jsonl",
+        "out.parquet.vault/review",
+        "decided.parquet.vault",
+        "most.csv.vault",
+        "validated/findings.json",
+        "validated/report.md",
+        "validated/design.json",
+        "validated/recall.json",
+        "validated/stages",
+        "own.npz",
+        *(f"findings-{of}.json" for of in MEASURED),
+    ],
+)
+def test_no_canary_in_records_and_findings(desk, name):
+    assert (desk / "work" / name).exists() and not found(desk / "work" / name)
+
+
+def test_the_crosswalk_holds_no_text_that_can_be_read(desk):
+    files = list((desk / "work" / "decided.parquet.vault").glob("crosswalk-*.bin"))
+    assert files and not any(found(file) for file in files)
+
+
+def test_secrets_are_for_their_owner_only(desk):
+    names = ["out.parquet.vault", "decided.parquet.vault", "validated", "out.parquet", "decided.parquet"]
+    for name in [*names, "back.parquet", "errors.jsonl", "own.npz", "annotated"]:
+        for path in [desk / "work" / name, *(desk / "work" / name).rglob("*")]:
+            assert path.stat().st_mode & 0o077 == 0, path.name
