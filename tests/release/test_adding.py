@@ -16,7 +16,9 @@ from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.runfolder import fingerprint, run_folder
 from clinveil.core.tokens import words
+from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
+from clinveil.releases.attacked import attacked_release
 from clinveil.releases.base import MAY_DIFFER, Base
 from clinveil.releases.ledger import NAME, Ledger, read_entry
 from clinveil.releases.publish import KIND, Places
@@ -190,6 +192,21 @@ def test_the_ledger_holds_one_entry_of_the_key_with_all_that_left(desk, capsys):
     assert "were added to release" in capsys.readouterr().err and not (desk / "other").exists()
 
 
+def test_a_run_that_stopped_after_it_was_entered_goes_on(desk):
+    """And its base is the one it had: the entry of the ledger names the vault that is being made."""
+    base, ledger = Base.read(desk / "out2/vault"), Ledger(desk / NAME)
+    assert base.refuse_unledgered(ledger, desk / "out3/vault").notes.size == 121
+    with pytest.raises(UsageError, match="already: release"):
+        base.refuse_unledgered(ledger, desk / "out4/vault")
+
+
+def test_attacks_of_the_command_line_see_the_notes_that_were_added(desk):
+    """The feed holds all notes; those that left before are none of this release."""
+    context = attacked_release(desk / "out2/release", desk / "out2/vault", desk / "out2.parquet")
+    ids = {note.note_id for note in rows(context.original)}
+    assert ids == set(context.notes.values()) and len(ids) == 21 and any("#" in name for name in ids)
+
+
 def test_a_ledger_that_lacks_the_release_vouches_for_nothing(desk, tmp_path, capsys):
     assert main(command(desk, "out3", *onto(desk, "out3"), "--ledger", str(tmp_path / "new"), out="other")) == 2 + 1
     assert "new: does not know release" in capsys.readouterr().err and not (desk / "other").exists()
@@ -293,7 +310,7 @@ def test_a_vault_that_cannot_be_added_to_is_told_in_one_line(desk, tmp_path, dam
 
 
 def test_other_folders_are_no_vaults(desk, tmp_path):
-    with pytest.raises(InputError, match="out: is no vault of a release .name its folder vault"):
+    with pytest.raises(InputError, match=r"out: is no vault of a release .name its folder vault"):
         Base.read(desk / "out")
     with pytest.raises(InputError, match="is no vault of a release"):
         Base.read(tmp_path / "nowhere")
@@ -320,14 +337,15 @@ def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch
     assert any("it is time for a new channel" in line for line in record(desk / "few").warnings)
 
 
-DEMO = ["--epochs", "1", "--window", "5", "--dim", "8", "--allow-small", "--max-names", "1", "--max-linkage", "1"]
+DEMO = ["--epochs", "1", "--window", "5", "--dim", "8", "--allow-small", "--shuffle", "none", "--vary-length", "0"]
+DEMO += ["--max-names", "1", "--max-linkage", "1"]
 
 
 @pytest.fixture(scope="module")
 def hospital(tmp_path_factory):
     """Invented notes with names and dates: three quarters of each patient's released, the others added beside them."""
     folder = tmp_path_factory.mktemp("hospital")
-    assert main(["generate", "-o", str(folder / "demo"), "--patients", "50", "--seed", "3", "--quiet"]) == 0
+    assert main(["generate", "-o", str(folder / "demo"), "--patients", "24", "--seed", "3", "--quiet"]) == 0
     notes = pq.read_table(folder / "demo/notes.parquet")
     later = pa.array(np.arange(notes.num_rows) % 4 == 3)
     pq.write_table(notes.filter(pc.invert(later)), folder / "out.parquet")

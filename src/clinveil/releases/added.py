@@ -52,7 +52,7 @@ def unknown_share(tally: Tally) -> float:
 def unknown_line(added: NewNotes, tally: Tally) -> str:
     """How much of the new notes the channel does not know, for people; with advice where it is much."""
     said = f"{tally.unknown:,} of {tally.words:,} words ({unknown_share(tally):.1%}) are unknown to the channel"
-    return f"{said} ({added.base.unknown:.1%} in the release that it is of){_advice(added, tally)}"
+    return f"{said} ({added.base.unknown:.1%} in the release that trained it){_advice(added, tally)}"
 
 
 def _advice(added: NewNotes, tally: Tally) -> str:

@@ -79,7 +79,7 @@ class Base:
         """
         manifest = _manifest(vault)
         _refuse_unfinished(vault)
-        settings = _settings(manifest, vault)
+        settings = settings_of(manifest, vault)
         key = Key.load(vault / KEY)
         if key.commitment != manifest["key_commitment"]:
             raise _damaged(vault, "its key is not that of its manifest")
@@ -119,9 +119,9 @@ class Base:
 
     @property
     def unknown(self) -> float:
-        """The share of its words that its channel does not know."""
-        tokens = self.manifest["tokens"]
-        return float(tokens["unknown"]) / max(1, int(tokens["words"]))
+        """Of the words of the first release under its key, the share that the channel does not know."""
+        tokens, first = self.manifest["tokens"], (self.manifest["private"].get("adds_to") or {}).get("unknown")
+        return float(tokens["unknown"]) / max(1, int(tokens["words"])) if first is None else float(first)
 
     @property
     def seal(self) -> str:
@@ -239,7 +239,7 @@ class Base:
     @property
     def told(self) -> dict[str, Any]:
         """What the manifest of a release that adds to this one says of it."""
-        return {"run": self.run, "nth": self.nth, "vault": str(self.vault.absolute())}
+        return {"run": self.run, "nth": self.nth, "vault": str(self.vault.absolute()), "unknown": self.unknown}
 
     def released(self) -> tuple[Path, NotesSettings] | None:
         """Its released notes, and their columns; None where they do not lie beside the vault as they were."""
@@ -313,9 +313,10 @@ def _refuse_unfinished(vault: Path) -> None:
         raise InputError(what, where=vault.name, remedy=remedy)
 
 
-def _settings(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:
+def settings_of(manifest: Mapping[str, Any], vault: Path) -> ReleaseSettings:
+    """The settings that a release was made with. Raises InputError for those of another version."""
     try:
         return ReleaseSettings.model_validate(manifest["private"]["settings_in_full"])
     except (KeyError, TypeError, ValidationError):
-        remedy = "add with the version that made it"
+        remedy = "use the version that made it"
         raise InputError("is the vault of another version", where=vault.name, remedy=remedy) from None
