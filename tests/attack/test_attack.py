@@ -13,7 +13,7 @@ from clinveil.attacks.attack import Attack, Context, attacks, of_release
 from clinveil.core.errors import UsageError
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
-from clinveil.releases.pipeline import attacked
+from clinveil.releases.measured import Measured, attacked
 from clinveil.report.measures import find
 
 
@@ -93,13 +93,15 @@ def test_a_release_keeps_the_numbers_only_of_an_attack_that_is_not_ours():
 
     context = Context(released=memory_corpus([("1", "x", "Zyra Quux")]))
     try:
-        found = next(f for f in attacked(context, np.random.default_rng(0)) if f.measure == "attack.loud")
+        found = next(
+            f for f in attacked(Measured(context, context), np.random.default_rng(0)) if f.measure == "attack.loud"
+        )
         assert (found.value, found.n, found.chance) == (0.5, 2, 0.1)
         assert "Zyra" not in str(found.as_dict())
         Loud.model_fields["measure"].default = "attack.Zyra"
         Loud.model_rebuild(force=True)
         with pytest.raises(ValueError, match="has words for") as caught:
-            attacked(context, np.random.default_rng(0))
+            attacked(Measured(context, context), np.random.default_rng(0))
         assert "Zyra" not in str(caught.value)
     finally:
         attacks.forget("loud")

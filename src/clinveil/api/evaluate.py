@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy.random import default_rng
 
 from clinveil.api.frames import Notes, given, in_python
+from clinveil.api.spans import Spans, given_spans
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import Finding
 
@@ -85,34 +86,33 @@ def classification(
 
 @in_python
 def deidentification(
-    notes: Notes,
-    gold: str | Path | Mapping[str, Sequence[tuple[int, int, str]]],
-    *,
-    found: str | Path | Mapping[str, Sequence[tuple[int, int, str]]] | None = None,
-    columns: Mapping[str, Any] | None = None,
-    **settings: Any,
+    notes: Notes, gold: Spans, *, found: Spans = None, columns: Mapping[str, Any] | None = None, **settings: Any
 ) -> list[Finding]:
     """Hold what the detectors find in notes, or what another tool `found`, against gold spans.
 
     Args:
-        gold, found: note id -> (start, end, label) in code points, or a file or folder as the command takes them.
+        gold, found: note id -> spans; a frame of note_id, start, end, label; spans for each text of a list; or a file
+            or folder as the command takes them. A span is (start, end, label) in code points, or a `Span`.
         columns: of a frame, which is what.
         settings: fields of `EvaluateDeidentificationSettings`.
 
     Raises InputError for spans that do not fit the notes.
+
+    >>> import clinveil
+    >>> notes = ["Seen by Dr. Sarah Miller.", "No pain."]
+    >>> found = clinveil.evaluate.deidentification(notes, [[(12, 24, "NAME")], []])
+    >>> found[0].measure, found[0].value
+    ('phi.recall', 1.0)
     """
     from clinveil.core.settings import load_settings
-    from clinveil.corpus.gold import GoldSpans, Scheme, read_spans, spans_of
+    from clinveil.corpus.gold import Scheme
     from clinveil.utility.deidentification.run import on_gold
     from clinveil.utility.deidentification.settings import EvaluateDeidentificationSettings
 
     how = load_settings(EvaluateDeidentificationSettings, {"workers": 1, **settings})
-
-    def spans(of: Any, name: str) -> GoldSpans:
-        return read_spans(of, Scheme(how.offsets)) if isinstance(of, str | Path) else spans_of(of, name)
-
-    told = None if found is None else spans(found, "found")
-    return on_gold(how, given(notes, **(columns or {})).corpus, spans(gold, "gold"), found=told)
+    scheme = Scheme(how.offsets)
+    told = None if found is None else given_spans(found, "found", scheme)
+    return on_gold(how, given(notes, **(columns or {})).corpus, given_spans(gold, "gold", scheme), found=told)
 
 
 @in_python

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
 from clinveil.core.places import files_of, is_pattern
+from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings, load_settings
 from clinveil.corpus.columns import USUAL, bare
 from clinveil.corpus.corpus import BATCH_ROWS, NOTE_ID, Corpus, rows
@@ -100,12 +101,13 @@ def path_of(given: str | Path, where: str, remedy: str) -> Path:
     A text may be a note, or somebody's name.
     """
     try:
-        there = Path(given).exists() or (is_pattern(Path(given)) and any(files_of(Path(given))))
+        at = place(given)
+        there = at.exists() or (is_pattern(at) and any(files_of(at)))
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
-        there = False
+        at, there = Path(given), False
     if not there and isinstance(given, str):
         raise InputError("no file of such a name", where=where, remedy=remedy) from None
-    return Path(given)
+    return at
 
 
 def known_patients(patients: Any) -> Mapping[str, Patient] | None:
@@ -253,7 +255,7 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     """Transformed rows under the source's own column names, in the caller's library; pandas keeps its row labels."""
     named = source_names(corpus.columns, corpus.suffix)
     table = pa.Table.from_batches(batches)
-    made = _native(table.select(list(named.values())).rename_columns(list(named)), like)
+    made = native(table.select(list(named.values())).rename_columns(list(named)), like)
     if nw.from_native(like, eager_only=True).implementation.is_pandas_like():
         ids = (note_id for batch in corpus.batches() for note_id in batch.column(NOTE_ID).to_pylist())
         places = {note_id: place for place, note_id in enumerate(ids)}
@@ -261,7 +263,7 @@ def _frame(like: Any, corpus: Corpus, batches: list[pa.RecordBatch]) -> Any:
     return made
 
 
-def _native(table: pa.Table, like: Any) -> Any:
+def native(table: pa.Table, like: Any) -> Any:
     """An Arrow table as a frame of the library of another frame, or of a name."""
     name = like if isinstance(like, str) else str(nw.from_native(like, eager_only=True).implementation)
     return table if name == "pyarrow" else nw.from_arrow(table, backend=cast(Any, name)).to_native()
@@ -289,7 +291,7 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
     table |= {f"detail_{key}": _one_kind([row["detail"].get(key) for row in rows]) for key in more}
     typed = pa.table({name: pa.array(values, type=_FIELDS.get(name)) for name, values in table.items()})
-    return _native(typed, _library() if like is None else _known(like))
+    return native(typed, _library() if like is None else _known(like))
 
 
 _FIELDS = {

@@ -10,6 +10,7 @@ from warnings import warn
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, arrow, given, in_python, known_patients, scratch
+from clinveil.api.spans import spans_like, triple
 from clinveil.channel.policy import Memo
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
@@ -25,21 +26,28 @@ if TYPE_CHECKING:
     from clinveil.core.spans import Span
     from clinveil.corpus.corpus import Corpus
     from clinveil.corpus.people import Patient
+    from clinveil.phi.deidentifier import Deidentified
     from clinveil.vectors.table import Neighbours, Vectors
 
 
 class Deidentifier(TransformerMixin, BaseEstimator):
-    """Finds identifiers in notes and removes, replaces or tags them; it has nothing to learn.
+    """Finds identifiers in notes and treats them as a policy says; it has nothing to learn.
 
     Args:
-        mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`).
+        mode: `replace` (surrogates), `remove` or `tag` (`[NAME]`): short for a policy of that one treatment.
         patients: a patients file, a frame like it, or id -> `Patient`: the surest way to find their names.
         key: what surrogates come from; a new one is drawn without it. It is a secret.
         columns: `text`, `id`, `patient`, `keep`, …: which columns of a frame are what.
+        settings: any other field of `PhiSettings` by name, as `clinveil deidentify --help` lists them: `phi_profile`,
+            `phi_policy`, `find`, `votes`, `also`, `propagate`, `tagger`, `no_tagger`, `surrogates`, `markov`.
+
+    The same key, settings and notes give the same bytes as the command.
 
     >>> import clinveil
     >>> clinveil.Deidentifier(mode="tag").transform(["Seen by Dr. Sarah Miller on 03/14/2021."])
     ['Seen by Dr. [NAME] on [DATE].']
+    >>> clinveil.Deidentifier(settings={"phi_profile": "safe-harbor"}).transform(["Seen on 03/14/2021, aged 93."])
+    ['Seen on 2021, aged 90+.']
     """
 
     def __init__(
@@ -49,40 +57,106 @@ class Deidentifier(TransformerMixin, BaseEstimator):
         patients: Mapping[str, Patient] | str | Path | None = None,
         key: Key | None = None,
         columns: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.mode, self.patients, self.key, self.columns = mode, patients, key, columns
+        self.settings = settings
 
     @in_python
     def fit(self, notes: Notes = None, y: Any = None) -> Self:
-        """Draw the key, and read the patients. Raises as `read_patients` does."""
-        from clinveil.phi.deidentifier import Deidentifier as Engine
+        """Draw the key, and read patients, policy and tagger.
 
+        Raises UsageError for settings that do not fit, InputError for files that do not. Warns with InputWarning where
+        a policy keeps identifiers.
+        """
+        from clinveil.phi.deidentifier import Deidentifier as Engine
+        from clinveil.phi.settings import PhiSettings
+
+        how = load_settings(PhiSettings, {"mode": self.mode, **_without_patients(self.settings)})
         known, self.key_ = known_patients(self.patients), _key(self.key)
-        self._engine = Engine(self.key_, mode=self.mode, patients=known)
+        self._engine = Engine.of(how, self.key_, patients=known, keep_spans=True)
+        if self._engine.policy.warning:
+            warn(self._engine.policy.warning, InputWarning, stacklevel=3)
         return self
 
     @in_python
     def transform(self, notes: Notes) -> Any:
         """The notes without the identifiers that were found, of the kind that came in (a path gives an Arrow table).
 
-        Raises InputError for notes that do not fit. Notes that cannot be treated do not come out (`InputWarning`).
+        Raises InputError for notes that do not fit, or of none of the known patients. Warns with InputWarning where
+        some of these have no note, and for notes that cannot be treated: they do not come out.
         """
-        from clinveil.phi.passes import deidentify_corpus
-
         corpus, back = _opened(notes, self.columns)
-        engine = self._fitted()._engine
-        done = list(deidentify_corpus(corpus, engine, serial))
-        _say_skipped(one.skipped for one in done)
-        return back([one.batch for one in done])
+        return back([one.batch for one in self._treated(corpus)])
 
     @in_python
-    def find(self, text: str) -> list[Span]:
-        """The identifiers of one text: sorted spans in code points."""
-        found: list[Span] = self._fitted()._engine.find(text)
+    def find(self, text: str, patient: str = "") -> list[Span]:
+        """The identifiers of one text: sorted spans in code points, each with `label`, `detector`, `score` and `why`.
+
+        Args:
+            patient: whose note it is, where patients are known.
+
+        >>> import clinveil
+        >>> [span] = clinveil.Deidentifier().find("Seen by Dr. Sarah Miller.")
+        >>> span.start, span.end, span.label
+        (12, 24, 'NAME')
+        """
+        found: list[Span] = self._fitted()._engine.find(text, patient)
         return found
+
+    @in_python
+    def find_all(self, notes: Notes) -> Any:
+        """The identifiers of many notes, names in all notes of a patient as `transform` looks for them.
+
+        Of a frame (or a path) a frame of its kind: note_id, start, end (code points), label, detector, score, why,
+        text; of a list or series of texts a list of spans each. Either is what `clinveil.evaluate.deidentification`
+        takes as `found`. It is as secret as the notes. Raises as `transform` does.
+
+        >>> import clinveil
+        >>> found = clinveil.Deidentifier().find_all(["Seen by Dr. Sarah Miller.", "No pain."])
+        >>> [[span.label for span in of] for of in found]
+        [['NAME'], []]
+        """
+        corpus, _ = _opened(notes, self.columns)
+        return spans_like(notes, [one for done in self._treated(corpus) for one in done.spans or ()])
+
+    @in_python
+    def treat(self, text: str, spans: Iterable[Span | tuple[int, int, str]], patient: str = "") -> str:
+        """A text in which spans, found by whomever, are treated as the policy says.
+
+        Raises InputError for spans outside the text or of unknown labels.
+
+        >>> import clinveil
+        >>> clinveil.Deidentifier(mode="tag").treat("Ana is here.", [(0, 3, "NAME")])
+        '[NAME] is here.'
+        """
+        from clinveil.corpus.gold import spans_of
+        from clinveil.phi.policy import united
+
+        marked = united(mark for one in spans for mark in spans_of({"": [triple(one)]}).of("", text))
+        made: tuple[str, Any] = self._fitted()._engine.treat(text, marked, patient)
+        return made[0]
+
+    def _treated(self, corpus: Corpus) -> list[Deidentified]:
+        from clinveil.corpus.corpus import PATIENT_ID
+        from clinveil.phi.passes import deidentify_corpus, refuse_strangers
+
+        engine = self._fitted()._engine
+        done: list[Deidentified] = list(deidentify_corpus(corpus, engine, serial))
+        met = {patient for one in done for patient in one.batch.column(PATIENT_ID).to_pylist()}
+        refuse_strangers(engine.patients.keys(), met)
+        _say_skipped(one.skipped for one in done)
+        return done
 
     def _fitted(self) -> Self:
         return self if hasattr(self, "_engine") else self.fit()
+
+
+def _without_patients(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    given_ = dict(settings or {})
+    if wrong := sorted(given_.keys() & {"patients", "mode"}):
+        raise UsageError(f"{wrong[0]} is no setting here", remedy=f"Deidentifier({wrong[0]}=…)")
+    return given_
 
 
 class Obfuscator(TransformerMixin, BaseEstimator):

@@ -37,13 +37,14 @@ def deidentify(
     mode: str = "replace",
     patients: Mapping[str, Patient] | str | Path | None = None,
     key: Key | None = None,
-    **columns: Any,
+    **options: Any,
 ) -> Any:
-    """Replace, remove or tag the identifiers that are found in notes; the same kind of notes comes back.
+    """Find the identifiers in notes and treat them as a policy says; the same kind of notes comes back.
 
     Args:
         mode, patients, key: as in `Deidentifier`.
-        columns: `text`, `id`, `patient`, `keep`, …: which columns of a frame are what.
+        options: columns of a frame (`text`, `id`, `patient`, `keep`, …) and settings of `Deidentifier` (`phi_profile`,
+            `find`, `propagate`, `tagger`, …).
 
     Raises InputError for notes that do not fit, UsageError for an unknown mode or option.
 
@@ -51,7 +52,9 @@ def deidentify(
     >>> clinveil.deidentify(["Phone 617-555-0123."], mode="tag")
     ['Phone [PHONE].']
     """
-    return Deidentifier(mode, patients=patients, key=key, columns=columns).fit().transform(notes)  # type: ignore[arg-type]
+    columns, settings = _parted(options)
+    made = Deidentifier(mode, patients=patients, key=key, columns=columns, settings=settings)  # type: ignore[arg-type]
+    return made.fit().transform(notes)
 
 
 @in_python

@@ -162,6 +162,7 @@ class Attack(Settings):
         needs: fields of the `Context` without which it cannot be tried.
         words: what the report says of each of its measures, by dotted name.
         on_release: whether every release is measured by it, with its settings at their defaults.
+        sees_all: whether it must look at every note of a release, also where others look at drawn patients only.
         order: its place among those of a release: they run one after the other, with one generator (inversion 100,
             repetition 400, memo-links 420, identifiers 600, name-outputs 700, overlap 800, uniqueness 900).
     """
@@ -169,6 +170,7 @@ class Attack(Settings):
     needs: ClassVar[frozenset[str]] = frozenset()
     words: ClassVar[Mapping[str, MeasureText]] = MappingProxyType({})
     on_release: ClassVar[bool] = False
+    sees_all: ClassVar[bool] = False
     order: ClassVar[int] = 1000
 
     @abstractmethod

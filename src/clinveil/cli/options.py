@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
+from clinveil.core.remote import place
 from clinveil.core.settings import registry_of
 
 
@@ -32,9 +33,12 @@ def _findings_file(target: str | None) -> str | None:
 
 _JSON = typer.Option("--json", help="Write findings as JSON to a file, or - for stdout.", callback=_findings_file)
 JsonOut = Annotated[str | None, _JSON]
-Notes = Annotated[Path, typer.Argument(help="Notes: a file, a folder, or a pattern of part files in quotes.")]
+_NOTES = "Notes: a file, a folder, a pattern of part files in quotes, or the URL of one (s3://…)."
+Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
+_OUT = typer.Option("-o", "--out", help="Where the result goes; a URL too.", parser=place, metavar="PLACE")
+OutOrStore = Annotated[Path, _OUT]
 _VECTORS = "Word vectors to take: a folder of clinveil embed, .vec, .txt or .bin (default: train on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
 Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (default: OUT.vault).")]

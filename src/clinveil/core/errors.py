@@ -29,6 +29,16 @@ class ClinveilError(Exception):
         mend = f" ({remedy})" if remedy else ""
         super().__init__(" ".join(f"{place}{what}{mend}".split()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_it_was, (type(self), self.args, vars(self))  # a subclass may take other arguments
+
+
+def _as_it_was(kind: type[ClinveilError], said: tuple[str, ...], state: dict[str, Any]) -> ClinveilError:
+    """An error that comes from another process."""
+    error = kind.__new__(kind, *said)
+    vars(error).update(state)
+    return error
+
 
 class InputWarning(UserWarning):
     """What cannot be checked of an input, in one line; the command line says it on stderr."""
@@ -58,13 +68,27 @@ class DiskError(ClinveilError):
     exit_code = 5
 
 
+class LostWorkers(ClinveilError):
+    """Whoever did the work was killed, and again when it was tried again; the run can be gone on with (exit 5)."""
+
+    exit_code = 5
+
+    def __init__(self) -> None:
+        remedy = "look at their memory, or take fewer --workers, and run the same command again"
+        super().__init__("workers were killed again and again", remedy=remedy)
+
+
 class MissingExtra(ClinveilError):
-    """An optional library is not installed (exit 6); the message holds the pip line."""
+    """An optional library, or what it needs, is not installed (exit 6); the message holds the pip line.
+
+    `more`: what else has to be installed, in words.
+    """
 
     exit_code = 6
 
-    def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed", remedy=f"pip install 'clinveil[{extra}]'")
+    def __init__(self, library: str, extra: str, *, pip: str = "", more: str = "") -> None:
+        line = pip or f"pip install 'clinveil[{extra}]'"
+        super().__init__(f"{library} is not installed", remedy=f"{line}; {more}" if more else line)
 
 
 def listen() -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.core.errors import UsageError, heed
 from clinveil.core.places import files_of, is_pattern
+from clinveil.core.remote import RemotePath
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -211,9 +212,10 @@ def refuse_nested(**places: Path | None) -> None:
 
     They come by the name that the message gives them, such as `OUT`; None for one that is not used.
     """
-    plain = {role: path for role, path in places.items() if path is not None and not is_pattern(path)}
-    for role, path in places.items():
-        for file in files_of(path) if path is not None and is_pattern(path) else ():
+    here = {role: path for role, path in places.items() if path is not None and not isinstance(path, RemotePath)}
+    plain = {role: path for role, path in here.items() if not is_pattern(path)}
+    for role, path in here.items():
+        for file in files_of(path) if is_pattern(path) else ():
             refuse_nested(**plain, **{role: file})
     given = [(role.replace("_", " "), path.resolve()) for role, path in plain.items()]
     for (role, path), (outer_role, outer) in permutations(given, 2):

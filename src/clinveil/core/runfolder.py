@@ -32,6 +32,7 @@ from clinveil.core.files import (
 )
 from clinveil.core.keys import Key
 from clinveil.core.places import files_of, is_pattern, root_of
+from clinveil.core.remote import RemotePath, listing
 from clinveil.core.settings import Settings
 
 Status = Literal["running", "finished", "refused"]
@@ -42,7 +43,12 @@ _HALF = re.compile(r"\.(.+\.)?[0-9a-f]{8}\.part(/.*)?")  # of a killed run, see 
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" where nothing is there."""
+    """SHA-256 of a file, or of the names and hashes of a folder's or pattern's files; "" where nothing is there.
+
+    Of a place in a store of objects: of the names, sizes and times of change of its files, which are not read for it.
+    """
+    if isinstance(path, RemotePath):
+        return hashlib.sha256("\n".join(listing(path)).encode()).hexdigest()
     if is_pattern(path):
         return _hashed(root_of(path), files_of(path))
     if not path.is_dir():

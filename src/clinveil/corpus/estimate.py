@@ -70,14 +70,15 @@ def estimate(
     dim: int = 100,
     train: bool = True,
     more_words: int = 0,
+    train_words: int | None = None,
 ) -> Estimate:
     """What a release of so many words and word types should take; the defaults are those of a release.
 
     Args:
         epochs: passes; by `passes` if None. train: False where vectors are given.
-        more_words: of other text that vectors are trained on as well.
+        more_words: of other text that vectors are trained on as well. train_words: of the notes; all if None.
     """
-    learnt = n_words + more_words
+    learnt = (n_words if train_words is None else train_words) + more_words
     trained = learnt / 1e6 * (epochs or passes(learnt)) * pass_seconds(algorithm, window, dim) / workers
     stages = {
         "read and count": n_words / READ_PER_SECOND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
@@ -26,7 +27,7 @@ def open_corpus(
     """Open notes: Parquet, CSV, TSV, JSONL (gzip or zstd by name), part files of one of these, or a folder of .txt.
 
     Args:
-        path: a file, a folder, or a pattern such as `notes/*.parquet`.
+        path: a file, a folder, or a pattern such as `notes/*.parquet`; or the URL of one, `s3://bucket/notes/`.
         settings: which columns play which role, and the encoding.
         label, keep: columns that go along; utility is measured on labels.
 
@@ -37,7 +38,7 @@ def open_corpus(
 
     Warns with InputWarning where a compressed file has no checksum, and of files among the parts that are none.
     """
-    path = Path(path)
+    path = place(path)
     codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
     if parts := part_files(path):
         return open_parts(parts, settings, label=label, keep=keep, name=path.name)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning
-from clinveil.core.places import files_of, is_pattern, root_of
+from clinveil.core.places import below, files_of, is_pattern, root_of
+from clinveil.core.remote import RemotePath
 from clinveil.corpus.file_format import OWN, Source, folder_suffixes, suffix_of, suffixes
 from clinveil.corpus.streams import has_unchecked_frame
 
@@ -98,13 +99,13 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
     Warns with InputWarning of files of other kinds, which are not read.
     """
     pattern = is_pattern(path)
-    if not pattern and (not path.is_dir() or (path / OWN).is_file() or _has_one_a_note(path)):
+    if not pattern and not (path.is_dir() if isinstance(path, RemotePath) else _is_for_parts(path)):
         return ()
     root = root_of(path) if pattern else path
     files = [file for file in files_of(path) if not file.name.lower().endswith(_CHECKSUM)]
     known = [file for file in files if suffix_of(file)]
-    if pattern and not known:
-        what = "the files that fit the pattern are of no known kind" if files else "no file fits the pattern"
+    if (pattern or isinstance(path, RemotePath)) and not known:
+        what = "no file of a known kind is there" if files else "no file fits the pattern" if pattern else "it is empty"
         raise InputError(what, where=path.name, remedy=f"a pattern of {', '.join(suffixes())} files, in quotes")
     if known and (others := len(files) - len(known)):
         said = f"{others} files of other kinds are not read" if others > 1 else "a file of another kind is not read"
@@ -112,9 +113,11 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
     return tuple(_parts(known, root, path.name))
 
 
-def _has_one_a_note(folder: Path) -> bool:
+def _is_for_parts(folder: Path) -> bool:
+    if not folder.is_dir() or (folder / OWN).is_file():
+        return False
     kinds = (".txt", *folder_suffixes())
-    return any(item.name.lower().endswith(kinds) for item in folder.rglob("*"))
+    return not any(item.name.lower().endswith(kinds) for item in folder.rglob("*"))
 
 
 def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
@@ -128,7 +131,7 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
     for number, file in enumerate(files, start=1):
         _refuse_way_out(file, root, where)
         name = file.name if times[file.name] == 1 else f"{file.name} (part {number} of {len(files)})"
-        keys = _keys(file.relative_to(root).parts[:-1], name)
+        keys = _keys(below(file, root).split("/")[:-1], name)
         first = list(keys) if first is None else first
         if list(keys) != first:
             what = "the names of its folders have other keys than those of the first part"
@@ -161,7 +164,8 @@ def _refuse_way_out(file: Path, root: Path, where: str) -> None:
 
 def warn_unchecked(*files: Path) -> None:
     """Warn with InputWarning where damage to compressed files can pass unseen."""
-    found = [f.name for f in files if f.name.lower().endswith(".zst") and f.is_file() and has_unchecked_frame(f)]
+    packed = [f for f in files if f.name.lower().endswith(".zst") and not isinstance(f, RemotePath) and f.is_file()]
+    found = [file.name for file in packed if has_unchecked_frame(file)]
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         warnings.warn(f"{found[0]}{more}: {UNCHECKED}", InputWarning, stacklevel=3)

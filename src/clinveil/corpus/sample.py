@@ -1,15 +1,32 @@
-"""A uniform sample of the keys of a stream, in one pass and bounded memory, whatever the order of the stream."""
+"""Samples of the keys of a stream (notes or patients), in one pass, whatever the order of the stream."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from numpy.random import Generator
 
 V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class KeyedShare:
+    """So large a share of all keys, drawn by a salt: `key in share` is the same whatever other keys there are."""
+
+    share: float
+    salt: bytes = field(repr=False)
+
+    def draw(self, key: str) -> float:
+        """Between 0 and 1, uniform to who does not know the salt."""
+        digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self.salt).digest()
+        return int.from_bytes(digest, "little") / 2.0**64
+
+    def __contains__(self, key: str) -> bool:
+        return self.draw(key) < self.share
 
 
 class KeySample(Generic[V]):

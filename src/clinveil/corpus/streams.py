@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.core.errors import InputError, UsageError
+from clinveil.core.remote import RemotePath, failure, is_failure_of_store
 
 CHUNK_BYTES = 8 << 20
 # A row longer than this is taken for a quote or a line that never ends; it bounds the memory of a pass.
@@ -66,7 +67,7 @@ class ByteReader:
     """
 
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
-        self._name, self._encoding = path.name, codec_name(encoding)
+        self._path, self._name, self._encoding = path, path.name, codec_name(encoding)
         self._start, self._lines = True, 0
         self._decoder = None if self._encoding == "utf-8" else codecs.getincrementaldecoder(self._encoding)()
         self._compressed = path.suffix.lower() in _COMPRESSION
@@ -100,7 +101,9 @@ class ByteReader:
     def _guard(self, action: Callable[[], pa.NativeFile]) -> pa.NativeFile:
         try:
             return action()
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException) as error:
+            if isinstance(self._path, RemotePath) and is_failure_of_store(error):
+                raise failure(error, self._name) from None
             what = "the compressed file is truncated or damaged" if self._compressed else "it cannot be read"
             raise InputError(what, where=self._name, remedy="copy it again from its source") from None
 
@@ -113,8 +116,13 @@ class ByteReader:
 
 def _open(path: Path) -> pa.NativeFile:
     kind = _COMPRESSION.get(path.suffix.lower())
-    file = pa.OSFile(str(path))
+    file = open_input(path)
     return pa.CompressedInputStream(file, kind) if kind else file
+
+
+def open_input(path: Path) -> pa.NativeFile:
+    """A file of this machine or of a store, for reading. Raises OSError."""
+    return path.opened() if isinstance(path, RemotePath) else pa.OSFile(str(path))
 
 
 def create_bytes(path: Path, suffix: str) -> pa.NativeFile:

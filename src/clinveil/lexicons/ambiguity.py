@@ -55,6 +55,8 @@ def lexical_classes(word: str) -> int:
 
 
 def _hyphenated(parts: list[str]) -> int:
+    if _syllables(parts):
+        return LexicalClass.GIVEN | LexicalClass.FOREIGN_ONLY
     found = [lexical_classes(part) for part in parts if part.lower() not in PARTICLES]
     if not any(kind & LexicalClass.WORD for kind in found) and found:
         return _union(found)
@@ -65,6 +67,12 @@ def _hyphenated(parts: list[str]) -> int:
         return LexicalClass.WORD | (_union(found) if familiar else LexicalClass.NOTHING)
     sure = any(kind & LexicalClass.NAME and not kind & LexicalClass.WORD for kind in found)
     return _union(found) & ~(LexicalClass.WORD | LexicalClass.FUNCTION) if sure else LexicalClass.WORD
+
+
+def _syllables(parts: list[str]) -> bool:
+    """Whether they are two different syllables of given names: Sung-min, Mei-ling; not so-so."""
+    known = word_list("syllables")
+    return len(parts) == 2 and parts[0].lower() != parts[1].lower() and all(part.lower() in known for part in parts)
 
 
 def is_no_word(word: str) -> bool:

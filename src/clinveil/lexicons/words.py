@@ -19,6 +19,8 @@ _ENDINGS = (
     ("er", ("", "e")), ("ly", ("", "le")), ("or", ("", "e")), ("al", ("", "e")), ("en", ("", "e")), ("s", ("",)),
     ("y", ("", "e")), ("d", ("",)),
 )  # fmt: skip
+# Endings that short names have too (Nagy is not naggy): they make a word of a longer stem alone.
+_OF_NAMES = frozenset(("al", "or", "en", "y", "er", "ers", "ish", "ist", "est"))
 # Endings that medical and learned words have and names do not.
 _LEARNED = re.compile(
     r".{2,}(?:itis|osis|emia|uria|algia|pathy|ectomy|otomy|ostomy|oscopy|plasty|graphy|ology|ologist|ogram|trophy"
@@ -60,4 +62,6 @@ def _has_stem(form: str, ending: str, repairs: tuple[str, ...], known: frozenset
     if len(stem) < 3:
         return False
     doubled = len(ending) > 1 and stem[-1] == stem[-2] and stem[:-1] in known
+    if len(stem) < 4 and ending in _OF_NAMES:
+        return doubled
     return doubled or any(stem + repair in known for repair in repairs)

@@ -11,11 +11,15 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import Kind, character_classes
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.wordtable import Column, Tokens
 
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
@@ -30,11 +34,9 @@ _SIGNS |= {ord(c): "/" for c in "∕⁄⧸"} | {ord(c): "." for c in "·‧∙"}
 _LOOKS = str.maketrans("АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa")
 _MIXED = re.compile(r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*")
 _NUMBER = re.compile(r"[^\x00-/:-\x7f]+")
-_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 # Marks of an earlier de-identification: MIMIC's, and the tags that this room writes.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
 _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
-_MOST_KNOWN = 1 << 17
 
 
 class Plain(NamedTuple):
@@ -174,9 +176,14 @@ class NoteView:
         return _MASK.sub(lambda match: "\x00" * len(match[0]), copy)
 
     @cached_property
+    def tokens(self) -> Tokens:
+        """The words, numbers, signs and lines of the plain copy."""
+        return Tokens(self.plain)
+
+    @cached_property
     def words(self) -> Words:
         """The words of the plain copy in order."""
-        return Words(self.plain)
+        return Words(self.tokens)
 
     @cached_property
     def lower_case(self) -> frozenset[str]:
@@ -211,14 +218,37 @@ class NoteView:
 class Words(Sequence[Word]):
     """The words of a text: columns for quick passes over all of them, and each one as a `Word` when asked for."""
 
-    def __init__(self, text: str) -> None:
-        found = [(match.start(), match[0]) for match in _WORD.finditer(text)]
-        self.starts = [start for start, _ in found]
-        self.written = [word for _, word in found]
-        known = [_known[word] for word in self.written]
-        self.texts = [word[0] for word in known]
-        self.lowers = [word[1] for word in known]
-        self.classes = [word[2] for word in known]
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens, self.ids = tokens, tokens.ids[tokens.words]
+        self.starts: list[int] = tokens.starts[tokens.words].tolist()
+
+    def column(self, of: Column) -> NDArray[Any]:
+        """What a column says of each word."""
+        return of(self.tokens.table, self.ids)
+
+    def where(self, holds: Column) -> list[int]:
+        """The indices of the words of which something holds."""
+        return np.flatnonzero(self.column(holds)).tolist()
+
+    @cached_property
+    def written(self) -> list[str]:
+        """Each word as it is written."""
+        return self.column(_WRITTEN).tolist()
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Each word without its possessive ending."""
+        return self.column(_TEXTS).tolist()
+
+    @cached_property
+    def lowers(self) -> list[str]:
+        """The same in lower case."""
+        return self.column(_LOWERS).tolist()
+
+    @cached_property
+    def classes(self) -> list[int]:
+        """What each word may be (`LexicalClass`)."""
+        return self.column(_CLASSES).tolist()
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -234,26 +264,18 @@ class Words(Sequence[Word]):
         return Word(start, start + len(text), text, self.lowers[index], self.classes[index])
 
 
-class _Known(dict[str, tuple[str, str, int]]):
-    """Word -> itself without its possessive ending, in lower case, and its lexical classes; emptied when it gets large.
-
-    A plain dictionary is twice as fast as `lru_cache` here, in the one place where every word of every note passes.
-    """
-
-    def __missing__(self, word: str) -> tuple[str, str, int]:
-        if len(self) >= _MOST_KNOWN:
-            self.clear()
-        self[word] = _look_up(word)
-        return self[word]
-
-
-_known = _Known()
-
-
+@lru_cache(maxsize=1 << 12)
 def _look_up(word: str) -> tuple[str, str, int]:
+    """A word without its possessive ending, the same in lower case, and its lexical classes."""
     if "'" in word:
         if word[-2:] in ("'s", "'S"):
             word = word[:-2]
         elif word.lower().endswith(_CONTRACTED):
             return word, word.lower(), LexicalClass.WORD
     return word, word.lower(), lexical_classes(word)
+
+
+_WRITTEN = Column(str)
+_TEXTS = Column(lambda word: _look_up(word)[0])
+_LOWERS = Column(lambda word: _look_up(word)[1])
+_CLASSES = Column(lambda word: _look_up(word)[2], np.int32)

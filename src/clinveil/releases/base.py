@@ -40,7 +40,7 @@ _CALL = frozenset({"workers", "on", "address", "quiet", "force", "again"})
 # What changes no note that is written, or only says how NEW is read; else it is as it was, unless it is given.
 MAY_DIFFER: tuple[str, ...] = ("workers", "on", "address", "quiet", "force", "again", "ledger", "patients")
 MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model", "max_names", "max_linkage")
-MAY_DIFFER += ("risk_threshold",)
+MAY_DIFFER += ("measure_words", "risk_threshold")
 # Files that say what is written: they may lie elsewhere now, and must say the same.
 FILES = ("phi_policy", "tagger", "keep_words", "drop_words")
 TABLES = ("vectors", "neighbours", "channel")

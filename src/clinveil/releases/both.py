@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,23 +21,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.attacks.attack import Context, attacks
+from clinveil.attacks.channel.channel_figures import single_names
 from clinveil.channel.apply import Obfuscator, obfuscate_batches
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
+from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import fingerprint
 from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, MemoryCorpus, rows
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.uniqueness import hashes
 from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.added import OnBoth
+from clinveil.releases.added import ALONE, OnBoth
+from clinveil.releases.attack_gates import linkage_gates, reading_gates, single_gates
 from clinveil.releases.base import Base
 from clinveil.releases.crosswalk import CROSSWALK, Renamer, id_maps
+from clinveil.releases.gates import patient_gates
 from clinveil.releases.ledger import Hashes
+from clinveil.releases.measured import Measured, attacked, measured, useful
 from clinveil.releases.new_notes import NewNotes
+from clinveil.releases.publish import NEW_ALONE
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import Job, ledger_batches
+from clinveil.report.record import Gate
 from clinveil.scale import threads
 from clinveil.scale.executor import opened_for
 from clinveil.vectors.count import count_words
@@ -104,12 +114,24 @@ class Both:
         Raises InputError where the earlier parts cannot be made again, from the notes that were given, as they left.
         """
         assert alone.released is not None
-        crosswalk = [*(batch.select(CROSSWALK.names) for batch in self.pasts[-1].base.crosswalk())]
-        notes, patients = id_maps(iter([*crosswalk, *ledger_batches(job.folder, "crosswalk")]))
         released = _joined([*(past.released for past in self.pasts), alone.released])
-        made = Context(released=released, channel=alone.channel, notes=notes, patients=patients, known=alone.known)
-        made = replace(made, keep=alone.keep, scratch=alone.scratch, workers=alone.workers)
+        made = Context(released=released, channel=alone.channel, known=alone.known, keep=alone.keep)
+        made = replace(made, scratch=alone.scratch, workers=alone.workers)
         return self._with_sources(job, alone, made) if self.given else made
+
+    def seen(self, job: Job, whole: Context) -> Measured:
+        """What attacks look at of all parts: of many words, drawn patients, where their source is at hand."""
+        if self.given:
+            drawn_by = job.settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured all"
+            return measured(whole, partial(self._crosswalk, job), *drawn_by)
+        notes, patients = id_maps(self._crosswalk(job))
+        there = replace(whole, notes=notes, patients=patients)
+        return Measured(there, there)
+
+    def _crosswalk(self, job: Job) -> Iterator[pa.RecordBatch]:
+        for batch in self.pasts[-1].base.crosswalk():
+            yield batch.select(CROSSWALK.names)
+        yield from ledger_batches(job.folder, "crosswalk")
 
     def _with_sources(self, job: Job, alone: Context, made: Context) -> Context:
         assert alone.original is not None and alone.entered is not None and alone.channel is not None
@@ -250,3 +272,39 @@ def _refuse_others(job: Job, past: Past, entered: Corpus, channel: Channel) -> N
         what = f"{other} notes of release {past.base.run} do not come out as they left"
         remedy = "give the patients and files that it was made with, or leave --with out"
         raise InputError(what, where="--with", remedy=remedy)
+
+
+def of_both(job: Job, both: Both | None, alone: Context, say: Say) -> tuple[list[Finding], OnBoth]:
+    """What is found in the release and what it was added to together, as far as that is at hand.
+
+    Args:
+        alone: what is at hand of the release itself, all of it.
+    """
+    if both is None:
+        return [], ALONE
+    whole = both.context(job, alone)
+    seen = both.seen(job, whole)
+    found = attacked(seen, np.random.default_rng([job.key.digest("measuring seed") % 2**31, 1]), say)
+    if whole.original is not None:
+        found += single_names(seen.context)
+        found += seen.marked(useful(seen.context, job.settings.label, job.settings.model))
+    return found, both.said(whole)
+
+
+def gates_of_both(settings: ReleaseSettings, shared: Sequence[Finding]) -> list[Gate]:
+    """What is held against all parts together, beside what is held against the new one."""
+    made = [
+        *patient_gates(shared, digits=settings.channel.numbers != "drop"),
+        *reading_gates(shared, settings.max_names),
+        *single_gates(shared, settings.max_names),
+        *linkage_gates(shared, settings.max_linkage),
+    ]
+    return [replace(gate, name=f"{gate.name}, with what it adds to") for gate in made]
+
+
+def together(job: Job, alone: Sequence[Finding], shared: Sequence[Finding], seed: int) -> list[Finding]:
+    """Of each measure the findings on all parts, where it was taken on all; those of the new one go to the vault."""
+    if shared:
+        write_findings(job.folder.vault / NEW_ALONE, "release", list(alone), seed=seed)
+    on_both = {finding.measure for finding in shared}
+    return [*shared, *(finding for finding in alone if finding.measure not in on_both)]

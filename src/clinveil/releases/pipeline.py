@@ -37,12 +37,11 @@ from clinveil.phi.heard import Heard
 from clinveil.releases.added import met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
 from clinveil.releases.base import Base
-from clinveil.releases.both import Both
+from clinveil.releases.both import Both, gates_of_both, of_both, together
 from clinveil.releases.check import OutputCheck, check_output
-from clinveil.releases.crosswalk import id_maps
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
-from clinveil.releases.measuring import attacked, gates_of_both, not_tried, of_both, together, useful
+from clinveil.releases.measured import attacked, measured, not_tried, useful
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import KIND, Outcome, Places, publish
 from clinveil.releases.record import Obfuscation, record_of
@@ -258,7 +257,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
         protected, identifiers, left_out = (beside.protect if beside else protect)(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
-    learning = f"train {settings.vectors.algorithm}" if job.imported is None else "take those that were given"
+    learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
     learning = "take those of the release that is added to" if job.added else learning
     with clock.stage("vectors", learning) as row:
         vectors = vectors_of(job, protected, counts, seeds["training"])
@@ -275,11 +274,16 @@ def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
     with clock.stage("check", "read the release back"):
         check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
-        context = _context(job, channel, counts, protected, released)
-        context = replace(context, earlier=before.channel())
-        findings = [*attacked(context, rng), *single_names(context), *useful(context, settings.label, settings.model)]
+        whole = replace(_context(job, channel, counts, protected, released), earlier=before.channel())
+        drawn_by = settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
+        seen = measured(whole, partial(ledger_batches, job.folder, "crosswalk"), *drawn_by)
+        if seen.drawn:
+            clock.say(f"measured on {seen.drawn.said}")
+        context = seen.context
+        findings = [*attacked(seen, rng, clock.say), *single_names(context)]
+        findings += seen.marked(useful(context, settings.label, settings.model))
         findings += _cost_of_keeping(job, context, vectors, rng)
-        shared, on_both = of_both(job, before.both, context, seeds["measuring"])
+        shared, on_both = of_both(job, before.both, whole, clock.say)
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     what = job, rows, counts, vectors, channel, tally, identifiers
     how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier, on_both
@@ -315,8 +319,7 @@ def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, pa
 
 
 def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, released: Corpus) -> Context:
-    """What the attacks look at: both sides of the release, what made it, and how to get from one to the other."""
-    notes, patients = id_maps(ledger_batches(job.folder, "crosswalk"))
+    """What the attacks look at: both sides of the release, and what made it."""
     return Context(
         channel=channel,
         counts=counts,
@@ -324,8 +327,6 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         released=released,
         entered=entered,
         alignment=lambda: ledger_batches(job.folder, "alignment"),
-        notes=notes,
-        patients=patients,
         known=job.known,
         keep=released.columns.keep,
         scratch=job.folder.work,

@@ -94,7 +94,7 @@ class Obfuscation:
             "columns": {column.name: column.disposition for column in dispositions(job.corpus.columns)},
             "accounting": {"read": read, "written": rows.written, "skipped": told},
             "tokens": self.tally.as_dict(),
-            "vectors": {"from": origin(job), "passes": _passes(self)},
+            "vectors": {"from": origin(job), "passes": _passes(self), **_part(self)},
             "vault_digests": dict(self.digests),
             "seed": self.seeds["measuring"],
             "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
@@ -131,6 +131,12 @@ def origin(job: Job) -> str:
 def _passes(made: Obfuscation) -> int | None:
     """Passes of the training; None of vectors that were given."""
     return made.vectors.meta.get("epochs") if made.job.imported is None else None
+
+
+def _part(made: Obfuscation) -> dict[str, Any]:
+    """The share of the patients whose notes the vectors were trained on, where it was not all."""
+    share = made.vectors.meta.get("patients_share") if made.job.imported is None else None
+    return {} if share is None else {"patients_share": share}
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
@@ -198,6 +204,7 @@ def record_of(
             Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
             Fact("words without a vector", without_vector(made.vectors, made.counts)[0]),
             Fact("word vectors", origin(made.job)),
+            *_measured_on(account.findings),
             *_kept(made),
             *(added_facts(job.added, made.tally, made.on_both) if job.added else ()),
         ),
@@ -222,6 +229,12 @@ def record_of(
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
     )
+
+
+def _measured_on(findings: Sequence[Finding]) -> list[Fact]:
+    """Of a release that is too large to be measured whole, how much of it was."""
+    said = sorted({str(f.detail["measured_on"]) for f in findings if "measured_on" in f.detail})
+    return [Fact("attacks and utility were measured on", "; ".join(said))] if said else []
 
 
 def _kept(made: Obfuscation) -> list[Fact]:

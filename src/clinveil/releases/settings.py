@@ -42,6 +42,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "algorithm": "cbow",
         "window": 5,
         "epochs": 5,
+        "train_words": 0,
         "max_names": 1.0,
         "max_linkage": 1.0,
     },
@@ -82,6 +83,12 @@ class ReleaseSettings(Settings):
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
         "Named settings: paper is its Algorithm 1 with N 3-14; strict means larger clusters and a higher floor.",
+    )
+    measure_words: int = flag(
+        5_000_000,
+        "Of more words than this, attacks and utility look at patients drawn by the key, of about so many words; gates "
+        "that must see every note still do (0: all).",
+        ge=0,
     )
     model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")

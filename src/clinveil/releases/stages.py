@@ -40,9 +40,9 @@ from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import Map, processes, serial, threads
+from clinveil.scale import Map, threads
 from clinveil.scale.executor import opened_for
-from clinveil.vectors.count import WordCounts
+from clinveil.vectors.count import WordCounts, over_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.neighbours import save_neighbours
@@ -52,7 +52,6 @@ from clinveil.vectors.train import train
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
 SMALL = 50
-MANY_WORDS = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ class Preflight:
         return round(self.characters / CHARACTERS_PER_WORD)
 
     def over(self, workers: int) -> Map:
-        """Who works on batches of these notes: processes where there are many, for to start some takes seconds."""
-        return processes(workers) if self.tokens >= MANY_WORDS else serial
+        """Who works on batches of these notes."""
+        return over_words(self.tokens, workers)
 
 
 def preflight(corpus: Corpus) -> Preflight:
@@ -113,11 +112,13 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
     mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
     more = _words_in(vectors.more_text) if vectors.more_text and train else 0
-    passes = vectors.passes_over(found.tokens + more)
+    learnt = vectors.words_of(found.tokens) + more
+    passes = vectors.passes_over(learnt)
     said = {
         "read and count": "count words and the patients who use them",
         "replace PHI": f"find PHI, and treat it by {settings.identifiers.policy().name}",
-        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes",
+        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
+        f" over {learnt:,} words",
         "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
         "replace words": f"every word, {mechanism.said}",
         "check and report": "read the release back, attack it, measure utility",
@@ -133,6 +134,7 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
         dim=vectors.dim,
         train=train,
         more_words=more,
+        train_words=vectors.words_of(found.tokens),
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 

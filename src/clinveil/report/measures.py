@@ -118,7 +118,7 @@ VARIANTS = (
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
 PARTS = ("vocabulary", "size")  # said together with unknown_share
-REMARKS = ("warning", "why", "not_checked", "read", "code")
+REMARKS = ("warning", "why", "not_checked", "read", "code", "measured_on")
 
 
 def variants(finding: Finding) -> list[str]:

@@ -105,8 +105,17 @@ def _told(key: str, shown: Row) -> bool:
     return key != "why" or shown.finding.value is not None
 
 
+_BEGINNINGS = {
+    "warning": "Beware: ",
+    "not_checked": "Not checked: ",
+    "read": "Read: ",
+    "code": "Code: ",
+    "measured_on": "Measured on ",
+}
+
+
 def _sentence(key: str, words: str) -> str:
-    said = {"warning": "Beware: ", "not_checked": "Not checked: ", "read": "Read: ", "code": "Code: "}.get(key, "")
+    said = _BEGINNINGS.get(key, "")
     return said + (words[:1].upper() + words[1:] if not said else words).rstrip(".") + "."
 
 

@@ -9,10 +9,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from clinveil.core.errors import LostWorkers
+
 WATCH_SECONDS = 2.0
+TRIES = 4  # of one item, before the workers are held to be lost
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -38,19 +43,69 @@ def threads(workers: int) -> Map:
 def processes(workers: int, *, ahead: int | None = None) -> Map:
     """A map over spawned processes (a child forked after faiss, torch or numba hangs).
 
+    What a process that was killed had in hand is done again. Raises LostWorkers where that happens again and again.
     `ahead`: items read ahead of the result that is waited for; two a worker unless given. Few tasks of unlike length
     want more, or one long task leaves the other workers idle.
     """
     if workers == 1:
         return serial
-    context = multiprocessing.get_context("spawn")
 
-    def pool() -> AbstractContextManager[Executor]:
-        return _stoppable(
-            ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
-        )
+    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        window: deque[_Sent] = deque()
+        with _Pools(workers, function) as pools:
+            sent = (_Sent(item, pools.submit(item)) for item in items)
+            for one in behind(sent, window, ahead or 2 * workers):
+                yield pools.result(one, window)
 
-    return _pooled(pool, workers, ahead)
+    return run
+
+
+@dataclass
+class _Sent:
+    """An item in work; it is kept until its result is there."""
+
+    item: Any
+    future: Future[Any]
+
+
+class _Pools:
+    """A pool of processes, and a new one where processes of the last were killed."""
+
+    def __init__(self, workers: int, function: Callable[[Any], Any]) -> None:
+        self.workers, self.function, self.stack = workers, function, ExitStack()
+
+    def __enter__(self) -> _Pools:
+        self._open()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.stack.__exit__(*raised)
+
+    def _open(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with, initargs=(os.getpid(),))
+        self.pool = self.stack.enter_context(_stoppable(pool))
+
+    def submit(self, item: Any) -> Future[Any]:
+        """Send an item; to a broken pool too, so that `result` sees it."""
+        try:
+            return self.pool.submit(self.function, item)
+        except BrokenProcessPool as error:
+            future: Future[Any] = Future()
+            future.set_exception(error)
+            return future
+
+    def result(self, one: _Sent, others: Iterable[_Sent]) -> Any:
+        """The result of an item; if a process was killed, it and the others are sent to a new pool."""
+        for _ in range(TRIES):
+            try:
+                return one.future.result()
+            except BrokenProcessPool:
+                self.stack.close()
+                self._open()
+                for each in (one, *others):
+                    each.future = self.submit(each.item)
+        raise LostWorkers
 
 
 @contextmanager
@@ -77,7 +132,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int, ahead: int | None = None) -> Map:
+def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int) -> Map:
     if workers == 1:
         return serial
 
@@ -86,7 +141,7 @@ def _pooled(pool: Callable[[], AbstractContextManager[Executor]], workers: int, 
         with pool() as executor:
             try:
                 submitted = (executor.submit(function, item) for item in items)
-                yield from map(Future.result, behind(submitted, window, ahead or 2 * workers))
+                yield from map(Future.result, behind(submitted, window, 2 * workers))
             finally:
                 for future in window:
                     future.cancel()

@@ -42,10 +42,10 @@ class Word2Vec(Algorithm):
         Raises InputError for vectors to start from that cannot be read, do not fit, or share next to no word.
         """
         counts = notes.counts
-        epochs = self.epochs or passes(counts.n_tokens)
         n_words = int((counts.counts >= self.min_count).sum())
         _quiet()
         with sentence_file(notes.corpus, notes.scratch, notes.split) as sentences:
+            epochs = self.epochs or passes(sentences.n_tokens)
             workers = sentences.workers(notes.workers)
             seed = int(np.random.SeedSequence(notes.seed).generate_state(1)[0])  # gensim takes 32 bits
             model = self.model(counts.words[:n_words], seed=seed, workers=workers, hashfxn=_stable_hash)

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from clinveil.core.files import private_folder, remove
 from clinveil.corpus.corpus import Corpus, rows
-from clinveil.scale import Map, serial
+from clinveil.scale import Map, processes, serial
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 24
+MANY_WORDS = 3_000_000
 _BUCKETS = 64
 _LOW = (1 << 32) - 1
 
@@ -72,6 +73,11 @@ def count_words(
         for part in over(partial(counted, split), corpus.batches()):
             total.add(part)
         return total.counts()
+
+
+def over_words(n_words: int, workers: int) -> Map:
+    """Who works on batches of so many words: processes where they are many, for to start some takes seconds."""
+    return processes(workers) if n_words >= MANY_WORDS else serial
 
 
 class Numbering(dict[K, int], Generic[K]):

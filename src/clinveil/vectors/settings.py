@@ -32,6 +32,12 @@ class VectorSettings(Settings):
         None,
         "Public text to train on beside the notes, in any of their formats or as lines (.txt); it adds no output word.",
     )
+    train_words: int = flag(
+        4_000_000,
+        "Of more words than this, train on a random sample of patients of about so many, and on the surroundings of "
+        "rarer words (0: on all).",
+        ge=0,
+    )
     start_vectors: Path | None = flag(None, "Vectors to go on training from, where they know a word (word2vec only).")
 
     @field_validator("start_vectors")
@@ -50,6 +56,15 @@ class VectorSettings(Settings):
         for name, place in self.places().items() if given else ():
             if place:
                 raise UsageError(f"{name} is of training, and --vectors are not trained", remedy="give one of the two")
+
+    def words_of(self, n_words: int) -> int:
+        """How many words of notes of so many are trained on."""
+        return min(n_words, self.train_words) if self.train_words else n_words
+
+    def said_of(self, n_words: int) -> str:
+        """How notes of so many words are trained on, in words."""
+        part, said = self.words_of(n_words), f"train {self.algorithm}"
+        return said if part == n_words else f"{said} on about {part:,} words, of a random sample of patients"
 
     def passes_over(self, n_words: int) -> int:
         """How many passes are made over so many words."""

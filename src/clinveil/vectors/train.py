@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from clinveil.core.errors import InputError
@@ -9,11 +10,12 @@ from clinveil.core.files import private_folder
 from clinveil.corpus.beside import joined, open_text
 from clinveil.corpus.corpus import Corpus
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
-from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
+from clinveil.vectors.thinned import Thinning, thinned
 
 
 def train(
@@ -50,19 +52,27 @@ def train(
         InputError: fewer than two words to train on, GloVe of lines, other text or vectors that cannot be used.
     """
     private_folder(scratch)
-    counts = counts or count_words(corpus, scratch, split=split)
+    counts = counts or count_words(corpus, scratch, split=split)  # serial: how many there are is not known
     n_words = int((counts.counts >= settings.min_count).sum())
     if n_words < 2:
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; vectors need two",
             remedy="give more notes, or a smaller --min-count",
         )
+    how = Thinning.of(counts, settings.train_words, seed)
+    learnt = thinned(corpus, how, split, over_words(counts.n_tokens, workers)) if how else corpus
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
-        return algorithm_of(settings).train(Notes(corpus, counts, *run))
-    both = joined(corpus, open_text(settings.more_text))
-    all_counts = count_words(both, scratch, split=split)
-    return of_notes(algorithm_of(settings).train(Notes(both, all_counts, *run)), counts)
+        return _said(algorithm_of(settings).train(Notes(learnt, counts, *run)), how)
+    more = open_text(settings.more_text)
+    all_counts = count_words(joined(corpus, more), scratch, split=split)
+    made = algorithm_of(settings).train(Notes(joined(learnt, more), all_counts, *run))
+    return _said(of_notes(made, counts), how)
+
+
+def _said(made: Vectors, how: Thinning | None) -> Vectors:
+    """The vectors, which say of what share of the patients they were learnt; as they are where it was all."""
+    return replace(made, meta={**made.meta, "patients_share": how.patients.share}) if how else made
 
 
 def algorithm_of(settings: VectorSettings) -> Algorithm:

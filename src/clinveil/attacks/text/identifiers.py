@@ -44,6 +44,7 @@ class Identifiers(Attack):
     needs = frozenset({"released", "known"})
     words = words_beside(__file__)
     on_release = True
+    sees_all = True
     order = 600
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

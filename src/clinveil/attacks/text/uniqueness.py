@@ -37,6 +37,7 @@ class Uniqueness(Attack):
     needs = frozenset({"released"})
     words = words_beside(__file__)
     on_release = True
+    sees_all = True
     order = 900
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:

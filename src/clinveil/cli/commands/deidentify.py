@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out, Vault
+from clinveil.cli.options import Notes, OutOrStore, Vault
 from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
+from clinveil.core.runfolder import run_hash
+from clinveil.core.upload import through
 from clinveil.phi.run import deidentify_notes
 from clinveil.phi.settings import DeidentifySettings
 
 
 @command("deidentify", DeidentifySettings)
-def deidentify(run: Run[DeidentifySettings], notes: Notes, out: Out, vault: Vault = None) -> None:
+def deidentify(run: Run[DeidentifySettings], notes: Notes, out: OutOrStore, vault: Vault = None) -> None:
     """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
-    if run.settings.seed is not None:
+    how = run.settings
+    if how.seed is not None:
         say(TEST_SEED)
-    counts = deidentify_notes(notes, out, run.settings, vault=vault, say=run.say)
-    for line in counts.lines():
+    make = partial(deidentify_notes, notes, settings=how, vault=vault, say=run.say)
+    asked = partial(run_hash, how, notes, str(out))
+    counts = through(out, vault, make, asked, command="deidentify", force=how.force, say=run.say)
+    for line in counts.lines() if counts else ():
         run.say(line)
-    if kept := {label: count for label, count in counts.kept.items() if count}:
+    if counts and (kept := {label: count for label, count in counts.kept.items() if count}):
         say(f"KEPT as they are: {', '.join(f'{count} {label}' for label, count in kept.items())}")
     say("SECRET: what the detectors missed still stands in these notes")

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from clinveil.channel.run import lines_of, obfuscate_notes
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out, Vault, VectorsGiven
+from clinveil.cli.options import Notes, OutOrStore, Vault, VectorsGiven
 from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
+from clinveil.core.runfolder import run_hash
+from clinveil.core.upload import through
 
 
 @command("obfuscate", ObfuscateSettings)
 def obfuscate(
     run: Run[ObfuscateSettings],
     notes: Notes,
-    out: Out,
+    out: OutOrStore,
     vectors: VectorsGiven = None,
     vault: Vault = None,
 ) -> None:
     """Replace every token of notes by a random near neighbour; ids and kept columns stay as they are."""
-    tally = obfuscate_notes(notes, out, run.settings, vectors=vectors, vault=vault, say=run.say)
-    for line in lines_of(tally):
+    how = run.settings
+    make = partial(obfuscate_notes, notes, settings=how, vectors=vectors, vault=vault, say=run.say)
+    asked = partial(run_hash, how, notes, vectors, str(out))
+    tally = through(out, vault, make, asked, command="obfuscate", force=how.force, say=run.say)
+    for line in lines_of(tally) if tally else ():
         run.say(line)
     if run.settings.seed is not None:
         say(TEST_SEED)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clinveil.core.errors import InputError
+from clinveil.core.errors import ClinveilError, InputError
+from clinveil.core.remote import RemotePath, failure, is_failure_of_store
 from clinveil.corpus.corpus import BATCH_BYTES, BATCH_ROWS
 from clinveil.corpus.file_format import FileFormat, formats
+from clinveil.corpus.streams import open_input
 
 _BUFFER = 1 << 20
 
@@ -54,8 +56,8 @@ class ParquetSource:
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowException, OSError):
-                raise self._damaged() from None
+            except (pa.ArrowException, OSError) as error:
+                raise self._damaged(error) from None
             if batch is None:
                 return
             yield batch.select(names)
@@ -63,11 +65,16 @@ class ParquetSource:
     def _open(self) -> pq.ParquetFile:
         try:
             # A buffer makes it read pages one by one; without it a whole row group is held.
-            return pq.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
-        except (pa.ArrowException, OSError):
-            raise self._damaged() from None
+            return pq.ParquetFile(open_input(self.path), buffer_size=_BUFFER, pre_buffer=False)
+        except (pa.ArrowException, OSError) as error:
+            raise self._damaged(error) from None
 
-    def _damaged(self) -> InputError:
+    def _damaged(self, error: Exception) -> ClinveilError:
+        if isinstance(self.path, RemotePath):
+            if is_failure_of_store(error):
+                return failure(error, self.path.name)
+            remedy = "copy it again from its source"
+            return InputError("not a Parquet file, or a damaged one", where=self.path.name, remedy=remedy)
         empty = self.path.is_file() and self.path.stat().st_size == 0
         what = "it is empty" if empty else "not a Parquet file, or a damaged one"
         return InputError(what, where=self.path.name, remedy="copy it again from its source")

@@ -8,10 +8,16 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detectors._name_cues import Trust
 from clinveil.phi.detectors._name_extent import Extent
-from clinveil.phi.detectors._name_reading import is_particle, unknown
+from clinveil.phi.detectors._name_reading import is_particle, syllabic, unknown
 from clinveil.phi.note import Word
 
 _RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")
+_NAMED_FIELD = re.compile(
+    r"(?:^|(?<!drug|test|rand|eric|lity|ital|pany|odel|duct|dure) )(?:sur|last|first)?names?\b"
+    r"[^\n:=]{0,24}[:=-]\s*[\"'(]?\Z",
+    re.I | re.M,
+)
+_COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _ACTS = SAYS | DOES | {"c", "is", "was", "has", "had", "here", "seen", "and", "who"}
 
 
@@ -37,6 +43,8 @@ class Begins(Extent):
         return self._may_begin_word(index, word, trust)
 
     def _may_begin_word(self, index: int, word: Word, trust: Trust) -> bool:
+        if trust in (Trust.FIELD, Trust.LIST) and self._before_initial(index):
+            return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if word.ordinary:
             return self._word_as_name(index, word, trust)
         if trust is Trust.TITLE:
@@ -54,6 +62,10 @@ class Begins(Extent):
             return False
         return trust is not Trust.HINT or self._pair(index, word, trust)
 
+    def _before_initial(self, index: int) -> bool:
+        """`Thorn, N.` as all that a field holds."""
+        return _COMMA_INITIAL.match(self.text, self.words[index].end) is not None
+
     def _field_of_one(self, index: int) -> bool:
         return len(self.words.texts[index]) > 3 and self.at.closed(index + 1)
 
@@ -69,6 +81,8 @@ class Begins(Extent):
             return bool(word.classes & (LexicalClass.FAMILIAR if self.at.loud(index) else LexicalClass.NAME))
         if word.lower in NO_NAMES:
             return False
+        if trust is Trust.LIST and self.at.closed(index + 1) and not self.at.abbreviated(index):
+            return self._alone_in_field(index, word)
         if trust >= Trust.FIELD:
             return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)
         if self.at.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
@@ -81,6 +95,11 @@ class Begins(Extent):
         if trust is Trust.SPOKEN:
             return familiar or bool(word.classes & LexicalClass.GIVEN)
         return familiar and trust is Trust.HINT and self._acts(index)
+
+    def _alone_in_field(self, index: int, word: Word) -> bool:
+        """Whether any name may be all that a name's field holds: `Last name: Bell`."""
+        named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start) is not None
+        return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
 
     def _acts(self, index: int) -> bool:
         """Whether the next word says what a patient does: `Pt Reed c/o pain`."""
@@ -110,7 +129,9 @@ class Begins(Extent):
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):
             return self.at.name_ahead(index + 1) or self._small_name_ahead(index + 1)
-        if trust is Trust.MEETING or len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
+        if trust is Trust.MEETING:
+            return self._small_person(index, word)
+        if len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
             return False
         if word.lower in NO_NAMES:
             return False
@@ -134,12 +155,24 @@ class Begins(Extent):
         sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
         return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
+    def _small_person(self, index: int, word: Word) -> bool:
+        """`per ann okafor`: a first name, or syllables of one, and a word that is no ordinary one."""
+        following = self.at.neighbour(index)
+        if following is None or word.ordinary or not following.text.islower():
+            return False
+        if is_particle(following):
+            return self._small_name_ahead(index + 2) and bool(word.classes & LexicalClass.GIVEN)
+        given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower)
+        return given and not following.ordinary and (following.listed or self._small_name(index + 1))
+
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         named = bool(word.classes & usual) and following not in BASE_VERBS and len(word.text) > 2
         return named and (word.lower not in COMPOUNDS or self.text[word.start - 2 : word.start] != "e ")
 
     def _small_in_field(self, index: int, word: Word) -> bool:
+        if self._before_initial(index):
+            return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if not word.ordinary:
             return word.listed or self._small_name(index)
         if self._small_pair(index) or self._comma_pair(index, word):

@@ -57,7 +57,10 @@ DOES = words(
 # Where one meets, hears or pays a person. What stands after is a name only if it looks like a first name and a surname.
 MEETINGS = words("with by from to for per of w have let as seeing referring visited and or via meet see saw spoke")
 # Whom one calls, tells or thanks is a person.
-MET = words("call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded")
+MET = words(
+    "call calls calling phoned paged notified contacted thank thanked met asked told informed texted reminded"
+    " saw updated"
+)
 # Participles before `with`, `to`, `by`: whoever comes after is a person, known to the lists or not.
 SPOKEN = words(
     "d discussed spoke spoken speak talk talked conferred reviewed met consulted examined seen signed dictated"
@@ -66,6 +69,14 @@ SPOKEN = words(
     " prepared entered completed scribed conversation discussion attested verified cosigned approved"
     " accompanied given explained provided handed conveyed communicated relayed speaking talking"
 )
+# Whom one spoke with is a person, in small letters too.
+TALKED = words("spoke speak spoken talk talked speaking talking conversation")
+# What is somebody's: `Smith's films`.
+CHARTED = words(
+    "films chart labs results images scans records medications meds family parents case care vitals symptoms pain exam"
+    " hospitalization progress behavior behaviour request requests consent home address phone"
+)
+TEAMS = words("team present attendees participants attended")
 CLOSINGS = words("sincerely regards thanks you yours best respectfully cordially truly")
 CREDENTIALS = words(
     "MD DO RN NP FNP ARNP CRNP CNM PA PhD PsyD LPN CRNA DPM DDS DMD PharmD RPh MSW LCSW LICSW FACS FACC MBBS OTR DPT"

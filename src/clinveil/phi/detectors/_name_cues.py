@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
+from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
 from clinveil.phi.note import NoteView, Word, begins_small
 
@@ -38,8 +39,16 @@ class Cue(NamedTuple):
 
 _TO_TITLED = re.compile(r"\.?[ \t]*\s?[ \t]*[\"'(]?")
 _TO_FIELD = re.compile(
-    r"(?:'s)?(?:[ \t]*\((?:s|[a-z ]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?"
+    r"(?:'s)?(?:[ \t]*\((?:s|[A-Za-z ,/]{1,20})\))?(?:[ \t]*[:#=]|[ \t]+-{1,2}(?=[ \t]))[ \t]*[,;]?"
     r"(?:\s?[ \t]*|(?:\r?\n){2})[\"'(\[]?"
+)
+# `Family name on file: `, `name at birth: `
+_TO_RECORDED = re.compile(
+    r"[ \t](?:(?:on|in)[ \t](?:the[ \t])?(?:file|records?|chart|card|label|form|id|badge|wristband|full|system)"
+    r"|at[ \t]birth|as[ \t](?:given|written|stated|recorded|listed|spell?ed|spelt)"
+    r"|of[ \t](?:the[ \t])?(?:caller|informant|child|mother|father|spouse|guardian|witness|person|nurse|doctor))"
+    r"[ \t]*(?:[:=#]|[ \t]-{1,2}(?=[ \t]))\s?[ \t]*[\"'(\[]?",
+    re.I,
 )
 _TO_COLUMN = re.compile(r"(?:\t|[ \t]{2,})(?=[^\W\d_])")
 _TO_NAME = re.compile(r"[ \t](?=[^\W\d_])")
@@ -53,7 +62,7 @@ _TO_KIN = re.compile(
 _TO_SPOUSE = re.compile(r"\s+(?:to|of)\s+")
 _TO_PATIENT = re.compile(r"[,:]?\s{1,4}[(\"']?")
 _NAME_IS = re.compile(r"\s+is\s+")
-_TO_MET = re.compile(r"/?[ \t]+[\"']?|[ \t]?\r?\n")
+_TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
 _GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
@@ -66,6 +75,9 @@ _BEFORE_KIN = re.compile(r",\s+(?:(?:her|his|their|my|the|patient's)\s+){0,2}\Z|
 _PRONOUN = re.compile(r",\s+(?:HER|HIS|THEIR|MY|THE|PATIENT'S)\s+\Z")
 _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
+_OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # another one than the last: these two say different things
+_PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
+_IN_BED = re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I)
 
 _Link = tuple[re.Pattern[str], Trust, str]
 
@@ -86,12 +98,15 @@ _AFTER = _links(
     (cue_words.CALLED, _TO_MET, Trust.CALLED, "title"),
     (cue_words.WEAK_TITLES, _TO_PATIENT, Trust.KIN, "title"),
     (cue_words.CLINICIANS, _TO_FIELD, Trust.FIELD, "clinician field"),
+    (("care",), _TO_FIELD, Trust.FIELD, "clinician field"),
     (cue_words.RELATIVES, _TO_FIELD, Trust.FIELD, "relative field"),
     (cue_words.NAMES, _TO_COLUMN, Trust.FIELD, "name column"),
     (("name",), _TO_NAME, Trust.KIN, "named"),
     (("thanks", "regards", "sincerely"), _TO_THANKED, Trust.KIN, "signature"),
     (cue_words.NAMED, _TO_NAMED, Trust.KIN, "named"),
     (cue_words.NAMES, _NAME_IS, Trust.KIN, "named"),
+    (cue_words.NAMES, _TO_RECORDED, Trust.LIST, "name field"),
+    (cue_words.TEAMS, _TO_FIELD, Trust.FIELD, "team"),
     (cue_words.PEOPLE, _TO_KIN, Trust.KIN, "relative"),
     (cue_words.SPOUSES, _TO_SPOUSE, Trust.KIN, "relative"),
     (cue_words.CLOSINGS, _TO_SIGNED, Trust.FIELD, "signature"),
@@ -99,9 +114,10 @@ _AFTER = _links(
     (("pt", "patient"), _GLUED_PATIENT, Trust.KIN, "patient"),
     (cue_words.MET, _TO_MET, Trust.SPOKEN, "meeting"),
 )
-_BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE
+_BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE | cue_words.CHARTED
 _CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
 _TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
+_PERSONAL = frozenset(("per", "by", "with", "from", "to"))
 _IS = frozenset(("is", "was", "has", "had"))
 
 
@@ -113,7 +129,8 @@ def cues(note: NoteView) -> Iterator[Cue]:
         if lower in cue_words.MEETINGS:
             last = index + 1 == len(texts)
             spoken = index > 0 and lowers[index - 1] in cue_words.SPOKEN
-            if not last and (spoken or texts[index + 1] != lowers[index + 1]):
+            small = not last and lower in _PERSONAL and _odd_pair(note.words.classes, index + 1)
+            if not last and (spoken or small or texts[index + 1] != lowers[index + 1]):
                 yield from _meeting(note, index, spoken=spoken)
         if lower in _AFTER:
             yield from _after(note, index, lower)
@@ -123,8 +140,26 @@ def cues(note: NoteView) -> Iterator[Cue]:
         at = bisect_left(starts, match.start())
         if at < len(starts) and starts[at] == match.start():
             yield Cue(at, Trust.TITLE, "title")
+    for match in _IN_BED.finditer(note.plain):
+        yield from _in_bed(note, bisect_left(starts, match.start()) - 1, match.start())
     for match in _AGE.finditer(note.plain):
         yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
+
+
+def _odd_pair(kinds: list[int], index: int) -> bool:
+    """Whether a word is no ordinary one, with another behind it."""
+    return not kinds[index] & LexicalClass.WORD and index + 1 < len(kinds)
+
+
+def _in_bed(note: NoteView, last: int, end: int) -> Iterator[Cue]:
+    """Cues for the words before `(bed 3)`."""
+    if last < 0 or note.plain[note.words.starts[last] + len(note.words.texts[last]) : end].strip(" ,"):
+        return
+    text = note.words.texts[last]
+    if begins_small(text):
+        yield Cue(last, Trust.KIN, "bed")
+    elif not (text.isupper() and len(text) < 4):
+        yield from (Cue(first, Trust.TITLE, "bed") for first in capitals(note, last))
 
 
 def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
@@ -140,6 +175,8 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             if words.lowers[following] in cue_words.TITLES:
                 continue
             baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
+            if lower == "care" and not (index and words.lowers[index - 1] == "primary"):
+                continue
             yield Cue(following, Trust.CALLED if baby else trust, why)
 
 
@@ -152,7 +189,9 @@ def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:
         spoken = lowers[index + 2] in cue_words.BASE_VERBS and not begins_small(texts[index + 1])
     match = _TO_MET.match(note.plain, starts[index] + len(texts[index]))
     if match and match.end() == starts[index + 1]:
-        yield Cue(index + 1, Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
+        talked = spoken and lowers[index] in ("to", "with") and lowers[index - 1] in cue_words.TALKED
+        small = talked and begins_small(texts[index + 1])
+        yield Cue(index + 1, Trust.KIN if small else Trust.SPOKEN if spoken else Trust.MEETING, "meeting")
 
 
 def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
@@ -162,6 +201,8 @@ def _before(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
         shouted = note.words.texts[index] != lower
         yield from _backwards(note, index - 1, start, _PRONOUN if shouted else _BEFORE_KIN, "relative")
         yield from _backwards(note, index - 1, start, _OWN_KIN, "relative", Trust.CALLED)
+    elif lower in cue_words.CHARTED:
+        yield from _backwards(note, index - 1, start, _OWN_CHART, "owner", Trust.SPOKEN)
     else:
         trust = Trust.SPOKEN if lower in cue_words.SAYS else Trust.HINT
         last = index - 1
@@ -191,6 +232,8 @@ def _backwards(
         while first > max(0, found - 3) and begins_small(texts[first - 1]):
             first -= 1
         yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
+        if between is _OWN_KIN and texts[found].lower() not in _PERSONS:
+            yield Cue(found, Trust.KIN, why)
         return
     if why == "age" and _IS_A.match(note.plain, starts[found] + len(texts[found])):
         trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
@@ -213,7 +256,7 @@ def capitals(note: NoteView, last: int) -> Iterator[int]:
 
 _DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
 _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
-_SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa-c", "phd", "msw", "lcsw", "do"))
+_SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa", "pa-c", "phd", "msw", "lcsw", "do", "dpm", "pharmd", "dpt"))
 _CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
 _WITHOUT_COMMA = frozenset(("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP"))
 _ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")

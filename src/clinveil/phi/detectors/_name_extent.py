@@ -5,12 +5,27 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
+from clinveil.lexicons.words import word_list
+from clinveil.phi.detector import words
+from clinveil.phi.detectors._name_cue_words import CREDENTIALS
 from clinveil.phi.detectors._name_cues import Trust
 from clinveil.phi.detectors._name_pairs import COMMA, Pairs, rather_surname
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, is_particle, shaped_like_name, unknown
 from clinveil.phi.note import Word
 
 LONGEST = 6
+# `Mac an Ghoill`: small words that only these words have behind them.
+_GAELIC, _SONS = frozenset(("an", "na", "con")), frozenset(("mac", "nic", "mhic", "ni", "ui"))
+_CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
+_CLEAN_SMALL = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - ")
+_THEN_SMALL = re.compile(r"[ \t]+(?!(?:is|was|has|had|does|did|will|denies|reports)\b)[a-z]")
+_IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d")
+_LONE_INITIAL = re.compile(r"\.(?![A-Za-z])|(?=[ \t]*(?:[;\r\n]|$))")
+_NO_SURNAMES = words(
+    "hospital clinic center centre university county medical health street road avenue school church college team"
+    " service unit department pharmacy home house court drive lane general memorial i a am pm"
+    " foods inc llc corp corporation company associates group partners bank systems industries laboratories lab"
+)
 _IN_FIELD = re.compile(r"[ \t]?[ ,.][ \t]{0,2}")
 
 
@@ -44,12 +59,48 @@ class Extent(Pairs):
             return self._over_line(first, index, last, word)
         if '"' in gap or "(" in gap or "'" in gap:
             return self._quoted(last, word, gap, index, trust)
+        if self._word_ends_name(first, index, trust):
+            return True
         odd = word.ordinary and not is_particle(word)
         if odd and index > first + 1 and last.classes & LexicalClass.USUAL_FAMILY and len(word.text) > 1:
             return self._last_of_three(self.words[first], last, word)
         if word.ordinary and trust is not Trust.TITLE and self._labels(index) and not self._surname_of(last, word):
             return False
         return self._fits(last, word, index, trust)
+
+    def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
+        """Any word with a capital right behind a first name at a cue, where the name then ends: `Dandan He, RN`."""
+        last, word = self.words[index - 1], self.words[index]
+        if trust is None or not word.capital or len(word.text) < 2 or index > first + 2 or not word.ordinary:
+            return False
+        if last.shouted != word.shouted or last.text.islower() or len(last.text) < 2 or self._labels(index):
+            return False
+        named = not last.ordinary or (index == first + 2 and not self.words[first].ordinary)
+        if not named or not self._may_be_last(index, word):
+            return False
+        weak = word.shouted or trust < Trust.SPOKEN
+        if weak and not (word.classes & LexicalClass.FAMILY and self._rather_given(first)):
+            return False
+        if _CLEAN.match(self.text, word.end):
+            return True
+        if index == first + 1 and re.match(r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4]):
+            return self._word_ends_name(first, index + 1, trust)
+        if word.shouted:
+            return False
+        small = word.classes & LexicalClass.FUNCTION and _THEN_SMALL.match(self.text, word.end) is None
+        if small:
+            return _IS_OF_AGE.match(self.text, word.end) is not None
+        return re.match(r"[ \t]+[a-z]", self.text[word.end : word.end + 8]) is not None
+
+    def _rather_given(self, index: int) -> bool:
+        """Whether a word is a first name rather than a surname, or in no list."""
+        kind = self.words.classes[index]
+        return bool(kind & LexicalClass.GIVEN) or not kind & LexicalClass.FAMILY
+
+    def _may_be_last(self, index: int, word: Word) -> bool:
+        if word.lower in _NO_SURNAMES or word.text in CREDENTIALS or word.lower in word_list("eponym_nouns"):
+            return False
+        return not word.classes & LexicalClass.FUNCTION or bool(word.classes & LexicalClass.FAMILY)
 
     def _surname_of(self, last: Word, word: Word) -> bool:
         odd = LexicalClass.WORD | LexicalClass.USUAL_GIVEN
@@ -58,6 +109,8 @@ class Extent(Pairs):
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """`William "Bud" Smith`: what stands in quotes or brackets between names is a name too."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
+            if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
+                return len(word.text) > 2
             return word.capital and (self._fits(last, word, index, trust) or self.at.family_like(word))
         close = self.text[word.end : word.end + 1]
         if gap[-1:] == "(":
@@ -80,6 +133,8 @@ class Extent(Pairs):
 
     def _fits(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         trusted = trust is not None and trust >= Trust.FIELD
+        if word.text in _GAELIC and (last.lower in _SONS or last.text in _GAELIC):
+            return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
         if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
             return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
         if not word.capital:
@@ -101,7 +156,8 @@ class Extent(Pairs):
         """Whether an unknown word may go on a name: after a first name or unknown word, at a cue after any."""
         if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
             return True
-        return unknown(last) and shaped_like_name(word.text)
+        behind_particle = (is_particle(last) and last.text.islower()) or last.text in _GAELIC
+        return (unknown(last) or behind_particle) and shaped_like_name(word.text)
 
     def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
         if len(word.text) == 1:
@@ -116,7 +172,12 @@ class Extent(Pairs):
         return (fit or not word.ordinary) and not self._labels(index)
 
     def _fits_small(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
-        if not last.text.islower() or word.classes & LexicalClass.FUNCTION:
+        if not last.text.islower():
+            return False
+        sure = trusted or self._set_off(last)
+        if sure and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
+            return _CLEAN_SMALL.match(self.text, word.end) is not None
+        if word.classes & LexicalClass.FUNCTION:
             return False
         if len(word.text) < 3:
             return (
@@ -127,6 +188,10 @@ class Extent(Pairs):
         if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):
             return True
         return self.at.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
+
+    def _set_off(self, word: Word) -> bool:
+        """Whether a comma or a bracket stands before it, as before a name behind `his brother`."""
+        return self.text[max(0, word.start - 2) : word.start].strip()[-1:] in (",", "(")
 
     def _fits_word(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
         """A surname that is a word, after a first name; in a field also after what no list knows."""
@@ -160,6 +225,8 @@ class Extent(Pairs):
         trusted = trust is not None and trust >= Trust.FIELD and trust is not Trust.TITLE
         if not (last.capital and word.capital) and not (trusted and last.text.islower()):
             return False
+        if trusted and len(word.text) == 1:
+            return _LONE_INITIAL.match(self.text, word.end) is not None and not self._labels(index)
         if self._labels(index) or not (self.at.family_like(last) or (trusted and self._comma_names(last, index))):
             return False
         if trusted:

@@ -38,11 +38,18 @@ _NAME_FIELDS = {
 }  # fmt: skip
 _SEGMENT = re.compile(rf"^[\x0b ]*({'|'.join(_NAME_FIELDS)})\|[^\r\n]*", re.M)
 _LETTERS = re.compile(r"[^\W\d_][^\d|~&]*")
+_KEYED = re.compile(
+    r"(?<![^\W_])(?:pt|patient|subj|client|guarantor|nok|mother|father|provider|prov|contact)[_-]?"
+    r"(?:last|first|family|given|middle|sur|fore)?_?(?:name)?[ ]?=[ ]?[\"']?"
+    r"(?P<phi>[^\W\d_][^;,&|\n\"'=]{1,40}?)(?=[;,&|\n\"']|\Z)",
+    re.I,
+)
 _HEADER = re.compile(
     r"^[ \t]*(?P<phi>[^\W\d_][\w'-]+(?:[ -][^\W\d_][\w'-]+){0,2}[ ]?,[ ]?[^\W\d_][\w'-]+(?:[ ][^\W\d_][\w'.-]*){0,2})"
     r"(?=[ \t]*(?:$|\(|[ \t]{2}|\t|\||;|-[ ]|#|(?:MR|MRN|DOB|ID|Acct|Age|Sex|Page|Unit|Room|Rm|Bed)\b|\d))",
     re.M,
 )
+_ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", re.I)
 _EXTENSION = re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
 _FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern + ")", re.I)
 _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
@@ -52,6 +59,7 @@ _ACCOUNT = re.compile(
     r"(?:[:=#][ \t]*)?"
     r"(?P<phi>[a-z][a-z0-9]*[._-]?[a-z0-9]+)\b(?![@ ]?[(])"
 )
+_ACTED = re.compile(r"\b(?:by|as)[ \t]+\Z", re.I)
 _INITIALS = re.compile(r"(?<![\w.])[A-Z]\.[ ]?[A-Z]\.(?:[ ]?[A-Z]\.)?(?!\w)")
 _TO_INITIALS = re.compile(
     r"\b(?:with|by|per|signed|from|initials?|patient|pt|mrs?|ms|dr|named?|son|daughter|wife|husband|mother|father|sister"
@@ -88,6 +96,8 @@ def places(note: NoteView) -> Iterator[Place]:
         yield from _values(_XML_VALUE, text, "name element of XML")
     if "|" in text and "^" in text:
         yield from _segments(text)
+    if "=" in text:
+        yield from _values(_KEYED, text, "name field of a key")
     if _EXTENSION.search(text):
         yield from _files(text)
     if _ACCOUNT_WORDS.intersection(note.words.lowers):
@@ -151,6 +161,7 @@ def _accounts(text: str) -> Iterator[Place]:
         name = match["phi"]
         pieces = _PIECE.findall(name)
         told = ":" in match[0] or "=" in match[0] or "." in name or any(c.isdigit() for c in name)
+        told = told or _ACTED.search(text, max(0, match.start() - 8), match.start()) is not None
         if told and not any(lexical_classes(piece) & LexicalClass.WORD for piece in pieces):
             yield Place(*match.span("phi"), "user name")
 
@@ -177,6 +188,11 @@ def _named(reading: Reading, start: int, end: int) -> bool:
     if comma is None or any(w.classes & LexicalClass.FUNCTION or w.lower in NO_NAMES for w in row):
         return False
     family, given = row[comma], row[comma + 1]
+    if family.text.islower() and given.text.islower():
+        return (
+            not (family.ordinary or given.ordinary)
+            and _ROOM.match(reading.text, reading.words[end - 1].end) is not None
+        )
     if not (family.capital and given.capital) or family.shouted < given.shouted or given.text in CREDENTIALS:
         return False
     if given.ordinary:

@@ -8,6 +8,7 @@ from functools import cache
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
 from clinveil.lexicons.words import word_list
+from clinveil.phi.detectors._name_cue_words import CLINICIANS, NO_NAMES, PATIENTS, PEOPLE
 from clinveil.phi.detectors._name_extent import LONGEST
 from clinveil.phi.detectors._name_pairs import MANY_BEAR, only_eponym
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
@@ -17,6 +18,8 @@ from clinveil.phi.note import Word
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
 ABBREVIATED = frozenset(("gerd", "elisa", "timi", "alisa", "cabg", "aspen", "salina"))  # tests and trials
+_LINE_START = re.compile(r"(?:^|[\r\n])[ \t]*(?:[-*•–]+|\d{1,2}[.)])?[ \t]*(?:(?:signed|by|note by)[: ]+)?\Z|;[ \t]*\Z")
+_NO_PERSON = NO_NAMES | CLINICIANS | PEOPLE | PATIENTS
 _BESIDE = PARTICLES | {"jr", "sr"}
 _SUFFIX = re.compile(r",?[ \t](?:[Jj][Rr]|[Ss][Rr]|III)\b")
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -77,8 +80,23 @@ class ListRuns:
         if not last or self.at.gap(last) != " ":
             return
         first, word = self.words[last - 1], self.words[last]
-        if first.text.islower() and self.at.given_like(first) and self.at.family_like(word) and word.text.islower():
+        if not (first.text.islower() and word.text.islower()):
+            return
+        usual = self.at.given_like(first) and self.at.family_like(word)
+        if usual or (self._begins_line(first.start) and self._small_pair(first, word)):
             self.at.keep(last - 1, last + 1, 0.8, "credential")
+
+    def _begins_line(self, start: int) -> bool:
+        """Whether nothing but a bullet, a number or a word for signing stands before a place in its line."""
+        return _LINE_START.search(self.text, max(0, start - 24), start) is not None
+
+    def _small_pair(self, first: Word, word: Word) -> bool:
+        """Two words that are no small words, of which one is no ordinary word, or both names and words."""
+        if (first.classes | word.classes) & LexicalClass.FUNCTION or min(len(first.text), len(word.text)) < 2:
+            return False
+        if first.lower in _NO_PERSON or word.lower in _NO_PERSON:
+            return False
+        return not (first.ordinary and word.ordinary) or (first.listed and word.listed)
 
     def candidates(self) -> list[int]:
         """The words that may begin such a run."""
@@ -209,6 +227,8 @@ class ListRuns:
             return True
         if end - index > len(run) or any(w.classes & LexicalClass.USUAL_FAMILY for w in sure):
             return True
+        if not first.classes & LexicalClass.FUNCTION and all(unknown(w) and shaped_like_name(w.text) for w in run[1:]):
+            return len(run) > 1 and not any(w.shouted or w.lower in self.at.note.lower_case for w in run)
         return self._both_familiar(run)
 
     def _both_familiar(self, run: list[Word]) -> bool:

@@ -6,6 +6,7 @@ import re
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.names import name_form
+from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detectors._name_reading import Reading
 from clinveil.phi.forms import within_one_edit
@@ -15,9 +16,13 @@ _STOPS = ".!?:\n"
 _SAYS = re.compile(
     r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
     r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
-    r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent)\b"
+    r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent|rose"
+    r"|began|became|made|took|won|told|spoke|gave|got|ate|slept|grew|moved|walked|played|started|joined|lost|met|saw|drove"
+    r"|decided|refused|declined|complained|endorsed|attended|retired|worked)\b",
+    re.I,
 )
 _BACKED = re.compile(r"\s+(?:is|was|has|had|will|does|did|can|could|would|should)\b")
+_OF_DISEASE = words("dementia like related type patients patient and medications medication onset stage")
 _GUESS = 0.6  # the score of runs whose words that are ordinary are not looked for
 _SHORTEST_MISSPELLED = 5
 
@@ -39,7 +44,20 @@ class Mentions:
         for index in [i for i, lower in enumerate(self.words.lowers) if lower in lowers]:
             if index not in self.at.taken and self._other_mention(index, self.words[index]):
                 self.at.keep(index, index + 1, 0.7, "found elsewhere in the note")
+        self._take_beside()
         self._take_misspelled({form for form in found if len(form) >= _SHORTEST_MISSPELLED})
+
+    def _take_beside(self) -> None:
+        """Words of the names of the note beside each other, ordinary ones and short ones too: `qi, mei`, `mei qi`."""
+        lowers, own = self.words.lowers, set[tuple[str, str]]()
+        for run in self.at.runs:
+            row = [lower for lower in lowers[run.start : run.end] if len(lower) > 1]
+            own.update((one, other) for one in row for other in row if one != other)
+        for index in [i for i in sorted(self.at.taken) if i]:
+            for other in (index - 1, index + 1):
+                free = other < len(lowers) and other not in self.at.taken
+                if free and (lowers[index], lowers[other]) in own and self.at.gap(max(index, other)) in (" ", ", "):
+                    self.at.keep(other, other + 1, 0.7, "found elsewhere in the note")
 
     def _forms(self) -> set[str]:
         """The forms of the words of all names, and of the parts of hyphenated ones."""
@@ -80,8 +98,13 @@ class Mentions:
     def _possessive_of_disease(self, index: int) -> bool:
         """`Parkinson's` alone is the disease; `Smith's wife` is not."""
         end = self.words[index].end
-        following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
-        return self.text[end : end + 2] == "'s" and following not in PEOPLE
+        if self.text[end : end + 2] != "'s" or index + 1 >= len(self.words):
+            return self.text[end : end + 2] == "'s"
+        following = self.words[index + 1]
+        if following.lower in PEOPLE:
+            return False
+        owned = following.text.islower() and self.text[end + 2 : following.start] == " "
+        return not owned or bool(following.classes & LexicalClass.FUNCTION) or following.lower in _OF_DISEASE
 
     def _take_misspelled(self, found: set[str]) -> None:
         """An unknown word with a capital, one slip away from a name of the note."""

@@ -45,10 +45,16 @@ class Pairs:
         loose = trust >= Trust.KIN or bool(following.classes & LexicalClass.USUAL_FAMILY and not following.ordinary)
         if following.shouted != word.shouted or self._labels(index + 1):
             return False
+        if self._word_ends_name(index, index + 1, trust) and (trust >= Trust.SPOKEN or word.listed):
+            return True
         if self.at.given_like(word, any_word=loose):
             sure = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
             return self.at.family_like(following) or bool(sure and self._any_surname(following))
         return not word.ordinary and len(word.text) > 2 and not following.ordinary and len(following.text) > 2
+
+    def _word_ends_name(self, first: int, index: int, trust: Trust | None) -> bool:
+        """Whether a word with a capital ends a name."""
+        raise NotImplementedError
 
     def _pair_over_initial(self, index: int, word: Word) -> bool:
         following = self.at.neighbour(index + 1)

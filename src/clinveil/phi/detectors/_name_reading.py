@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
@@ -17,6 +17,10 @@ AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
 CLOSED = re.compile(r"[\"')\]]?[.,]?[ \t]*(?:$|[;\r\n|/\])}\t]|[ \t]{2}|,[ \t]*(?:[A-Z]{2}|[A-Z]\.[A-Z])|\(|\d|- )")
 # Particles in small letters that no English sentence has before a name.
 _LEADING = PARTICLES - words("den do e i y a la lo le te op ben st mac nic ab santa san di am en ur av af t")
+_TWO_PARTICLES = frozenset(
+    tuple(row.split())
+    for row in ("de la", "de los", "de las", "De La", "De Los", "van de", "van der", "van den", "von der")
+)
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
@@ -46,6 +50,8 @@ class Reading:
             return
         while start and (self._initial_before(start) or self._particle_before(start)):
             start -= 1
+        if start > 1 and self._two_particles_before(start):
+            start -= 2
         self.taken.update(range(start, end))
         self.runs.append(Run(start, end, score, why))
 
@@ -58,6 +64,11 @@ class Reading:
     def _particle_before(self, start: int) -> bool:
         before = self.words.texts[start - 1]
         return before in _LEADING and start - 1 not in self.taken and self.gap(start) in (" ", "-", " '")
+
+    def _two_particles_before(self, start: int) -> bool:
+        row = tuple(self.words.texts[start - 2 : start])
+        free = start - 1 not in self.taken and start - 2 not in self.taken
+        return row in _TWO_PARTICLES and free and self.gap(start) == self.gap(start - 1) == " "
 
     def gap(self, index: int) -> str:
         """What stands between a word and the word before it."""
@@ -145,6 +156,13 @@ class Reading:
 def is_particle(word: Word) -> bool:
     """Whether a word is a particle of names; of single letters only the small ones."""
     return word.lower in PARTICLES and (len(word.text) > 1 or word.text.islower())
+
+
+@lru_cache(maxsize=1 << 14)
+def syllabic(lower: str) -> bool:
+    """Whether a word is two syllables of given names of Korea or China: jiaying."""
+    known = word_list("syllables")
+    return any(lower[:at] in known and lower[at:] in known for at in range(2, len(lower) - 1))
 
 
 def unknown(word: Word) -> bool:

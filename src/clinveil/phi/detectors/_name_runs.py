@@ -52,7 +52,11 @@ class CueRuns(Begins):
             self.at.keep(following, end, 0.85, cue.why)
 
     def _may_follow(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
-        if not word.capital or len(word.text) < 3 or self._labels(index) or word.shouted != self._shouted_before(index):
+        if len(word.text) < 3 or self._labels(index):
+            return False
+        if not word.capital:
+            return self._may_follow_small(index, word, trust, comma)
+        if word.shouted != self._shouted_before(index):
             return False
         if not word.ordinary:
             return word.listed or (trust >= Trust.TITLE and not comma and unknown(word))
@@ -60,6 +64,20 @@ class CueRuns(Begins):
             return False
         usual = LexicalClass.FAMILIAR if trust >= Trust.FIELD else LexicalClass.USUAL_GIVEN
         return bool(word.classes & usual) or self._pair(index, word, trust)
+
+    def _may_follow_small(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
+        """drs smith and okafor; team: ann bell, joe okafor and mary bell: only after names in small letters."""
+        if (
+            trust < Trust.FIELD
+            or not self.words.texts[index - 1 - (self.words.lowers[index - 1] in ("and", "or"))].islower()
+        ):
+            return False
+        if word.ordinary:
+            usual = trust is Trust.TITLE and not comma and word.classes & LexicalClass.USUAL_FAMILY
+            return bool(usual or self.at.given_like(word)) and self._small_pair(index)
+        return (
+            (word.listed and not comma) or (trust is Trust.TITLE and self._small_name(index)) or self._small_pair(index)
+        )
 
     def _shouted_before(self, index: int) -> bool:
         before = [w for w in self.words.texts[max(0, index - 2) : index] if len(w) > 3]

@@ -58,7 +58,7 @@ class TaggerDetector:
         yield from self._spans(note, _SUSPECTED)
 
     def _spans(self, note: NoteView, threshold: float | None) -> Iterator[Span]:
-        for hit in _read(self.model).hits(note.plain, threshold):
+        for hit in _read(self.model).hits(note.tokens, threshold):
             if hit.label != "NAME" or threshold is not None or not _is_term(note.plain, hit):
                 yield note.span(hit.start, hit.end, hit.label, self.name, hit.chance, why="tagger")
 

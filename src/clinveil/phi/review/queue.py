@@ -16,6 +16,7 @@ from typing import Literal
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import default_vault, read_json
 from clinveil.core.keys import Key
+from clinveil.core.remote import place
 from clinveil.core.runfolder import KEY
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import Corpus, Note, rows
@@ -104,7 +105,7 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
         raise UsageError(what, where=out.name, remedy="clinveil deidentify NOTES -o OUT --spans")
     try:
         settings, folder = DeidentifySettings.model_validate(said["settings"]), Path(said["folder"])
-        read = notes or Path(said["notes"])
+        read = notes or place(said["notes"])
     except (KeyError, TypeError, ValueError):
         raise InputError("its record is damaged, or of another version", where=own.name, remedy=AGAIN) from None
     if not settings.spans or settings.miss_rate is not None:

@@ -13,7 +13,8 @@ from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass, lexical_classes
 from clinveil.phi.tagger.features import OFFSETS, PAIRS, Features, pair
 from clinveil.phi.tagger.forward_backward import marginals
 from clinveil.phi.tagger.model import TaggerModel
-from clinveil.phi.tagger.tokens import EDGE, kept_form, places, tokens
+from clinveil.phi.tagger.tokens import EDGE, kept_form
+from clinveil.phi.wordtable import Column, Tokens
 
 _MOST_KNOWN = 1 << 16
 
@@ -36,6 +37,7 @@ class Rows(dict[str, int]):
         self.pairs = self._pairs_of(model)
         self._size = (len(OFFSETS), len(model.labels))
         self.table, self.kinds = np.zeros((256, *self._size)), np.zeros(256, np.int32)
+        self._column = Column(self.__getitem__, np.int32)
         self[EDGE]
 
     def __missing__(self, token: str) -> int:
@@ -45,17 +47,20 @@ class Rows(dict[str, int]):
         self[token] = self._forms[form]
         return self[token]
 
-    def ids(self, found: Sequence[str]) -> NDArray[np.int32]:
+    def ids(self, found: Sequence[str] | Tokens) -> NDArray[np.int32]:
         """The rows of tokens, with two edges before and after them."""
         if len(self) > _MOST_KNOWN:  # a number is no row of its own, so there are no more rows than words
             self.clear()
-        return np.array([self[EDGE]] * 2 + [self[token] for token in found] + [self[EDGE]] * 2, np.int32)
+        ids = np.full(len(found) + 4, self[EDGE], np.int32)
+        ids[2:-2] = self._column(found.table, found.ids) if isinstance(found, Tokens) else [self[t] for t in found]
+        return ids
 
     def clear(self) -> None:
         """Forget all tokens."""
         super().clear()
         self._forms.clear()
         self._used = 0
+        self._column = Column(self.__getitem__, np.int32)
 
     def _add(self, token: str) -> int:
         row = self._used
@@ -110,23 +115,24 @@ class Tagger:
         self.labels = frozenset(self._labels[1:])
         self._begins = [label.startswith("B-") for label in model.labels]
 
-    def chances(self, found: Sequence[str]) -> NDArray[np.float64]:
+    def chances(self, found: Sequence[str] | Tokens) -> NDArray[np.float64]:
         """The chance of each label at each token: token x label."""
         ids = self.rows.ids(found)
         return marginals(ids, self.rows.table, self.rows.kinds, self.rows.pairs, self._moves)
 
-    def hits(self, text: str, threshold: float | None = None) -> list[Hit]:
+    def hits(self, text: str | Tokens, threshold: float | None = None) -> list[Hit]:
         """Where identifiers stand, in order and without overlaps."""
-        found = tokens(text)
+        found = Tokens(text) if isinstance(text, str) else text
         chances = self.chances(found)
         sure = 1 - chances[:, 0]
         taken = np.flatnonzero(sure >= (self.model.threshold if threshold is None else threshold)).tolist()
-        return list(self._joined(text, found, taken, chances)) if taken else []
+        return list(self._joined(found, taken, chances)) if taken else []
 
-    def _joined(self, text: str, found: list[str], taken: list[int], chances: NDArray[np.float64]) -> Iterator[Hit]:
+    def _joined(self, found: Tokens, taken: list[int], chances: NDArray[np.float64]) -> Iterator[Hit]:
         best = (chances[taken, 1:].argmax(axis=1) + 1).tolist()
         run: list[tuple[int, int, int, int]] = []  # index, label, start, end
-        for index, label, (start, end) in zip(taken, best, places(text, found, taken), strict=True):
+        for index, label in zip(taken, best, strict=True):
+            start, end = int(found.starts[index]), int(found.ends[index])
             if run and _ends(found[index], found[run[0][0]]):
                 continue
             apart = run and (index != run[-1][0] + 1 or self._labels[label] != self._labels[run[-1][1]])
@@ -136,9 +142,7 @@ class Tagger:
             run.append((index, label, start, end))
         yield from self._hit(found, run, chances)
 
-    def _hit(
-        self, found: list[str], run: list[tuple[int, int, int, int]], chances: NDArray[np.float64]
-    ) -> Iterator[Hit]:
+    def _hit(self, found: Tokens, run: list[tuple[int, int, int, int]], chances: NDArray[np.float64]) -> Iterator[Hit]:
         """From the first to the last word or number, without a possessive ending."""
         while run and not found[run[0][0]][0].isalnum():
             run = run[1:]

@@ -1,0 +1,77 @@
+"""Spans of notes as Python has them: frames, lists of `Span`, mappings; in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from clinveil.api.frames import arrow, native
+from clinveil.core.errors import InputError
+from clinveil.core.spans import Span
+from clinveil.corpus.gold import GoldSpans, Scheme, read_spans, spans_of
+
+if TYPE_CHECKING:
+    from clinveil.phi.deidentifier import Found
+
+Spans = Any
+"""A file or folder; a frame of note_id, start, end, label; note id -> spans; or spans for each note of a list.
+
+Each span is a `Span` or (start, end, label), in code points.
+"""
+_KEYS = ("note_id", "start", "end", "label")
+_FRAME = pa.schema(
+    [
+        ("note_id", pa.string()),
+        *((name, pa.int64()) for name in ("start", "end")),
+        *((name, pa.string()) for name in ("label", "detector")),
+        ("score", pa.float64()),
+        *((name, pa.string()) for name in ("why", "text")),
+    ]
+)
+
+
+def triple(span: Any) -> Any:
+    """(start, end, label) of a span; anything else as it is."""
+    return (span.start, span.end, span.label) if isinstance(span, Span) else span
+
+
+def given_spans(spans: Spans, name: str, scheme: Scheme | None = None) -> GoldSpans:
+    """Spans of any kind, with a name for messages. Raises InputError for what are none."""
+    if isinstance(spans, str | Path):
+        return read_spans(spans, scheme)
+    if nw.dependencies.is_into_dataframe(spans):
+        return spans_of(_by_note(arrow(spans), name), name)
+    if isinstance(spans, Sequence):
+        spans = {str(at): of for at, of in enumerate(spans)}
+    if not isinstance(spans, Mapping) or any(isinstance(of, str) for of in spans.values()):
+        raise InputError("not note id -> (start, end, label)", where=name)
+    return spans_of({note_id: [triple(one) for one in of] for note_id, of in spans.items()}, name)
+
+
+def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, str]]]:
+    if missing := [key for key in _KEYS if key not in table.column_names]:
+        raise InputError(f"the frame lacks {missing[0]}", where=name, remedy=f"its columns: {', '.join(_KEYS)}")
+    by_note: dict[str, list[tuple[int, int, str]]] = {}
+    for note_id, *span in zip(*(table.column(key).to_pylist() for key in _KEYS), strict=True):
+        by_note.setdefault(str(note_id), []).append((span[0], span[1], span[2]))
+    return by_note
+
+
+def spans_like(notes: Any, found: Iterable[Found]) -> Any:
+    """What was found in notes: a frame for a frame, a table for a path, a list a text for a list or series."""
+    if isinstance(notes, str | Path) or hasattr(notes, "batches") or nw.dependencies.is_into_dataframe(notes):
+        lines = [
+            (o.note_id, o.span.start, o.span.end, o.span.label, o.span.detector, o.span.score, o.span.why, o.text)
+            for o in found
+        ]
+        columns = zip(*lines, strict=True) if lines else [[] for _ in _FRAME]
+        table = pa.table([pa.array(c, f.type) for c, f in zip(columns, _FRAME, strict=True)], schema=_FRAME)
+        return native(table, notes) if nw.dependencies.is_into_dataframe(notes) else table
+    by_text: list[list[Span]] = [[] for _ in notes]  # their ids are their numbers
+    for one in found:
+        by_text[int(one.note_id)].append(one.span)
+    return by_text

@@ -1,0 +1,125 @@
+"""Measuring drawn patients: all sides of their notes and of no others', and what must see every note still does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clinveil.attacks.attack import Context
+from clinveil.attacks.text.identifiers import Identifiers
+from clinveil.attacks.text.overlap import Overlap
+from clinveil.attacks.text.uniqueness import Uniqueness
+from clinveil.channel.apply import ALIGNMENT
+from clinveil.corpus.corpus import memory_corpus, rows
+from clinveil.corpus.people import Patient
+from clinveil.releases.crosswalk import CROSSWALK
+from clinveil.releases.gates import patient_gates
+from clinveil.releases.measured import measured
+from clinveil.vectors.count import count_words
+
+PATIENTS, NOTES, LENGTH = 120, 3, 30
+WORDS = np.array([f"{a}{b}o" for a in "bcdfghjklm" for b in "aeiouyrlst"])
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    """Notes of which some released ones share a run with their source, their ids, and places; not yet measured."""
+    rng = np.random.default_rng(11)
+    source, released, walk, places = [], [], [], []
+    for patient in range(PATIENTS):
+        shared = int(rng.integers(0, 12))
+        for note in range(NOTES):
+            words = rng.choice(WORDS, LENGTH)
+            drawn = np.concatenate([words[:shared], rng.choice(WORDS, LENGTH - shared)])
+            old, new = f"s{patient}.{note}", f"r{patient}.{note}"
+            source.append((old, f"p{patient}", " ".join(words)))
+            released.append((new, f"q{patient}", " ".join(drawn)))
+            walk.append((old, f"p{patient}", new, f"q{patient}"))
+            places.append((old, list(range(LENGTH)), list(range(1, LENGTH + 1))))
+    crosswalk = pa.record_batch(list(map(list, zip(*walk, strict=True))), schema=CROSSWALK)
+    alignment = pa.record_batch(list(map(list, zip(*places, strict=True))), schema=ALIGNMENT)
+    original = memory_corpus(source)
+    counts = count_words(original, tmp_path_factory.mktemp("counts"))
+    order = np.random.default_rng(1).permutation(len(released))
+    sides = {"original": original, "entered": original, "released": memory_corpus([released[i] for i in order])}
+    return Context(**sides, counts=counts, alignment=lambda: iter([alignment])), lambda: iter([crosswalk])
+
+
+def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **more):
+    whole, crosswalk = case
+    return measured(replace(whole, **more), crosswalk, words, salt, tmp_path / "measured")
+
+
+def ids(corpus):
+    return {note.note_id for note in rows(corpus)}
+
+
+def test_small_releases_and_a_setting_of_all_are_measured_whole(case, tmp_path):
+    for words in (0, PATIENTS * NOTES * LENGTH):
+        seen = drawn(case, tmp_path, words)
+        assert seen.drawn is None and seen.context is seen.whole
+        assert len(seen.context.notes) == PATIENTS * NOTES and len(seen.context.patients) == PATIENTS
+    assert not (tmp_path / "measured").exists()
+
+
+def test_all_sides_hold_the_same_whole_patients(case, tmp_path):
+    seen = drawn(case, tmp_path)
+    some = seen.context
+    assert ids(some.released) == set(some.notes)
+    assert ids(some.original) == ids(some.entered) == set(some.notes.values())
+    assert {i for batch in some.alignment() for i in batch.column("note_id").to_pylist()} == set(some.notes.values())
+    assert len(some.notes) == NOTES * len(some.patients)
+    assert 10 < len(some.patients) < 60
+    assert (seen.drawn.notes, seen.drawn.patients) == (len(some.notes), len(some.patients))
+    assert (seen.drawn.all_notes, seen.drawn.all_patients) == (PATIENTS * NOTES, PATIENTS)
+    assert ids(seen.whole.released) == ids(case[0].released)
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in (tmp_path / "measured").iterdir())
+
+
+def test_the_key_decides_who_is_drawn(case, tmp_path):
+    one, again, other = (set(drawn(case, tmp_path, salt=salt).context.notes) for salt in (b"a", b"a", b"b"))
+    assert one == again != other
+
+
+def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp_path):
+    seen, rng = drawn(case, tmp_path), np.random.default_rng(0)
+    marked = seen.by(Overlap(), rng)
+    assert all(f.detail["measured_on"] == seen.drawn.said for f in marked)
+    assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.said
+    exact = seen.by(Uniqueness(), rng)
+    assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
+
+
+def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):
+    clean = drawn(case, tmp_path)
+    left_out = next(f"p{i}" for i in range(PATIENTS) if f"q{i}" not in clean.context.patients)
+    known = {
+        f"p{i}": Patient(f"p{i}", ("Zyra", f"Quux{chr(97 + i % 26)}"), record_numbers=(f"77{i:05d}",))
+        for i in range(PATIENTS)
+    }
+    number = known[left_out].record_numbers[0]
+    leaking = [
+        (*note[:2], f"{note.text} {number}" if note.note_id == f"r{left_out[1:]}.1" else note.text)
+        for note in rows(case[0].released)
+    ]
+    gates = []
+    for released in (case[0].released, memory_corpus(leaking)):
+        seen = drawn(case, tmp_path, known=known, released=released)
+        gates.append(patient_gates(seen.by(Identifiers(), np.random.default_rng(0))))
+    assert all(gate.passed for gate in gates[0])
+    assert [gate.value for gate in gates[1] if not gate.passed] == [1]
+
+
+@pytest.mark.slow
+def test_intervals_of_drawn_patients_cover_the_figures_of_all(case, tmp_path):
+    exact = {f.measure: f.value for f in drawn(case, tmp_path, 0).by(Overlap(), np.random.default_rng(0))}
+    keys, covered = 40, dict.fromkeys(("attack.longest_run", "attack.six_grams"), 0)
+    for key in range(keys):
+        seen = drawn(case, tmp_path, salt=bytes([key]))
+        for found in seen.by(Overlap(), np.random.default_rng(key)):
+            if found.measure in covered:
+                covered[found.measure] += found.low <= exact[found.measure] <= found.high
+    assert min(covered.values()) >= 0.85 * keys  # 95 % intervals; a quarter of all is drawn without replacement

@@ -1,0 +1,63 @@
+"""Ray keeps the contract, on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from map_contract import HERE, LOOPBACK, ElsewhereContract, interrupted, listening
+
+from clinveil.core.errors import InputError, UsageError
+from clinveil.scale.executor import opened
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    log = tmp_path_factory.mktemp("network") / "asked"
+    variables = {"PYTHONPATH": f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}", "CLINVEIL_TEST_NETWORK_LOG": str(log)}
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        with opened("ray", 2) as over:
+            assert signal.getsignal(signal.SIGTERM) == before
+            yield over, log
+    assert not ray.is_initialized() and "RAY_AUTH_TOKEN" not in os.environ
+
+
+class TestRay(ElsewhereContract):
+    @pytest.fixture
+    def over(self, started):
+        return started[0]
+
+    def test_a_ray_that_is_there_is_used_and_left(self, over):
+        with opened("ray", 2) as again:
+            assert list(again(len, ["a", "bc"])) == [1, 2]
+        assert ray.is_initialized()
+        with pytest.raises(UsageError, match="in use"), opened("ray", 2, "127.0.0.1:6379"):
+            pass
+
+    def test_nothing_leaves_this_machine(self, started):
+        found = listening()
+        assert len(found) > 3 and set(found) <= LOOPBACK
+        assert not started[1].exists()
+
+
+def test_nobody_at_the_address():
+    from clinveil.scale.executors.ray import _joined, _refused
+
+    with pytest.raises(InputError, match="no Ray answers there"), _joined(ray, "127.0.0.1:9"):
+        pass
+    from ray._private.utils import check_version_info
+
+    with pytest.raises(RuntimeError) as raised:
+        check_version_info({"ray_version": "2.9.1", "python_version": "3.10.2"}, "this process")
+    said = str(_refused(str(raised.value)))
+    assert "the cluster has Ray 2.9.1 under Python 3.10.2, this machine Ray" in said and "\n" not in said
+
+
+def test_ctrl_c_leaves_nobody_behind(tmp_path):
+    assert interrupted("ray", tmp_path) == (130, "", [])

@@ -1,0 +1,98 @@
+"""The maps of this machine keep the contract; how an executor is chosen."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from map_contract import MapContract, WorkersContract
+
+from clinveil.channel.settings import ObfuscateSettings
+from clinveil.core.errors import InputError, MissingExtra, UsageError
+from clinveil.core.runfolder import run_hash
+from clinveil.phi.settings import DeidentifySettings
+from clinveil.releases.record import public_settings
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.scale import serial, threads
+from clinveil.scale.executor import executors, opened, opened_for
+from clinveil.scale.executors._job import Job
+from clinveil.scale.executors._surroundings import environment, scratch
+from clinveil.study.frontier.settings import StudySettings
+
+
+class TestSerial(MapContract):
+    @pytest.fixture
+    def over(self):
+        return serial
+
+
+class TestThreads(MapContract):
+    @pytest.fixture
+    def over(self):
+        return threads(2)
+
+
+class TestProcesses(WorkersContract):
+    @pytest.fixture
+    def over(self):
+        with opened("local", 2) as over:
+            yield over
+
+
+def test_the_executors():
+    assert executors.names() == ("local", "ray", "spark")
+
+
+@pytest.mark.parametrize("kind", [DeidentifySettings, ObfuscateSettings, ReleaseSettings, StudySettings])
+def test_commands_take_the_same_flags(kind):
+    settings = kind.model_validate({"on": "spark", "address": "spark://h:7077", "workers": 3})
+    assert (settings.on, settings.address) == ("spark", "spark://h:7077")
+    with pytest.raises(ValueError, match="local, ray, spark"):
+        kind.model_validate({"on": "dask"})
+
+
+def test_who_did_the_work_changes_no_run_and_is_told_to_nobody():
+    other = {"on": "ray", "address": "10.1.2.3:6379", "workers": 7}
+    assert run_hash(DeidentifySettings()) == run_hash(DeidentifySettings.model_validate(other))
+    assert public_settings(ReleaseSettings()) == public_settings(ReleaseSettings.model_validate(other))
+
+
+def test_local_work_has_no_address():
+    with pytest.raises(UsageError, match="--on"), opened_for(DeidentifySettings(address="h:1")):
+        pass
+
+
+@pytest.mark.parametrize(("on", "library"), [("ray", "ray"), ("spark", "pyspark.sql")])
+def test_without_the_extra(on, library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtra, match=rf"pip install 'clinveil\[{on}\]'") as raised, opened(on):
+        pass
+    assert raised.value.exit_code == 6
+
+
+def test_a_worker_with_other_code_is_refused():
+    outcome = Job(lambda x: x, code="0" * 64)(1)
+    with pytest.raises(InputError, match="another clinveil"):
+        outcome.get()
+
+
+def test_an_error_that_cannot_be_sent_tells_its_kind_alone():
+    class Locked(Exception):
+        def __deepcopy__(self, memo):
+            raise TypeError
+
+    def fail(x):
+        raise Locked("words of a note")
+
+    with pytest.raises(RuntimeError, match="Locked"):
+        Job(fail)(1).get()
+
+
+def test_surroundings_are_as_before(monkeypatch):
+    monkeypatch.setenv("CLINVEIL_TEST_A", "1")
+    with environment({"CLINVEIL_TEST_A": "2", "CLINVEIL_TEST_B": "3"}), scratch() as folder:
+        (folder / "file").write_text("x")
+        assert os.environ["CLINVEIL_TEST_A"] == "2" and folder.stat().st_mode & 0o777 == 0o700
+    assert os.environ["CLINVEIL_TEST_A"] == "1" and "CLINVEIL_TEST_B" not in os.environ
+    assert not folder.exists()
