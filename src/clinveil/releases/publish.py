@@ -21,9 +21,10 @@ from clinveil.report.edition import external_edition
 from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, score, to_json
 from clinveil.report.render import release_card, render, write_report
 
-RECORD = "record.json"
+RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
 _MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += (f"{EARLIER}.parquet", NEW_ALONE)
 KIND = Kind(
     what="release run",
     vault="vault",

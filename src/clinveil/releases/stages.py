@@ -41,6 +41,7 @@ from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.crosswalk import Renamer, Walk, by_new_id, by_place, ledger_batches, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
+from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial, threads
@@ -145,7 +146,7 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
     """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
     mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
-    more = _words_in(vectors.more_text) if vectors.more_text else 0
+    more = _words_in(vectors.more_text) if vectors.more_text and train else 0
     learnt = vectors.words_of(found.tokens) + more
     passes = vectors.passes_over(learnt)
     said = {
@@ -208,6 +209,11 @@ class Job:
     say: Say = lambda _: None
     facts: tuple[PartFacts, ...] = ()
     over: Map = serial
+
+    @property
+    def added(self) -> NewNotes | None:
+        """The notes, where they are added to a release."""
+        return self.corpus if isinstance(self.corpus, NewNotes) else None
 
     @property
     def names(self) -> frozenset[str]:
