@@ -1,6 +1,7 @@
 """The main jobs by size: words a second, processor time and peak memory of each stage, and the curve.
 
     python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify obfuscate release --workers 1 2
+    python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --train-words 0 --epochs 1
     python benchmarks/scale.py table FOLDER
 
 `run` generates each corpus once, runs what is not done yet, each as a command of its own, and prints the tables; it
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 WORDS_PER_PATIENT = 1240  # of an invented patient, measured over 1,000
-JOBS = ("deidentify", "obfuscate", "release")
+JOBS = ("embed", "deidentify", "obfuscate", "release")
 TICKS = os.sysconf("SC_CLK_TCK")
 STAGES = {"identifiers", "vocabulary", "vectors", "neighbours", "obfuscate", "check", "measure", "report"}
 LOOK_SECONDS = 1.0
@@ -203,10 +204,12 @@ def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequ
                 shutil.rmtree(out, ignore_errors=True)
                 for left in folder.glob(f"out-{job}.*"):
                     shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
-                target = out / "notes.parquet" if job != "release" else out
-                out.mkdir() if job != "release" else None
+                whole = job in ("release", "embed")  # these make a folder
+                target = out if whole else out / "notes.parquet"
+                if not whole:
+                    out.mkdir()
                 line = [job, str(notes), "-o", str(target), "--workers", str(n)]
-                line += more if job == "release" else []
+                line += more if whole else []
                 if job == "release":
                     line += ["--ledger", str(out) + ".ledger"]
                 once(folder, f"{job}-{int(size)}-{n}", line, words=int(size), workers=n, notes=notes)
@@ -287,7 +290,7 @@ def main() -> None:
     parser.add_argument("do", choices=("run", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--words", type=float, nargs="+", default=[1e6, 1e7])
-    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS[1:]))
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
     known, more = parser.parse_known_args()
     if known.do == "run":

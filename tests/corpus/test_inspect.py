@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from clinveil.cli.main import main
 from clinveil.core.tokens import tokenize, words
 from clinveil.corpus.corpus import memory_corpus
-from clinveil.corpus.estimate import FEWEST_PASSES, MOST_PASSES, TRAINING_WORDS, estimate, passes
+from clinveil.corpus.estimate import FEWEST_PASSES, MOST_PASSES, TRAIN_WORDS, TRAINING_WORDS, estimate, passes
 from clinveil.corpus.inspect import RARE_BELOW, count_kinds, inspect
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.settings import VectorSettings
@@ -108,7 +108,10 @@ def test_skipped_rows_and_columns_are_said(tmp_path: Path) -> None:
 def test_an_estimate_grows_with_words_types_and_epochs() -> None:
     small = estimate(10**6, 20_000)
     assert small.seconds == pytest.approx(sum(small.stages.values()))
-    more = estimate(10**9, 20_000)
+    more = estimate(10**9, 20_000, train_words=0, measure_words=0)
+    part = estimate(10**9, 20_000)
+    assert part.stages["train vectors"] == estimate(TRAIN_WORDS, 20_000).stages["train vectors"], "a part is trained on"
+    assert part.stages["check and report"] < more.stages["check and report"] / 50, "a part is measured"
     assert more.seconds > 500 * (small.seconds - 20)
     assert more.memory == small.memory, "memory does not grow with the notes"
     assert estimate(10**6, 2_000_000).memory > small.memory + 1e9

@@ -36,7 +36,7 @@ def test_the_readmes_commands_run_in_order(tmp_path, monkeypatch, capsys):
         assert main(arguments) == 0, (arguments[0], capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("document", ["i-have-notes.md", "synthetic-notes.md"])
+@pytest.mark.parametrize("document", ["i-have-notes.md", "synthetic-notes.md", "adding.md"])
 @pytest.mark.slow
 def test_the_commands_about_notes_run_in_order(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from clinveil.corpus.people import Patient
 from clinveil.lexicons.ambiguity import lexical_classes
 from clinveil.lexicons.held_out import held_out
 from clinveil.phi.finder import Finder
+from clinveil.phi.settings import PhiSettings
 from clinveil.phi.validation.canaries import canary_survival, planted, planted_for_roles, survived
 from clinveil.phi.validation.invented import SHAPES, UNLISTED, invented, invented_name, name_pools
 from clinveil.phi.validation.recapture import BOTH, FIRST, SECOND, Captures, compared, missed, recapture_findings, side
@@ -120,7 +122,7 @@ def test_known_patients_survival():
 def test_a_feed_of_other_patients_is_refused():
     survival = Survival(PATIENTS, RNG(1))
     survival.add(Note("3", "p9", "Mary"), [])
-    with pytest.raises(InputError, match="none of its patients"):
+    with pytest.raises(InputError, match="none of its 2 patients"):
         survival.findings("with the feed")
 
 
@@ -165,9 +167,18 @@ def test_two_detectors_over_notes():
 
 def test_sides_are_named():
     assert {one.name for one in side("names+dates")} == {"names", "dates"}
-    assert "known" not in {one.name for one in side("rules")}
+    assert not {"known", "tagger"} & {one.name for one in side("rules")}
     with pytest.raises(UsageError, match="no detector nomes"):
         side("nomes")
+
+
+def test_sides_follow_the_settings():
+    there = Finder.of(PhiSettings(no_tagger=True)).detectors
+    also = SimpleNamespace(name="presidio")
+    assert "presidio" in {one.name for one in side("rules", [*there, also])}
+    assert side("presidio", [*there, also]) == (also,)
+    with pytest.raises(UsageError, match="no detector tagger"):
+        side("names+tagger", there)
 
 
 def simulated(rng, chances, odds=1.0, patients=60, mean=8):

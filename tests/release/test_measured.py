@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from clinveil.attacks.attack import Context
+from clinveil.attacks.channel.repetition import Repetition
 from clinveil.attacks.text.identifiers import Identifiers
 from clinveil.attacks.text.overlap import Overlap
 from clinveil.attacks.text.uniqueness import Uniqueness
 from clinveil.channel.apply import ALIGNMENT
+from clinveil.channel.channel import Channel
 from clinveil.corpus.corpus import memory_corpus, rows
 from clinveil.corpus.people import Patient
 from clinveil.releases.crosswalk import CROSSWALK
@@ -53,6 +55,12 @@ def drawn(case, tmp_path, words=PATIENTS * NOTES * LENGTH // 4, salt=b"salt", **
     return measured(replace(whole, **more), crosswalk, words, salt, tmp_path / "measured")
 
 
+def identity(n):
+    """The arrays of a channel in which every word stays."""
+    rows = np.arange(n + 1)
+    return np.append(rows, n), rows[:n].astype(np.int32), np.ones(n), np.ones(n, dtype=np.bool_)
+
+
 def ids(corpus):
     return {note.note_id for note in rows(corpus)}
 
@@ -89,6 +97,9 @@ def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp
     marked = seen.by(Overlap(), rng)
     assert all(f.detail["measured_on"] == seen.drawn.said for f in marked)
     assert f"{seen.drawn.notes:,} of {PATIENTS * NOTES:,} notes" in seen.drawn.said
+    channel = Channel(list(seen.context.counts.words), *identity(len(seen.context.counts)))
+    of_words = replace(seen, context=replace(seen.context, channel=channel)).by(Repetition(), rng)
+    assert {f.measure for f in of_words if "measured_on" in f.detail} == {"attack.repeats_in_notes"}
     exact = seen.by(Uniqueness(), rng)
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
 
@@ -109,6 +120,8 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
     for released in (case[0].released, memory_corpus(leaking)):
         seen = drawn(case, tmp_path, known=known, released=released)
         gates.append(patient_gates(seen.by(Identifiers(), np.random.default_rng(0))))
+    found = seen.by(Identifiers(), np.random.default_rng(0))
+    assert all("of drawn patients" in f.control_is for f in found if f.control is not None)
     assert all(gate.passed for gate in gates[0])
     assert [gate.value for gate in gates[1] if not gate.passed] == [1]
 

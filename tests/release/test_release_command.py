@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -197,3 +198,17 @@ def test_the_first_600_of_mtsamples(real_data, tmp_path):
     flags = ["--id", "doc_id", "--text", "transcription", "--label", "doc_type"]
     assert main(["release", str(tmp_path / "notes.parquet"), "-o", str(tmp_path / "out"), *FAST, *flags]) == 0
     assert main(["verify", str(tmp_path / "out" / "release")]) == 0
+
+
+def test_a_finished_release_is_published_as_it_is(desk, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "corpus"))
+    from stores import store
+
+    with store(monkeypatch) as server:
+        assert main(["publish", str(desk / "out"), "s3://notes/release"]) == 0
+        with server.files.open_input_stream("notes/release/notes.parquet", compression=None) as file:
+            assert file.read() == (desk / "out/release/notes.parquet").read_bytes()
+        copied(desk, tmp_path)
+        with (tmp_path / "release" / "README.md").open("a") as file:
+            file.write("more")
+        assert main(["publish", str(tmp_path), "s3://notes/changed"]) == 3

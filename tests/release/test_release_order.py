@@ -11,7 +11,8 @@ from scipy.stats import spearmanr
 
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS
-from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases import crosswalk
+from clinveil.releases.crosswalk import Renamer, Walk, by_new_id, by_place, reordered
 
 
 def batches(ids, size):
@@ -67,3 +68,28 @@ def test_the_scratch_files_go_when_a_run_fails(tmp_path):
     with pytest.raises(RuntimeError):
         list(reordered(broken(), by_new_id, tmp_path / "w"))
     assert not (tmp_path / "w").exists()
+
+
+def test_what_is_too_large_for_memory_is_dealt_again_and_comes_in_the_same_order(tmp_path, monkeypatch):
+    stream = renamed(600, Key.from_seed(4))
+    whole = ids_of(reordered(stream, by_new_id, tmp_path / "w"))
+    monkeypatch.setattr(crosswalk, "MOST", 600)
+    dealt = []
+    again = reordered(stream, by_new_id, tmp_path / "w")
+    for batch in again:
+        dealt.append(batch)
+        deeper = [path for path in (tmp_path / "w").iterdir() if path.is_dir()]
+        assert deeper or batch.num_rows < 10
+    assert ids_of(dealt) == whole == sorted(whole)
+    assert dealt[0].schema == stream[0].schema
+
+
+def test_a_walk_gives_places_in_the_order_of_ids_and_holds_few(tmp_path):
+    source = [f"{i:020x}" for i in np.random.default_rng(3).integers(0, 2**62, 5000)]
+    walk = Walk(iter(batches(source, 700)), tmp_path / "walk")
+    assert len(walk) == 5000
+    found = [(note_id, walk.get(note_id, -1)) for note_id in [*sorted(source)[::2], "f" * 20]]
+    assert all(source[place] == note_id for note_id, place in found[:-1])
+    assert found[-1][1] == -1 and len(walk._held) < 2048
+    walk.close()
+    assert not (tmp_path / "walk").exists()

@@ -14,6 +14,10 @@ from clinveil.scale.executor import opened
 ray = pytest.importorskip("ray")
 
 
+def test_ctrl_c_leaves_nobody_behind(tmp_path):
+    assert interrupted("ray", tmp_path) == (130, "", [])
+
+
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
     log = tmp_path_factory.mktemp("network") / "asked"
@@ -29,6 +33,8 @@ def started(tmp_path_factory):
 
 
 class TestRay(ElsewhereContract):
+    on = "ray"
+
     @pytest.fixture
     def over(self, started):
         return started[0]
@@ -57,7 +63,3 @@ def test_nobody_at_the_address():
         check_version_info({"ray_version": "2.9.1", "python_version": "3.10.2"}, "this process")
     said = str(_refused(str(raised.value)))
     assert "the cluster has Ray 2.9.1 under Python 3.10.2, this machine Ray" in said and "\n" not in said
-
-
-def test_ctrl_c_leaves_nobody_behind(tmp_path):
-    assert interrupted("ray", tmp_path) == (130, "", [])

@@ -27,6 +27,11 @@ def kill_executor(item):
     return number
 
 
+@needs_java
+def test_ctrl_c_leaves_nobody_behind(tmp_path):
+    assert interrupted("spark", tmp_path) == (130, "", [])
+
+
 @pytest.fixture(scope="module")
 def started():
     before = signal.getsignal(signal.SIGINT)
@@ -39,6 +44,8 @@ def started():
 
 @needs_java
 class TestSpark(ElsewhereContract):
+    on = "spark"
+
     @pytest.fixture
     def over(self, started):
         return started
@@ -82,8 +89,3 @@ def test_java_that_is_missing_or_too_old(java, said, tmp_path, monkeypatch):
     with pytest.raises(MissingExtra, match=said) as raised:
         _need_java()
     assert raised.value.exit_code == 6 and "openjdk-17" in str(raised.value) and "clinveil[spark]" in str(raised.value)
-
-
-@needs_java
-def test_ctrl_c_leaves_nobody_behind(tmp_path):
-    assert interrupted("spark", tmp_path) == (130, "", [])

@@ -63,6 +63,13 @@ def test_local_work_has_no_address():
         pass
 
 
+def test_what_needs_no_processes_gets_threads():
+    with opened_for(ObfuscateSettings(workers=2), threaded=True) as over:
+        assert set(over(lambda x: os.getpid(), range(3))) == {os.getpid()}
+    with pytest.raises(UsageError), opened_for(ObfuscateSettings(address="h:1"), threaded=True):
+        pass
+
+
 @pytest.mark.parametrize(("on", "library"), [("ray", "ray"), ("spark", "pyspark.sql")])
 def test_without_the_extra(on, library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
     from clinveil.releases.manifest import Check
-    from clinveil.releases.pipeline import Synthesised
     from clinveil.releases.publish import Outcome
+    from clinveil.releases.synthesize import Synthesised
     from clinveil.vectors.table import Vectors
 
 S = TypeVar("S", bound=Settings)
@@ -149,8 +149,8 @@ def synthesize(
 
     Raises GateError where a gate refused the notes; InputError, UsageError and MissingExtra as the command does.
     """
-    from clinveil.releases.pipeline import synthesize as run
     from clinveil.releases.settings import SynthesisSettings
+    from clinveil.releases.synthesize import synthesize as run
 
     _told(SynthesisSettings, options, {})  # a wrong one is told before anything is written
     with _on_disk(notes, _place(out), options) as (path, more):

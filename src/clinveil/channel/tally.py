@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -73,3 +74,8 @@ def tally_of(counts: list[int], notes: int, skipped: Counter[str]) -> Tally:
     """The tally of one batch from the token loop's counts, which are in the order of the fields."""
     names = [f.name for f in fields(Tally)][1:-1]
     return Tally(notes=notes, **dict(zip(names, counts, strict=True)), skipped=skipped)
+
+
+def tally_from(told: Mapping[str, Any]) -> Tally:
+    """The tally of which `as_dict` told."""
+    return Tally(**{**told, "skipped": Counter(told["skipped"])})

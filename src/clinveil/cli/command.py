@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import typer
 
 from clinveil.cli import groups, progress
-from clinveil.cli.options import Config, JsonOut, option
+from clinveil.cli.from_sql import FromSql, Uri, with_notes
+from clinveil.cli.options import Config, JsonOut, NotesOrQuery, option
 from clinveil.core.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -72,7 +74,8 @@ class Command(Generic[S]):
         settings = load_settings(self.settings or Settings, typed, rest.pop("config", None))
         json = {"json": rest.pop("json")} if self.findings else {}
         run = Run(self.name, settings, **json)
-        self.function(run, **rest)
+        with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
+            self.function(run, **given)
         if "seed" in vars(run):
             run.say(f"seed {run.seed} (public: --seed {run.seed} gives the same again)")
 
@@ -90,12 +93,19 @@ class Command(Generic[S]):
 
     def _parameters(self) -> list[Parameter]:
         own = list(inspect.signature(self.function, eval_str=True).parameters.values())[1:]
-        made = [("json", JsonOut)] if self.findings else []
+        made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
+        made += [("json", JsonOut)] if self.findings else []
         if self.settings:
             made += [("config", Config), *((name, option(name, f)) for name, f in self.settings.flags().items())]
         keyword = Parameter.KEYWORD_ONLY
         more = [Parameter(name, keyword, default=None, annotation=kind) for name, kind in made]
-        return [*(parameter.replace(kind=keyword) for parameter in own), *more]
+        return [*(_parameter(parameter) for parameter in own), *more]
+
+
+def _parameter(own: Parameter) -> Parameter:
+    """A parameter of the function as the parser has it; notes may be left out where a query can stand for them."""
+    default = None if own.annotation == NotesOrQuery else own.default
+    return own.replace(kind=Parameter.KEYWORD_ONLY, default=default)
 
 
 def command(

@@ -35,6 +35,8 @@ _JSON = typer.Option("--json", help="Write findings as JSON to a file, or - for 
 JsonOut = Annotated[str | None, _JSON]
 _NOTES = "Notes: a file, a folder, a pattern of part files in quotes, or the URL of one (s3://…)."
 Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
+NotesOrQuery = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
+"""The notes of a command that also takes `--from-sql`; it gets a path in any case (`from_sql.py`)."""
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
 _OUT = typer.Option("-o", "--out", help="Where the result goes; a URL too.", parser=place, metavar="PLACE")

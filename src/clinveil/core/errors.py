@@ -68,6 +68,12 @@ class DiskError(ClinveilError):
     exit_code = 5
 
 
+class Incomplete(ClinveilError):
+    """Some parts of the input are broken; the others are done, and the same command goes on from there (exit 5)."""
+
+    exit_code = 5
+
+
 class LostWorkers(ClinveilError):
     """Whoever did the work was killed, and again when it was tried again; the run can be gone on with (exit 5)."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar, runtime_checkable
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from clinveil.core.types import Say
 
@@ -37,3 +37,27 @@ def track(
             done += size(item)
             show(done)
             yield item
+
+
+def shown(
+    over: Callable[..., Iterator[Any]], what: str, say: Say, total: int | None, size: Callable[[Any], int]
+) -> Callable[..., Iterator[Any]]:
+    """A map (`scale.Map`) whose results are counted as in `track`."""
+    return lambda function, items, /: track(over(function, items), what, say, total, size)
+
+
+@contextmanager
+def steps(what: str, say: Say) -> Iterator[Callable[[int, int], None]]:
+    """What takes (done, all) of some work, and shows it where `say` can show it."""
+    if not isinstance(say, Counting):
+        yield lambda done, all_: None
+        return
+    with ExitStack() as stack:
+        show: list[Callable[[int], None]] = []
+
+        def step(done: int, all_: int) -> None:
+            if not show:
+                show.append(stack.enter_context(say.count(what, all_)))
+            show[0](done)
+
+        yield step

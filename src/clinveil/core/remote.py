@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -58,6 +59,10 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         self = super().__new__(cls, url)
         self.url = _checked(url)
         return self
+
+    def __init__(self, url: str) -> None:
+        if sys.version_info >= (3, 12):
+            super().__init__(url)
 
     @property
     def name(self) -> str:
@@ -123,11 +128,19 @@ class RemotePath(type(Path())):  # type: ignore[misc]
     def child(self, below: str) -> RemotePath:
         """What lies below it."""
         query = self.url.partition("?")[2]
-        return RemotePath(f"{self.shown.rstrip('/')}/{below}" + f"?{query}" * bool(query))
+        folder = self.shown if self.shown.endswith("/") else f"{self.shown}/"
+        return RemotePath(f"{folder}{below}" + f"?{query}" * bool(query))
+
+    def above(self) -> list[RemotePath]:
+        """The folders that it lies in, the nearest first, down to the bucket."""
+        scheme, host, key, query = self._parts_of_url
+        folders = key.strip("/").split("/")[:-1]
+        ends = ["/".join(folders[:n]) for n in range(len(folders), -1, -1)]
+        return [RemotePath(f"{scheme}://{host}/{end}" + f"?{query}" * bool(query)) for end in ends]
 
     def below(self, root: RemotePath) -> str:
         """Its path below another."""
-        return self.shown[len(root.shown.rstrip("/")) + 1 :]
+        return self.shown[len(root.shown) :].lstrip("/")
 
     def __fspath__(self) -> str:
         raise UsageError("a place of another machine cannot be used here", where=self.name, remedy="copy it here first")

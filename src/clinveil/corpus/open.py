@@ -6,10 +6,12 @@ from pathlib import Path
 
 from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings
+from clinveil.corpus.delta import delta_files
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, ENTERED_IN_ERROR, NotesCorpus, corpus_of
-from clinveil.corpus.part_files import part_files, warn_unchecked
+from clinveil.corpus.part_files import is_delta, part_files, warn_unchecked
 from clinveil.corpus.parts import PartedCorpus, open_parts
+from clinveil.corpus.sql import QueryPath
 from clinveil.corpus.streams import codec_name, row_limit
 
 __all__ = ["ENTERED_IN_ERROR", "NotesCorpus", "OpenedCorpus", "PartedCorpus", "corpus_of", "open_corpus"]
@@ -38,9 +40,11 @@ def open_corpus(
 
     Warns with InputWarning where a compressed file has no checksum, and of files among the parts that are none.
     """
+    if isinstance(path, QueryPath):
+        return corpus_of(path.source, settings, label=label, keep=keep, name="the query", suffix=".parquet")
     path = place(path)
     codec_name(settings.encoding)  # a wrong one is told even where the file has no use for it
-    if parts := part_files(path):
+    if parts := delta_files(path) if is_delta(path) else part_files(path):
         return open_parts(parts, settings, label=label, keep=keep, name=path.name)
     warn_unchecked(path)
     source, suffix = open_source(path, settings.encoding, row_limit(settings.max_note_bytes))

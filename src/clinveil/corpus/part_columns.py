@@ -82,6 +82,38 @@ class Typed:
             yield batch
 
 
+@dataclass(frozen=True)
+class Filled:
+    """A source that lacks some columns, which are null in all its rows."""
+
+    source: Source
+    lacks: Mapping[str, pa.DataType]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the source, then the others."""
+        return (*self.source.names, *self.lacks)
+
+    @property
+    def optional_keys(self) -> frozenset[str]:
+        """Those of the source."""
+        return self.source.optional_keys
+
+    @property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The types of all columns."""
+        return {**types_of(self.source), **self.lacks}
+
+    def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """All rows of the columns named."""
+        wanted = list(dict.fromkeys((*ids, *texts, *kept)))
+        own = [name for name in wanted if name not in self.lacks] or [self.source.names[0]]
+        for batch in self.source.read(own):
+            for name, kind in self.lacks.items():
+                batch = batch.append_column(pa.field(name, kind), pa.nulls(batch.num_rows, kind))
+            yield batch.select(wanted)
+
+
 def refuse_other_names(names: Mapping[str, Source]) -> None:
     """Raise InputError for the first part whose columns are not those of the first; their order may differ.
 

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ UNCHECKED = "its zstd frames carry no checksum, so damage can pass unseen (zstd 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
 _CHECKSUM = ".crc"
+DELTA_LOG = "_delta_log"
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,14 @@ class PartFile:
         path: where it is. suffix: its format.
         name: what messages call it: without its folders, whose names may be data.
         keys: what the folders' names say: column -> value, the same for all its rows.
+        fills: columns that it may lack, with their types: they are null then (Delta, whose tables grow columns).
     """
 
     path: Path
     suffix: str
     name: str
     keys: Mapping[str, str | None]
+    fills: Mapping[str, pa.DataType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,32 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
     if known and (others := len(files) - len(known)):
         said = f"{others} files of other kinds are not read" if others > 1 else "a file of another kind is not read"
         warnings.warn(f"{path.name}: {said}", InputWarning, stacklevel=3)
+    _refuse_delta(known, root, path.name)
     return tuple(_parts(known, root, path.name))
+
+
+def is_delta(folder: Path) -> bool:
+    """Whether a folder, here or in a store, is a Delta table."""
+    if isinstance(folder, RemotePath):
+        return not folder.pattern and folder.is_dir() and folder.child(DELTA_LOG).is_dir()
+    return (folder / DELTA_LOG).is_dir()
+
+
+def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
+    """Raise InputError for files of a Delta table: some are of earlier versions, which only its log knows."""
+    inside = {below(file, root).rpartition("/")[0] for file in files}
+    plain = {_without_keys(folder) for folder in inside} - {""}
+    folders = [root.child(folder) if isinstance(root, RemotePath) else root / folder for folder in plain]
+    above = root.above() if isinstance(root, RemotePath) else list(root.absolute().parents)
+    if any(map(is_delta, [*folders, root, *above])):
+        raise InputError("it lies in a Delta table", where=where, remedy="name the table's own folder")
+
+
+def _without_keys(folder: str) -> str:
+    """The folder that the first `key=value` of a path lies in; a table's own folder is none of them."""
+    parts = folder.split("/")
+    first = next((number for number, part in enumerate(parts) if "=" in part), len(parts))
+    return "/".join(parts[:first])
 
 
 def _is_for_parts(folder: Path) -> bool:
@@ -142,7 +170,7 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
 def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
     pairs = [(key, value) for key, sign, value in (name.partition("=") for name in folders) if sign]
     try:
-        keys = {_plain(key): None if value == _NULL else _plain(value) for key, value in pairs}
+        keys = {decoded(key): None if value == _NULL else decoded(value) for key, value in pairs}
     except UnicodeError:
         raise InputError("the name of its folder is no UTF-8", where=where, remedy="rename it") from None
     if len(keys) < len(pairs):
@@ -150,7 +178,8 @@ def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
     return keys
 
 
-def _plain(escaped: str) -> str:
+def decoded(escaped: str) -> str:
+    """A name as it was before `%20` and the like were put into it. Raises UnicodeError."""
     return _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), escaped.encode()).decode()
 
 

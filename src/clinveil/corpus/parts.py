@@ -14,7 +14,7 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import NOTE_ID, Columns, Corpus
 from clinveil.corpus.file_format import Source, has_header, open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, NotesCorpus, corpus_of
-from clinveil.corpus.part_columns import AllNames, Damaged, refuse_missing, refuse_other_names, typed
+from clinveil.corpus.part_columns import AllNames, Damaged, Filled, refuse_missing, refuse_other_names, typed
 from clinveil.corpus.part_files import KeyedSource, PartFile, warn_unchecked
 from clinveil.corpus.streams import row_limit
 from clinveil.corpus.uniqueness import HashLog, hashes, repeated
@@ -118,7 +118,10 @@ def open_parts(
 
 def _opened(file: PartFile, settings: NotesSettings) -> Source:
     try:
+        source: Source
         source, _ = open_source(file.path, settings.encoding, row_limit(settings.max_note_bytes))
+        if lacks := {name: kind for name, kind in file.fills.items() if name not in source.names}:
+            source = Filled(source, lacks)
         twice = source.optional_keys.intersection(file.keys) or set(source.names).intersection(file.keys)
     except InputError as error:
         return Damaged.by(error)

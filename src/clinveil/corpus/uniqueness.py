@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clinveil.core.errors import InputError
 
 Hashes = NDArray[np.uint64]
-IN_MEMORY = 64 << 20
+IN_MEMORY = 16 << 20
 BUCKETS = 32  # each an open file once it is on disk
 _SHIFT = np.uint64(64 - BUCKETS.bit_length() + 1)
 

@@ -19,6 +19,7 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
+from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name, is_met
 from clinveil.phi.note import NoteView, Word, plain
 
@@ -47,10 +48,7 @@ _SAYS = re.compile(
 _MONTHS = words("january february march april may june july august september october november december")
 _ARTICLES = words("a an the no his her their some any this that of in")
 _MEETS = words("with told asked saw met per called informed see")
-_KIN = words(
-    "wife husband spouse partner son sons daughter daughters mother father mom dad parents brother brothers sister"
-    " sisters aunt uncle cousin niece nephew friend family caregiver nurse boss attorney grandson granddaughter"
-)
+_KIN = PEOPLE | {"family", "nurse"}
 _NEXT = re.compile(r"(?:\.?[ \t]{1,2}|,[ \t]?|[ \t]?\n?[ \t]*)")
 _USUAL = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
 _AMBIGUOUS = LexicalClass.WORD | LexicalClass.EPONYM
@@ -72,17 +70,19 @@ class Heard:
 
     def about(self, patient_ids: Iterable[str]) -> Heard:
         """The same of these patients only."""
-        some = {patient_id: self.patients[patient_id] for patient_id in patient_ids if patient_id in self.patients}
+        found = ((patient_id, self.patients.get(patient_id)) for patient_id in patient_ids)
+        some = {patient_id: names for patient_id, names in found if names is not None}
         return Heard(some, self.staff, self.vocabulary)
 
     def without(self, words: frozenset[str]) -> Heard:
         """The same without those of some words that stand in no list of names."""
-        known = {patient_id: _but(names, words) for patient_id, names in self.patients.items()}
+        known = {patient_id: but(names, words) for patient_id, names in self.patients.items()}
         staff = frozenset(form for form in self.staff if form not in words or _listed(form))
         return Heard({patient_id: names for patient_id, names in known.items() if names}, staff, self.vocabulary)
 
 
-def _but(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
+def but(names: frozenset[Name], words: frozenset[str]) -> frozenset[Name]:
+    """Some names without those of some words that stand in no list of names."""
     left = (tuple(part for part in name if part not in words or _listed(part)) for name in names)
     return frozenset(name for name in left if name)
 

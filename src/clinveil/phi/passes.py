@@ -4,35 +4,38 @@ Where a name found in one note is looked for in others, there are two passes ove
 are what takes time, run in the first only. It gives of each batch the spans, without text, and the names heard; the
 second looks up what all notes gave, and treats. What was heard are sets, so that no order, batch or number of workers
 changes a byte. Spans wait as compressed Arrow in memory, and beyond `HELD` bytes in a file without a name that is the
-owner's alone; what was heard of a patient stays in memory.
+owner's alone; what was heard waits on disk likewise (`phi/heard_store.py`). So memory does not grow with the notes.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import takewhile
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning
+from clinveil.core.progress import track
 from clinveil.core.spans import Span
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.finder import Finder
 from clinveil.phi.forms import Name
 from clinveil.phi.heard import Heard, names_in, staff_in, unlisted
+from clinveil.phi.heard_store import COMMON, HeardStore
 from clinveil.phi.note import NoteView
 from clinveil.scale import Map
 
-HELD = 64 << 20
-# Patients in whose notes an unlisted word has no capital: then it is no name; then an include-list lets it through.
-USUAL, COMMON = 3, 4
+HELD = 8 << 20
+_DIGEST = 16  # bytes
 RAISED = -1  # in place of a start: the detectors failed on this note
 _WORDS = pa.dictionary(pa.int16(), pa.string())
 _SPANS = pa.schema(
@@ -46,17 +49,22 @@ _SPANS = pa.schema(
 
 
 def deidentify_corpus(
-    corpus: Corpus, deidentifier: Deidentifier, map: Map, *, heard: Callable[[Heard], None] | None = None
+    corpus: Corpus,
+    deidentifier: Deidentifier,
+    map: Map,
+    *,
+    heard: Callable[[Heard], None] | None = None,
+    say: Say = lambda _: None,
 ) -> Iterator[Deidentified]:
     """Treat a corpus batch by batch, in order; each worker gets only what is known of the patients of its batch.
 
     Args:
-        heard: takes what the notes said of one another, once it is known.
+        heard: takes what the notes said of one another, once it is known. say: is shown how far the first pass is.
 
     Raises InputError where the second pass does not read what the first one did.
     """
     if deidentifier.finder.listens:
-        yield from _TwoPasses(corpus, deidentifier, heard).over(map)
+        yield from _TwoPasses(corpus, deidentifier, heard, say).over(map)
     else:
         yield from map(_treat, _with_patients(corpus, deidentifier))
 
@@ -77,10 +85,10 @@ def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
 
 def _with_patients(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:
     for batch in corpus.batches():
-        yield batch, deidentifier.with_finder(deidentifier.finder.about(_patients(batch)))
+        yield batch, deidentifier.with_finder(deidentifier.finder.about(patients_of(batch)))
 
 
-def _patients(batch: pa.RecordBatch) -> set[str]:
+def patients_of(batch: pa.RecordBatch) -> set[str]:
     """The patients of a batch; a note without one is its own."""
     ids, patients = (batch.column(name).to_pylist() for name in (NOTE_ID, PATIENT_ID))
     return {note if patient is None else patient for note, patient in zip(ids, patients, strict=True)}
@@ -105,22 +113,35 @@ class _Again:
 
     batch: pa.RecordBatch = field(repr=False)
     deidentifier: Deidentifier = field(repr=False)
-    seen: _Seen = field(repr=False)
+    seen: Seen = field(repr=False)
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """What was found in a batch, row by row and without text, and a digest of the batch."""
 
     spans: bytes = field(repr=False)
     digest: bytes
 
+    def write(self, file: IO[bytes]) -> None:
+        """Append it to a file."""
+        file.write(len(self.spans).to_bytes(8, "little") + self.digest + self.spans)
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> Seen:
+        """The next one of a file. Raises InputError at its end: the notes are more than they were."""
+        head = file.read(8 + _DIGEST)
+        if len(head) < 8 + _DIGEST:
+            raise changed()
+        return cls(file.read(int.from_bytes(head[:8], "little")), head[8:])
+
 
 @dataclass(frozen=True)
-class _Looked:
-    """What the first pass says of a batch."""
+class Looked:
+    """What the first pass says of a batch: what it found, the names in it, and who writes which word in lower case."""
 
-    seen: _Seen = field(repr=False)
+    rows: int
+    seen: Seen = field(repr=False)
     heard: Heard = field(repr=False)
     lower: dict[str, frozenset[str]] = field(repr=False)
 
@@ -131,85 +152,97 @@ _Item = _Look | _Again | None
 class _TwoPasses:
     """One corpus on its way; what is made of it goes through one map, so that the workers stay as they are."""
 
-    def __init__(self, corpus: Corpus, deidentifier: Deidentifier, told: Callable[[Heard], None] | None) -> None:
-        self.corpus, self.deidentifier, self.told = corpus, deidentifier, told
-        self.names: defaultdict[str, set[Name]] = defaultdict(set)
-        self.staff: set[str] = set()
-        self.lower: defaultdict[str, set[str]] = defaultdict(set)
-        self.sizes: list[tuple[int, bytes]] = []  # of each batch: bytes of its spans, its digest
+    def __init__(
+        self, corpus: Corpus, deidentifier: Deidentifier, told: Callable[[Heard], None] | None, say: Say
+    ) -> None:
+        self.corpus, self.deidentifier, self.told, self.say = corpus, deidentifier, told, say
+        self.store, self.looked = HeardStore(), 0
 
     def over(self, map: Map) -> Iterator[Deidentified]:
         with SpooledTemporaryFile(max_size=HELD) as self.file:
-            for result in map(_do, self._items()):
-                if isinstance(result, _Looked):
-                    self._take(result)
-                elif result is not None:
-                    yield result
+            results = map(_do, self._items())
+            for looked in track(self._first(results), "notes looked through", self.say, size=lambda one: one.rows):
+                looked.seen.write(self.file)
+                self.store.add(looked.heard, looked.lower)
+                self.looked += 1
+            yield from (result for result in results if isinstance(result, Deidentified))
+
+    def _first(self, results: Iterator[Looked | Deidentified | None]) -> Iterator[Looked]:
+        """What the first pass gives; the one result more that is read stands for nothing."""
+        return takewhile(lambda result: isinstance(result, Looked), results)  # type: ignore[arg-type]
 
     def _items(self) -> Iterator[_Item]:
         sent = 0
         for sent, batch in enumerate(self.corpus.batches(), 1):  # noqa: B007
-            yield _Look(batch, self.deidentifier.finder.about(_patients(batch)))
-        while len(self.sizes) < sent:
-            yield None  # the map gives a result for each item, and reads some items ahead of the results
+            yield _Look(batch, self.deidentifier.finder.about(patients_of(batch)))
+        yield None  # the map gives a result for each item, and reads some items ahead of the results
+        while self.looked < sent:
+            yield None
         knowing = self.deidentifier.finder.having(self._heard())
         self.file.seek(0)
         again = 0
         for again, batch in enumerate(self.corpus.batches(), 1):
             if again > sent:
-                raise _changed()
-            size, digest = self.sizes[again - 1]
-            treats = self.deidentifier.with_finder(knowing.about(_patients(batch)))
-            yield _Again(batch, treats, _Seen(self.file.read(size), digest))
+                raise changed()
+            treats = self.deidentifier.with_finder(knowing.about(patients_of(batch)))
+            yield _Again(batch, treats, Seen.read(self.file))
         if again < sent:
-            raise _changed()
-
-    def _words_of(self, count: int) -> frozenset[str]:
-        return frozenset(word for word, patients in self.lower.items() if len(patients) >= count)
-
-    def _take(self, looked: _Looked) -> None:
-        self.file.write(looked.seen.spans)
-        self.sizes.append((len(looked.seen.spans), looked.seen.digest))
-        for patient_id, names in looked.heard.patients.items():
-            self.names[patient_id] |= names
-        self.staff |= looked.heard.staff
-        for word, patients in looked.lower.items():
-            if len(self.lower[word]) < COMMON:
-                self.lower[word] |= patients
+            raise changed()
 
     def _heard(self) -> Heard:
-        """What all notes say; a word that some patients' notes write in lower case was no unlisted name."""
-        words = {count: self._words_of(count) for count in (USUAL, COMMON)}
-        names = {patient_id: frozenset(names) for patient_id, names in self.names.items()}
-        heard = Heard(names, frozenset(self.staff), frozenset(map(str.lower, words[COMMON]))).without(words[USUAL])
+        """What all notes say."""
+        heard = self.store.heard()
         if self.told is not None:
             self.told(heard)
         return heard
 
 
-def _do(item: _Item) -> _Looked | Deidentified | None:
+def _do(item: _Item) -> Looked | Deidentified | None:
     if item is None:
         return None
-    return _look(item) if isinstance(item, _Look) else _treat_again(item)
+    if isinstance(item, _Look):
+        return look(item.batch, item.finder)
+    return treat_again(item.batch, item.deidentifier, item.seen)
 
 
-def _look(item: _Look) -> _Looked:
+def look(batch: pa.RecordBatch, finder: Finder) -> Looked:
     """What the detectors find in each note of a batch, and what the batch says of names and words."""
-    finder, found = item.finder, list[list[Span] | None]()
-    names: defaultdict[str, set[Name]] = defaultdict(set)
-    staff: set[str] = set()
-    lower: defaultdict[str, set[str]] = defaultdict(set)
-    for note in rows([item.batch]):
+    ear, found = _Ear(finder), list[list[Span] | None]()
+    for note in rows([batch]):
         view = finder.view(note.text, note.patient_id, note.note_id)
-        spans = _detected(finder, view)
-        found.append(spans)
-        names[note.patient_id] |= names_in(note.text, spans or ())
-        staff |= staff_in(note.text, spans or ())
-        for word in unlisted(view, spans or (), acronyms=finder.combine == "recall-first"):
-            lower[word].add(note.patient_id)
-    said = {patient_id: frozenset(heard) for patient_id, heard in names.items() if heard}
-    counted = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in lower.items()}
-    return _Looked(_Seen(_packed(found), _digest(item.batch)), Heard(said, frozenset(staff)), counted)
+        found.append(_detected(finder, view))
+        ear.hear(note, view, found[-1] or ())
+    return Looked(batch.num_rows, Seen(_packed(found), _digest(batch)), *ear.heard())
+
+
+def hear_again(batch: pa.RecordBatch, finder: Finder, seen: Seen) -> Looked:
+    """As `look`, with what was seen in the batch before. Raises InputError if it is another batch."""
+    _refuse_changed(batch, seen)
+    ear, spans = _Ear(finder), _unpacked(seen.spans)
+    for row, note in enumerate(rows([batch])):
+        ear.hear(note, finder.view(note.text, note.patient_id, note.note_id), spans.get(row, ()))
+    return Looked(batch.num_rows, seen, *ear.heard())
+
+
+class _Ear:
+    """Gathers what the notes of a batch say of names, and which words they write in lower case."""
+
+    def __init__(self, finder: Finder) -> None:
+        self.acronyms = finder.combine == "recall-first"
+        self.names: defaultdict[str, set[Name]] = defaultdict(set)
+        self.staff: set[str] = set()
+        self.lower: defaultdict[str, set[str]] = defaultdict(set)
+
+    def hear(self, note: Note, view: NoteView, spans: Sequence[Span]) -> None:
+        self.names[note.patient_id] |= names_in(note.text, spans)
+        self.staff |= staff_in(note.text, spans)
+        for word in unlisted(view, spans, acronyms=self.acronyms):
+            self.lower[word].add(note.patient_id)
+
+    def heard(self) -> tuple[Heard, dict[str, frozenset[str]]]:
+        said = {patient_id: frozenset(heard) for patient_id, heard in self.names.items() if heard}
+        counted = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in self.lower.items()}
+        return Heard(said, frozenset(self.staff)), counted
 
 
 def _detected(finder: Finder, view: NoteView) -> list[Span] | None:
@@ -220,24 +253,30 @@ def _detected(finder: Finder, view: NoteView) -> list[Span] | None:
         return None
 
 
-def _treat_again(item: _Again) -> Deidentified:
-    if _digest(item.batch) != item.seen.digest:
-        raise _changed()
-    notes = list(rows([item.batch]))
-    spans = _unpacked(item.seen.spans)
-    seen = {(note.note_id, note.patient_id, note.text): spans.get(row, []) for row, note in enumerate(notes)}
+def treat_again(batch: pa.RecordBatch, deidentifier: Deidentifier, seen: Seen) -> Deidentified:
+    """Treat a batch in which the detectors have looked before. Raises InputError if it is another batch."""
+    _refuse_changed(batch, seen)
+    notes = list(rows([batch]))
+    spans = _unpacked(seen.spans)
+    known = {(note.note_id, note.patient_id, note.text): spans.get(row, []) for row, note in enumerate(notes)}
     failed = {(notes[row].note_id, notes[row].patient_id, notes[row].text) for row, found in spans.items() if not found}
-    knowing = item.deidentifier.finder.having(seen={key: found for key, found in seen.items() if key not in failed})
-    return item.deidentifier.with_finder(knowing)(item.batch)
+    knowing = deidentifier.finder.having(seen={key: found for key, found in known.items() if key not in failed})
+    return deidentifier.with_finder(knowing)(batch)
 
 
-def _changed() -> InputError:
+def _refuse_changed(batch: pa.RecordBatch, seen: Seen) -> None:
+    if _digest(batch) != seen.digest:
+        raise changed()
+
+
+def changed() -> InputError:
+    """The error of notes that are not what they were at the first pass."""
     return InputError("the notes changed while they were read", remedy="leave them alone during a run, and run again")
 
 
 def _digest(batch: pa.RecordBatch) -> bytes:
     """A digest of the ids and texts of a batch."""
-    digest = blake2b(digest_size=16)
+    digest = blake2b(digest_size=_DIGEST)
     for note in rows([batch]):
         for part in note:
             raw = str(part).encode("utf-8", "surrogatepass")

@@ -31,9 +31,10 @@ class Records:
     """The open files of a run; what was not asked for is None.
 
     Attributes:
-        run: the name of the run, 16 random hex digits. audit: its log.
+        vault: where they lie. run: the name of the run, 16 random hex digits. audit: its log.
     """
 
+    vault: Path
     run: str
     audit: Chain
     crosswalk: Writer | None = None
@@ -73,4 +74,4 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
 
         chain = Chain(text(part(path.name)), before)
         secret = Writer(stack.enter_context(part(f"crosswalk-{run}.bin").open("wb")), key, run) if crosswalk else None
-        yield Records(run, chain, secret, text(part(SPANS, force=True)) if spans else None)
+        yield Records(vault, run, chain, secret, text(part(SPANS, force=True)) if spans else None)

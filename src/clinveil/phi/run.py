@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from clinveil.core.errors import GateError, InputError, UsageError
+from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove, whole
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import PATIENT_ID
-from clinveil.corpus.open import OpenedCorpus, open_corpus
-from clinveil.corpus.people import read_patients, write_patients
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.part_facts import refuse_one_file
+from clinveil.corpus.people import write_patients
 from clinveil.corpus.write import place_in, write_corpus
+from clinveil.phi.counts import Counts
 from clinveil.phi.decisions import Decisions
-from clinveil.phi.deidentifier import RAISED, Deidentified, Deidentifier
+from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.emulated import EmulatedRemover
 from clinveil.phi.passes import deidentify_corpus, refuse_strangers
-from clinveil.phi.policy import Policy, Treatment
+from clinveil.phi.policy import Treatment
 from clinveil.phi.records import Records, left, records
+from clinveil.phi.remover import deidentifier_of, remover_of
+from clinveil.phi.run_parts import SCRATCH, TASKS, holds_tasks, write_parts
 from clinveil.phi.settings import DeidentifySettings, PhiSettings
 from clinveil.phi.surrogates.pools import sizes
 from clinveil.scale.executor import opened_for
 
 MAKER = Maker("deidentify")
 RECORD = "deidentify.json"
-MOST_RAISED = 0.01  # share of the notes
 README = """The key, and what was found, of a run of `clinveil deidentify`. SECRET: none of this may leave.
 
 key.bin          all surrogates and date offsets come from it; keep it to treat later notes of the same patients alike
@@ -49,53 +49,6 @@ surrogates.parquet  with --miss-rate and --mode replace: the others under their 
 
 The notes that were written are secret too: what the detectors miss still stands in them.
 """
-
-
-@dataclass
-class Counts:
-    """What became of the notes of a run.
-
-    Attributes:
-        read, written: notes; `skipped` says why the others were not written.
-        labels, detectors: identifiers, by what they are and by who found them.
-        tagged: identifiers that got a tag, as nothing better could be made.
-        patients: whose notes were written.
-        policy: what became of each label.
-    """
-
-    policy: Policy
-
-    read: int = 0
-    written: int = 0
-    labels: Counter[str] = field(default_factory=Counter)
-    detectors: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
-    tagged: Counter[str] = field(default_factory=Counter)
-    patients: set[str] = field(default_factory=set, repr=False)
-
-    def add(self, done: Deidentified) -> None:
-        """Add a batch."""
-        self.written += done.batch.num_rows
-        self.read += done.batch.num_rows + sum(done.skipped.values())
-        self.labels += done.counts
-        self.detectors += done.by_detector
-        self.skipped += done.skipped
-        self.tagged += done.tagged
-        self.patients.update(done.batch.column(PATIENT_ID).drop_null().to_pylist())
-
-    @property
-    def kept(self) -> dict[str, int]:
-        """Identifiers that the policy left as they are."""
-        return {label: self.labels[label] for label in self.policy.treatments if label in self.policy.kept}
-
-    def lines(self) -> Iterator[str]:
-        """The counts for people."""
-        yield f"{self.written} of {self.read} notes written"
-        for reason, count in self.skipped.items():
-            yield f"  not written, {reason}: {count}"
-        for label, count in self.labels.most_common():
-            tagged = f" ({self.tagged[label]} as a tag: nothing better could be made)" if self.tagged[label] else ""
-            yield f"  {label:12} {count}{' KEPT as they are' if label in self.policy.kept else ''}{tagged}"
 
 
 def warnings(how: PhiSettings) -> Iterator[str]:
@@ -134,23 +87,26 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    if parted := isinstance(corpus, PartedCorpus):
+        refuse_one_file(out)
     for line in warnings(settings.identifiers):
         say(line)
     decisions = _decisions(settings, corpus)
     with run_folder(secrets, VAULT) as folder, whole(out, force=settings.force, maker=MAKER) as part:
         # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
-        remover = _remover(settings, key, decisions)
-        place, suffix = place_in(part, out, corpus.suffix)
+        remover = remover_of(settings, key, decisions)
+        place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
         with records(secrets, key, crosswalk=settings.crosswalk, spans=settings.spans) as kept:
             kept.audit.begin("deidentify", _told(notes, settings, key, kept.run))
             counts = _write(settings, corpus, remover, (place, suffix), kept, say)
-            _refuse_failures(counts)
+            counts.refuse_failures()
             if isinstance(remover, Deidentifier):
-                refuse_strangers(remover.patients.keys(), counts.patients)
-            kept.end(key, {**_counted_up(counts), "output_sha256": fingerprint(place)})
+                refuse_strangers(remover.patients.keys(), counts.met)
+            kept.end(key, {**counts.as_dict(), "output_sha256": fingerprint(place)})
         _keep(secrets, key, notes, settings, counts, kept)
         _keep_truth(secrets, remover, say)
+        remove(secrets / TASKS)
     return counts
 
 
@@ -176,11 +132,11 @@ def _told(notes: Path, settings: DeidentifySettings, key: Key, run: str) -> dict
 def _ours(vault: Path) -> bool:
     """Whether a folder is a vault of this command: a README.txt of somebody's own may lie in it."""
     names = {item.name for item in vault.iterdir()} if vault.is_dir() else {vault.name}
-    of_killed = {LOCK, *filter(left, names)}
-    return RECORD in names or not names - {KEY, *(of_killed if KEY in names else {LOCK})}
+    of_killed = {LOCK, SCRATCH, *filter(left, names), *({TASKS} if holds_tasks(vault) else ())}
+    return RECORD in names or not names - {KEY, *(of_killed if {KEY, TASKS} & names else {LOCK})}
 
 
-VAULT = Kind("vault of clinveil deidentify", known=_ours)
+VAULT = Kind("vault of clinveil deidentify", known=_ours, scratch=(SCRATCH,))
 
 
 def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions | None:
@@ -194,16 +150,6 @@ def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions 
     return decisions
 
 
-def _remover(settings: DeidentifySettings, key: Key, decisions: Decisions | None) -> Deidentifier | EmulatedRemover:
-    how = settings.identifiers
-    patients = read_patients(how.patients) if how.patients else None
-    if settings.miss_rate is None:
-        return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans, revise=decisions)
-    if patients is None:
-        raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
-    return EmulatedRemover(key, patients, settings.miss_rate, how.mode, keep_spans=settings.spans)
-
-
 def _write(
     settings: DeidentifySettings,
     corpus: OpenedCorpus,
@@ -212,17 +158,19 @@ def _write(
     kept: Records,
     say: Say,
 ) -> Counts:
-    deidentifier = remover if isinstance(remover, Deidentifier) else remover.deidentifier
-    counts = Counts(deidentifier.policy)
-    deidentifier = deidentifier.recording(audit=settings.audit == "full", crosswalk=settings.crosswalk)
+    deidentifier = deidentifier_of(settings, remover)
     path, suffix = place
+    if isinstance(corpus, PartedCorpus):
+        with opened_for(settings) as over:
+            return write_parts(settings, corpus, deidentifier, path, kept, over, say)
+    counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
         with opened_for(settings) as over:
-            done = deidentify_corpus(corpus, deidentifier, over)
+            done = deidentify_corpus(corpus, deidentifier, over, say=say)
             shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
             write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # such as that nothing is left to write
-        _refuse_failures(counts)
+        counts.refuse_failures()
         raise
     counts.read += sum(corpus.skipped.values())
     counts.skipped += corpus.skipped
@@ -234,25 +182,6 @@ def _counted(done: Iterable[Deidentified], counts: Counts, kept: Records) -> Ite
         counts.add(each)
         kept.add(each)
         yield each.batch
-
-
-def _refuse_failures(counts: Counts) -> None:
-    raised = counts.skipped[RAISED]
-    if raised > MOST_RAISED * counts.read:
-        remedy = "nothing was written; report it, without any note text"
-        raise GateError(f"the detectors failed on {raised} of {counts.read} notes", remedy=remedy)
-
-
-def _counted_up(counts: Counts) -> dict[str, Any]:
-    return {
-        "notes_read": counts.read,
-        "notes_written": counts.written,
-        "skipped": dict(counts.skipped),
-        "spans_by_label": dict(counts.labels.most_common()),
-        "spans_by_detector": dict(counts.detectors.most_common()),
-        "tagged_for_want_of_a_surrogate": dict(counts.tagged),
-        "kept": counts.kept,
-    }
 
 
 def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, counts: Counts, kept: Records) -> None:
@@ -273,7 +202,7 @@ def _keep(secrets: Path, key: Key, notes: Path, settings: DeidentifySettings, co
         "surrogate_names": sizes() if Treatment.SURROGATE in counts.policy.treatments.values() else None,
         "known_patients": how.patients is not None,
         "miss_rate": settings.miss_rate,
-        **_counted_up(counts),
+        **counts.as_dict(),
         "audit_chain": kept.audit.head,
     }
     private_text(secrets / RECORD, json.dumps(record, indent=2) + "\n")

@@ -7,6 +7,7 @@ blind. So a small hospital is not refused for want of data, and a breach that an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import sqrt
 from pathlib import Path
@@ -27,6 +28,8 @@ FRAGMENT = "words in a row"  # `against` of linkage, of who knows a piece of a n
 ONE_SIDED = 1.645  # normal quantile of 95 %
 # What begins files of arrays, tables and models; none of these is ever a note.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
+
+PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")  # of a release of part files
 
 
 def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
@@ -156,7 +159,8 @@ def _foreign(folder: Path, notes: str) -> Iterator[Path]:
     """Files that are no notes: by their name, or by how they begin."""
     for path in sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()):
         inside = path.relative_to(folder)
-        named = str(inside) == notes or (inside.parts[0] == notes and len(inside.parts) == 2 and path.suffix == ".txt")
+        below = inside.parts[0] == notes and len(inside.parts) == 2
+        named = str(inside) == notes or (below and (path.suffix == ".txt" or PART.fullmatch(path.name)))
         if path.is_symlink() or not named or _begins(path):
             yield path
 
@@ -167,7 +171,9 @@ def _begins(path: Path) -> bool:
 
 
 def _columns(notes: Path) -> Sequence[str]:
-    """The columns of a Parquet file; other formats were read back by the check."""
+    """The columns of a Parquet file, or of several; other formats were read back by the check."""
+    if notes.is_dir():
+        return [name for path in sorted(notes.glob("*.parquet")) for name in _columns(path)]
     if notes.suffix != ".parquet" or not notes.is_file():
         return ()
     import pyarrow.parquet as pq

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from clinveil.attacks.attack import Context
@@ -27,8 +26,10 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.crosswalk import CROSSWALK, id_maps
+from clinveil.releases.base import Base, settings_of
+from clinveil.releases.crosswalk import CROSSWALK, id_maps, ledger_batches
 from clinveil.releases.manifest import NAME, SCHEMA
+from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
@@ -62,7 +63,9 @@ def attacked_release(
     notes = released / file if (released / NAME).is_file() else released
     _refuse_another(released, manifest)
     known = _known(patients, settings)
-    corpus = open_corpus(original, settings.notes, keep=settings.keep)
+    source = open_corpus(original, settings.notes, keep=settings.keep)
+    added_to = manifest["private"].get("adds_to")
+    corpus: Corpus = NewNotes(source, Base.read(Path(added_to["vault"]))) if added_to else source
     entered = _entered(corpus, Key.load(vault / "key.bin"), settings, known, workers) if settings.phi else corpus
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
         counts = count_words(entered, Path(scratch))
@@ -87,11 +90,7 @@ def attacked_release(
 def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise InputError("is no vault of a release", where=vault.name, remedy=_REMEDY)
-    try:
-        return ReleaseSettings.model_validate(manifest["private"]["settings_in_full"])
-    except (KeyError, TypeError, ValidationError):
-        remedy = "use the version that made it"
-        raise InputError("is the vault of another version", where=vault.name, remedy=remedy) from None
+    return settings_of(manifest, vault)
 
 
 def _notes(manifest: dict[str, Any], vault: Path) -> tuple[str, NotesSettings]:
@@ -128,9 +127,11 @@ def _entered(
 
 def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
     try:
-        with pq.ParquetFile(vault / f"{name}.parquet") as file:
-            if file.schema_arrow.names != _LEDGERS[name].names:
+        if not (vault / f"{name}.parquet").exists():
+            raise pa.ArrowInvalid
+        for batch in ledger_batches(vault, name):
+            if batch.schema.names != _LEDGERS[name].names:
                 raise pa.ArrowInvalid
-            yield from file.iter_batches()
+            yield batch
     except (OSError, pa.ArrowException):
         raise InputError(f"holds no {name}", where=vault.name, remedy=_REMEDY) from None

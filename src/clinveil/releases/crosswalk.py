@@ -7,9 +7,11 @@ worker count or source order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -63,16 +65,27 @@ def _namer(key: Key, purpose: str) -> Callable[[str], str]:
     return name
 
 
+def ledger_batches(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
+    """The rows of `crosswalk` or `alignment` of a vault, in source order; none where no note was written.
+
+    Of a release of part files it is a folder of a file each, in the order of the source's.
+    """
+    path = vault / f"{name}.parquet"
+    for part in sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []:
+        with pq.ParquetFile(part) as file:
+            yield from file.iter_batches()
+
+
 def source_notes(vault: Path) -> dict[str, str]:
     """Released note id -> source note id. Raises InputError where the vault holds no crosswalk."""
-    file = vault / "crosswalk.parquet"
     try:
-        table = pq.read_table(file, columns=["note_id", "source_note_id"])
-    except (OSError, pa.ArrowException):
-        raise InputError(
-            "holds no crosswalk", where=vault.name, remedy="name the vault folder of this release, OUT/vault"
-        ) from None
-    return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        notes, _ = id_maps(ledger_batches(vault, "crosswalk"))
+    except (OSError, ValueError, pa.ArrowException):
+        notes = {}
+    if not notes:
+        remedy = "name the vault folder of this release, OUT/vault"
+        raise InputError("holds no crosswalk", where=vault.name, remedy=remedy)
+    return notes
 
 
 def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[str, str]]:
@@ -87,8 +100,20 @@ def id_maps(crosswalk: Iterator[pa.RecordBatch]) -> tuple[dict[str, str], dict[s
 
 
 Ranks = NDArray[np.uint64]
-_SHIFT = np.uint64(64 - 6)  # 64 files
+_BITS, _TOP = 6, 64  # of a rank, that tell 64 files apart
 _ROWS = 1024
+_RANK = pa.field(" rank", pa.uint64())  # a name that no column has: source names are told before
+MOST = 16 << 20  # bytes of a file, compressed, that is read as a whole
+
+
+class Places(Protocol):
+    """The place of each note, by its new id."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, note_id: str, default: int, /) -> int:
+        """The place, or the default."""
+        ...
 
 
 def by_new_id(batch: pa.RecordBatch) -> Ranks:
@@ -96,7 +121,7 @@ def by_new_id(batch: pa.RecordBatch) -> Ranks:
     return np.array([int(note_id[:16], 16) for note_id in batch.column(NOTE_ID).to_pylist()], dtype=np.uint64)
 
 
-def by_place(places: dict[str, int]) -> Callable[[pa.RecordBatch], Ranks]:
+def by_place(places: Places) -> Callable[[pa.RecordBatch], Ranks]:
     """Ranks that put notes at the places of their ids; ids without a place come last."""
     step = 2**64 // (len(places) + 1)
 
@@ -107,10 +132,51 @@ def by_place(places: dict[str, int]) -> Callable[[pa.RecordBatch], Ranks]:
     return ranks
 
 
+class Walk:
+    """The places of a crosswalk's notes, for who asks in the order of their new ids: it holds a few at a time.
+
+    Args:
+        crosswalk: in source order. scratch: a new folder; it is gone after `close`.
+    """
+
+    def __init__(self, crosswalk: Iterable[pa.RecordBatch], scratch: Path) -> None:
+        self._count, self._held, self._last = 0, dict[str, int](), ""
+        self._sorted = reordered(self._numbered(crosswalk), by_new_id, scratch)
+        first = next(self._sorted, None)  # now all are counted
+        self._rows = self._pairs(first)
+
+    def _numbered(self, crosswalk: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in crosswalk:
+            places = np.arange(self._count, self._count + batch.num_rows)
+            self._count += batch.num_rows
+            yield pa.record_batch({NOTE_ID: batch.column(NOTE_ID), "place": places})
+
+    def _pairs(self, first: pa.RecordBatch | None) -> Iterator[tuple[str, int]]:
+        for batch in chain([first] if first is not None else [], self._sorted):
+            yield from zip(batch.column(NOTE_ID).to_pylist(), batch.column("place").to_pylist(), strict=True)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, note_id: str, default: int, /) -> int:
+        """The place of a note; the default for one that is not there, or asked for out of order."""
+        while self._last[:16] <= note_id[:16] and (row := next(self._rows, None)):
+            self._last = row[0]
+            self._held[row[0]] = row[1]
+        found = self._held.pop(note_id, default)
+        if len(self._held) > _ROWS:  # of notes that are missing among those asked for
+            self._held = {name: place for name, place in self._held.items() if name[:16] >= note_id[:16]}
+        return found
+
+    def close(self) -> None:
+        """Remove the scratch."""
+        self._sorted.close()
+
+
 def reordered(
     batches: Iterable[pa.RecordBatch], rank: Callable[[pa.RecordBatch], Ranks], scratch: Path
-) -> Iterator[pa.RecordBatch]:
-    """All rows by their rank, those of one rank as they came; a 64th of them is held at a time.
+) -> Generator[pa.RecordBatch, None, None]:
+    """All rows by their rank, those of one rank as they came; about `MOST` bytes of them are held at a time.
 
     Args:
         batches: of one schema.
@@ -120,35 +186,47 @@ def reordered(
     remove(scratch)
     scratch.mkdir(parents=True, mode=0o700)
     try:
-        ranks = _deal(batches, rank, scratch)
-        for name in sorted(ranks):
-            with pa.ipc.open_stream(scratch / str(name)) as file:
-                table = file.read_all()
-            order = np.argsort(np.concatenate(ranks[name]), kind="stable")
-            for start in range(0, len(order), _ROWS):
-                yield from table.take(order[start : start + _ROWS]).combine_chunks().to_batches()
+        ranked = (batch.append_column(_RANK, pa.array(rank(batch))) for batch in batches)
+        yield from _sorted(ranked, scratch, _TOP - _BITS)
     finally:
         remove(scratch)
 
 
-def _deal(
-    batches: Iterable[pa.RecordBatch], rank: Callable[[pa.RecordBatch], Ranks], scratch: Path
-) -> dict[int, list[Ranks]]:
-    """Write each row into the file of its rank's first bits; the ranks, file by file."""
-    ranks: dict[int, list[Ranks]] = {}
+def _sorted(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> Iterator[pa.RecordBatch]:
+    """Rows by their rank, of which all bits above are alike already; what is too large for memory is dealt again."""
+    for name in _deal(ranked, folder, shift):
+        path = folder / str(name)
+        if path.stat().st_size > MOST and shift >= _BITS:
+            again = folder / f"{name} again"
+            again.mkdir(mode=0o700)
+            yield from _sorted(_stream(path), again, shift - _BITS)
+        else:
+            table = pa.Table.from_batches(_stream(path))
+            order = np.argsort(table.column(_RANK.name).to_numpy(), kind="stable")
+            table = table.drop_columns([_RANK.name])
+            for start in range(0, len(order), _ROWS):
+                yield from table.take(order[start : start + _ROWS]).combine_chunks().to_batches()
+        path.unlink()
+
+
+def _stream(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.ipc.open_stream(path) as file:
+        yield from file
+
+
+def _deal(ranked: Iterable[pa.RecordBatch], folder: Path, shift: int) -> list[int]:
+    """Write each row into the file of some bits of its rank; the names of the files, in order."""
     writers: dict[int, pa.RecordBatchStreamWriter] = {}
     packed = pa.ipc.IpcWriteOptions(compression="zstd")
     try:
-        for batch in batches:
-            found = rank(batch)
-            files = found >> _SHIFT
+        for batch in ranked:
+            found = batch.column(_RANK.name).to_numpy()
+            files = (found >> np.uint64(shift)) & np.uint64((1 << _BITS) - 1)
             for name in np.unique(files).tolist():
-                rows = np.flatnonzero(files == name)
                 if name not in writers:
-                    writers[name] = pa.ipc.new_stream(scratch / str(name), batch.schema, options=packed)
-                writers[name].write_batch(batch.take(pa.array(rows)))
-                ranks.setdefault(name, []).append(found[rows])
+                    writers[name] = pa.ipc.new_stream(folder / str(name), batch.schema, options=packed)
+                writers[name].write_batch(batch.take(pa.array(np.flatnonzero(files == name))))
     finally:
         for writer in writers.values():
             writer.close()
-    return ranks
+    return sorted(writers)

@@ -16,14 +16,15 @@ from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.releases.check import OutputCheck
+from clinveil.releases.new_notes import LEFT_BEFORE
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 SKIPPED_SHARE = 0.01
 FAULT = "This is a fault of the program. Do not release; report it."
-# Rows left out because the source says so, not because something went wrong.
-PLANNED = frozenset({ENTERED_IN_ERROR})
+# Rows left out because the source says so, or they left before, not because something went wrong.
+PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--numbers drop), so there is nothing that this could find."
 DRAWN = "Only random draws can put it there, word for word in a row, for PHI is replaced before."

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_bytes
@@ -41,9 +41,10 @@ def text_hashes(texts: Sequence[str | None]) -> Hashes:
     return np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64)
 
 
-def _salted(hashes: Hashes, salt: bytes) -> Hashes:
+def salted(hashes: Hashes, salt: bytes) -> Hashes:
+    """What an entry holds in the place of `text_hashes`: shape (n,), in the same order."""
     made = (blake2b(one, digest_size=8, key=salt).digest() for one in hashes.astype("<u8").view("V8").tolist())
-    return np.sort(np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64))
+    return np.frombuffer(b"".join(made), dtype="<u8").astype(np.uint64)
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,15 @@ class Entry:
         """The name of its file in a ledger."""
         return f"{self.commitment[:16]}.parquet"
 
+    def holds(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which of these `text_hashes` are of its notes, (n,)."""
+        return np.isin(salted(hashes, self.salt), self.notes)
+
+    def grown(self, hashes: Hashes, run: str, vault: Path) -> Entry:
+        """What left under the same key after one more release, of notes with these `text_hashes`."""
+        more = salted(np.unique(hashes), self.salt)
+        return replace(self, run=run, vault=vault.resolve(), notes=np.union1d(self.notes, more))
+
     def write(self, path: Path) -> None:
         """Write it, whole or not at all, for its owner only. Raises OSError where the disk does not let it."""
         told = {"schema": SCHEMA, "run": self.run, "commitment": self.commitment, "vault": str(self.vault)}
@@ -82,7 +92,7 @@ def _may_be_ours(path: Path) -> bool:
 def entry(hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
     """The entry of a release of notes with these `text_hashes`."""
     salt = token_bytes(SALT)
-    return Entry(run, commitment, vault.resolve(), salt, _salted(np.unique(hashes), salt))
+    return Entry(run, commitment, vault.resolve(), salt, np.sort(salted(np.unique(hashes), salt)))
 
 
 def read_entry(path: Path) -> Entry:
@@ -145,6 +155,12 @@ class Ledger:
         """All entries. Raises InputError for a file that is none."""
         return [read_entry(path) for path in sorted(self.folder.glob("*.parquet"))]
 
+    def of(self, commitment: str) -> Entry | None:
+        """What left under one key; None where that is not known. Raises InputError for a file that is no entry."""
+        path = self.folder / f"{commitment[:16]}.parquet"
+        made = read_entry(path) if path.exists() else None
+        return made if made is not None and made.commitment == commitment else None
+
     def earlier(self, hashes: Hashes, commitment: str = "") -> list[Earlier]:
         """Releases of more than 1 % of the same notes under another key, the one that shares most first.
 
@@ -154,7 +170,7 @@ class Ledger:
         mine, found = np.unique(hashes), []
         for made in self.entries():
             if made.commitment != commitment:
-                shared = np.intersect1d(_salted(mine, made.salt), made.notes, assume_unique=True).size
+                shared = np.intersect1d(salted(mine, made.salt), made.notes, assume_unique=True).size
                 found.append(Earlier(made, int(shared), min(mine.size, made.notes.size)))
         return sorted((one for one in found if one.share > SAME), key=lambda one: -one.shared)
 

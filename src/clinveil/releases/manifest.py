@@ -48,7 +48,7 @@ class Account:
         notes: the file of notes. read: rows of the source, of which gates count shares.
         settings: those that a recipient may see. public_seeds: what came of a public seed, in words.
         told: what this producer alone has to tell, to the recipient and (as well) to the custodian.
-        gate_fields: what manifests say of a gate beside its value.
+        gate_fields: what manifests say of a gate beside its value. nth: of the releases under the key, this one.
     """
 
     key: Key
@@ -61,12 +61,14 @@ class Account:
     told: Mapping[str, Any] = field(default_factory=dict)
     told_inside: Mapping[str, Any] = field(default_factory=dict)
     gate_fields: Sequence[str] = ("name", "passed", "outcome", "threshold", "power")
+    nth: int = 1
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     @property
     def run(self) -> str:
         """A name for the run that says nothing of its notes."""
-        return f"{self.created[:10]}-{self.key.commitment[:8]}"
+        more = f"-{self.nth}" if self.nth > 1 else ""
+        return f"{self.created[:10]}-{self.key.commitment[:8]}{more}"
 
     def manifest(self, edition: Edition, files: Mapping[str, str]) -> dict[str, Any]:
         """The manifest: to the recipient ("external") nothing that the external report hides; `files` with hashes."""

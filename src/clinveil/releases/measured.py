@@ -9,10 +9,11 @@ does. Findings on the drawn patients say so, and so does the report.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,8 +29,10 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import id_maps
+from clinveil.utility.classification import classification
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
+BY_NOTES = ("attack.repeats_in_notes", "attack.inversion_counts")  # of attacks that need no notes, but read them
 Kept = Callable[[pa.RecordBatch], pa.Array]
 """Which rows of a batch are taken."""
 
@@ -81,7 +84,12 @@ class Measured:
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
         """The findings of an attack."""
         found = attack(self.of(type(attack)), rng)
-        return found if attack.sees_all or not attack.needs & NOTES else self.marked(found)
+        if self.drawn is None:
+            return found
+        if attack.sees_all:  # but for the source notes, in which a control is looked for
+            return [replace(f, control_is=f"{f.control_is}, of drawn patients") if f.control_is else f for f in found]
+        by_notes = bool(attack.needs & NOTES)
+        return [self.drawn.marked(f) if by_notes or f.measure.startswith(BY_NOTES) else f for f in found]
 
     def marked(self, findings: Iterable[Finding]) -> list[Finding]:
         """Findings of the drawn patients, which say so."""
@@ -221,3 +229,47 @@ def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
     detail = {} if finding.value is not None else {"why": "it was not measured"}
     told: dict[str, Any] = dict.fromkeys(("source", "method", "question", "p_is", "chance_is", "control_is"), "")
     return replace(finding, unit=unit, detail=detail, **told)
+
+
+UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
+
+
+def useful(context: Context, labels: tuple[str, ...], models: tuple[str, ...]) -> list[Finding]:
+    """Utility on each label. The seed is public and the same for every key, so that two releases compare."""
+    original, released = context.original, context.released
+    if original is None or released is None:
+        raise ValueError("utility compares the notes of both sides")
+    found: list[Finding] = []
+    for label in labels:
+        rng, sides = np.random.default_rng(UTILITY_SEED), (original.batches(), released.batches())
+        found += classification(*sides, label, rng, crosswalk=context.notes, models=models)
+    return found
+
+
+NOT_TRIED = (
+    "A reader of context with more text, or a larger model, than word pairs of other notes of this corpus; three words "
+    "in a row and what adapts read a few points more (clinveil attack inversion, benchmarks/context.md). One "
+    "measurement outside this repository read .77 of the words of N 3-14, memo patient, where one draw gives .48.",
+    "An attacker without the vectors, who trains their own on other notes or on the release (clinveil attack inversion "
+    "--reader own-vectors, release-vectors, decipher).",
+    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
+    "Inference of attributes that are no kept column (clinveil attack inference).",
+    "Linkage by the order of the rows, where --order source keeps it.",
+)
+_AT_HAND = {
+    "known": "no known-patient feed was given",
+    "keep": "no column is kept",
+    "earlier": "the ledger holds no other release, or its vault is gone",
+}
+
+
+def not_tried(context: Context) -> tuple[str, ...]:
+    """What no attack of this version tries, and the attacks of every release that lacked what they need here."""
+    known = [field.name for field in fields(context)]
+    lacking = []
+    for attack in of_release():
+        missing = [need for need in known if need in attack.needs and not context.has(frozenset({need}))]
+        if missing:
+            why = " and ".join(_AT_HAND.get(need, f"no {need.replace('_', ' ')}") for need in missing)
+            lacking.append(f"{attack.help().rstrip('.')}: {why}.")
+    return (*NOT_TRIED, *lacking)

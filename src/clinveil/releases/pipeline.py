@@ -2,165 +2,77 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.attack import Context, of_release
+from clinveil.attacks.attack import Context
 from clinveil.attacks.channel.channel_figures import single_names
 from clinveil.attacks.channel.inversion import Inversion
-from clinveil.channel.build import build_channel, mechanism_of, read_words
+from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import GateError, InputError
-from clinveil.core.files import default_vault, owner_only, refuse_existing, refuse_nested
+from clinveil.core.files import owner_only, refuse_nested
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
-from clinveil.core.neural import need_torch
+from clinveil.core.progress import shown, steps
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
-from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
-from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
-from clinveil.corpus.corpus import rows as note_rows
-from clinveil.corpus.open import OpenedCorpus, open_corpus
-from clinveil.corpus.people import Patient, read_patients
-from clinveil.lm.notes import read_notes
 from clinveil.phi.heard import Heard
+from clinveil.releases.added import met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
+from clinveil.releases.base import Base
+from clinveil.releases.both import Both, gates_of_both, of_both, together
 from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.clock import Clock, nothing
+from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
-from clinveil.releases.ledger import Earlier, Entry, Ledger, entry
-from clinveil.releases.measured import attacked, measured
+from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
+from clinveil.releases.measured import attacked, measured, not_tried, useful
+from clinveil.releases.new_notes import NewNotes
+from clinveil.releases.parts import draw_parts, forget_others, opened, protect_parts
 from clinveil.releases.publish import KIND, Outcome, Places, publish
+from clinveil.releases.ready import Ready, opened_for_parts, ready_for
 from clinveil.releases.record import Obfuscation, record_of
-from clinveil.releases.settings import ReleaseSettings, SynthesisSettings
+from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.side_by_side import aligned, demo_side_by_side, sources
 from clinveil.releases.stages import (
     Job,
     Preflight,
     channel_of,
-    ledger_batches,
     plan,
-    preflight,
     protect,
     released_in_order,
-    require_patients,
     vectors_of,
     write_notes,
 )
-from clinveil.releases.synthesis import Synthesis
-from clinveil.releases.synthesis_model import MAKER
-from clinveil.report.record import Gate, StageRow
+from clinveil.report.record import Gate
 from clinveil.scale import Map
-from clinveil.utility.classification import classification
-from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.count import WordCounts, count_words
-from clinveil.vectors.files import load_vectors
-from clinveil.vectors.imported import refuse_foreign
 from clinveil.vectors.table import Vectors
 
-UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
-NOT_TRIED = (
-    "A reader of context with more text, or a larger model, than word pairs of other notes of this corpus; three words "
-    "in a row and what adapts read a few points more (clinveil attack inversion, benchmarks/context.md). One "
-    "measurement outside this repository read .77 of the words of N 3-14, memo patient, where one draw gives .48.",
-    "An attacker without the vectors, who trains their own on other notes or on the release (clinveil attack inversion "
-    "--reader own-vectors, release-vectors, decipher).",
-    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
-    "Inference of attributes that are no kept column (clinveil attack inference).",
-    "Linkage by the order of the rows, where --order source keeps it.",
-)
-_AT_HAND = {
-    "known": "no known-patient feed was given",
-    "keep": "no column is kept",
-    "earlier": "the ledger holds no other release, or its vault is gone",
-}
 _NO_MATTER = FREE | {"again", "ledger"}
 
 
-def not_tried(context: Context) -> tuple[str, ...]:
-    """What no attack of this version tries, and the attacks of every release that lacked what they need here."""
-    known = [field.name for field in fields(context)]
-    lacking = []
-    for attack in of_release():
-        missing = [need for need in known if need in attack.needs and not context.has(frozenset({need}))]
-        if missing:
-            why = " and ".join(_AT_HAND.get(need, f"no {need.replace('_', ' ')}") for need in missing)
-            lacking.append(f"{attack.help().rstrip('.')}: {why}.")
-    return (*NOT_TRIED, *lacking)
-
-
-def useful(context: Context, labels: tuple[str, ...], models: tuple[str, ...]) -> list[Finding]:
-    """Utility on each label. The seed is public and the same for every key, so that two releases compare."""
-    original, released = context.original, context.released
-    if original is None or released is None:
-        raise ValueError("utility compares the notes of both sides")
-    found: list[Finding] = []
-    for label in labels:
-        rng, sides = np.random.default_rng(UTILITY_SEED), (original.batches(), released.batches())
-        found += classification(*sides, label, rng, crosswalk=context.notes, models=models)
-    return found
-
-
-def nothing(line: str) -> None:
-    """Say it to nobody."""
-
-
-@dataclass
-class _Clock:
-    """Times the stages and says what goes on."""
-
-    say: Say
-    rows: list[StageRow] = field(default_factory=list)
-
-    @contextmanager
-    def stage(self, name: str, what: str, determinism: str = "bitwise") -> Iterator[dict[str, str]]:
-        """Time a stage; what it learns of its own determinism, it writes into what is yielded."""
-        self.say(f"{name}: {what}")
-        said, began = {"determinism": determinism}, time.perf_counter()
-        yield said
-        seconds = round(time.perf_counter() - began, 2)
-        stays: Literal["vault", "release"] = "release" if name == "obfuscate" else "vault"
-        self.rows.append(StageRow(name, what, said["determinism"], seconds, stays=stays))
-
-
-def _ready(
-    notes: Path, settings: ReleaseSettings, place: Path | None
-) -> tuple[OpenedCorpus, Preflight, dict[str, Patient], Vectors | None]:
-    """What a run needs from outside, read and found to be usable before anything is made."""
-    settings.vectors.refuse_beside(place)
-    known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
-    for file in (settings.channel.keep_words, settings.channel.drop_words):
-        if file:
-            read_words(file)
-    if any_neural(settings.model):
-        need_torch()  # now, not after the hours that come before the measuring
-    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    found = preflight(corpus)
-    require_patients(found, settings)
-    if settings.vectors.more_text:
-        open_text(settings.vectors.more_text)
-    imported = load_vectors(place) if place else None
-    if imported is not None:
-        refuse_foreign(imported, (note.text for note in note_rows(corpus)))
-    return corpus, found, known, imported
-
-
-def dry_run(notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None) -> Iterator[str]:
-    """The plan of a release: what it would do and how long that should take. Makes nothing.
+def dry_run(
+    notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None, base: Base | None = None
+) -> Iterator[str]:
+    """The plan of a release: what it would do and how long that should take. Makes nothing; arguments as `release`.
 
     Raises InputError where the run itself would, for notes, patients or kept words that do not fit.
     """
-    corpus, found, _, imported = _ready(notes, settings, vectors)
-    yield from _plan_lines(corpus, found, settings, train=imported is None)
+    settings = base.settings_for(settings) if base else settings
+    with opened_for_parts(notes, settings) as over:
+        ready = ready_for(notes, settings, vectors, over, base)
+    yield from _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
 
@@ -172,53 +84,112 @@ def _plan_lines(corpus: Corpus, found: Preflight, settings: ReleaseSettings, *, 
         yield f"{NO_PATIENTS} (name one with --patient)"
     kept = ", ".join(columns.keep) or "none"
     yield f"text {columns.text}, id {columns.note_id}; kept: {kept}; dropped: {', '.join(columns.dropped) or 'none'}"
-    steps = plan(found, settings, train=train)
+    added = corpus if isinstance(corpus, NewNotes) else None
+    if added is not None:
+        yield from met_lines(added)
+    steps = plan(found, settings, train=train and added is None)
     yield from (f"  {stage:<17} {what}, about {seconds:,.0f} s" for stage, what, seconds in steps)
     yield f"  in all about {sum(seconds for *_, seconds in steps):,.0f} s with {settings.workers} workers"
 
 
 def release(
-    notes: Path, out: Path, settings: ReleaseSettings, *, vectors: Path | None = None, say: Say = nothing
+    notes: Path,
+    out: Path,
+    settings: ReleaseSettings,
+    *,
+    vectors: Path | None = None,
+    base: Base | None = None,
+    before: Sequence[Path] = (),
+    say: Say = nothing,
 ) -> Outcome:
     """The main job: notes in; a release, a vault and a report out.
 
     Args:
         vectors: word vectors of elsewhere, to take instead of training some on the notes.
+        base: the release that the notes are added to; of the settings those that may differ are looked at.
+        before: the notes that left until then, so that both are looked at together.
 
     Raises:
         InputError: notes or vectors do not fit. UsageError: OUT is taken. GateError never: a refusal is an `Outcome`.
     Source: paper A, Algorithm 1, with what `docs/design.md` adds.
     """
-    ledger, more = Ledger.at(settings.ledger, out), settings.vectors.places()
-    refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder)
-    corpus, found, known, imported = _ready(notes, settings, vectors)
-    for line in _plan_lines(corpus, found, settings, train=imported is None):
+    settings = base.settings_for(settings) if base else settings
+    ledger = Ledger.at(settings.ledger, out)
+    refuse_nested(OUT=out, NOTES=notes, the_ledger=ledger.folder, **(base.places if base else {}))
+    left = base.refuse_unledgered(ledger, out / KIND.vault) if base else None
+    with opened_for_parts(notes, settings) as over:
+        ready = ready_for(notes, settings, vectors, over, base, beside=bool(before), say=say)
+        return _made(notes, out, settings, ready, _Added.to(base, before, left, ready), ledger, over, vectors, say)
+
+
+@dataclass(frozen=True)
+class _Added:
+    """The release that is added to, what left under its key, and the notes that did."""
+
+    base: Base
+    before: Sequence[Path]
+    left: Entry | None
+    both: Both | None
+
+    @classmethod
+    def to(cls, base: Base | None, before: Sequence[Path], left: Entry | None, ready: Ready) -> _Added | None:
+        return cls(base, before, left, Both.of(base, before, ready.corpus.columns.keep)) if base else None
+
+
+def _made(
+    notes: Path,
+    out: Path,
+    settings: ReleaseSettings,
+    ready: Ready,
+    added: _Added | None,
+    ledger: Ledger,
+    over: Map,
+    vectors: Path | None,
+    say: Say,
+) -> Outcome:
+    """Open the run's folder, and make the release in it."""
+    more = settings.vectors.places()
+    for line in _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None):
         say(line)
-    word_files = settings.channel.keep_words, settings.channel.drop_words
+    word_files, source = (settings.channel.keep_words, settings.channel.drop_words), ready.source(notes)
     read = (settings.identifiers.patients, settings.identifiers.phi_policy, *word_files, vectors, *more.values())
-    asked = run_hash(settings, notes, *read, free=_NO_MATTER)
+    seal: tuple[Path | str, ...] = (added.base.seal, *added.before) if added else ()
+    asked = run_hash(settings, ready.question(source), *read, *seal, free=_NO_MATTER)
     with owner_only(), run_folder(out, KIND, asked, force=settings.force) as run:
+        if added is not None:
+            added.base.lay_out(run.vault)
         folder, key = Places(run), run.key(settings.seed)
         if key.test_seed is not None:
             say(TEST_SEED)
-        earlier = _earlier(ledger, found, key, settings, say)
+        earlier = _earlier(ledger, ready.found, key, settings, say)
         if settings.phi and (warning := settings.identifiers.policy().warning):
             say(warning)
         if settings.order == "source":
             say("rows keep the order of the source: somebody who holds that order knows whose note is whose")
-        if (folder.vault / "vectors").exists():
+        if ready.facts:
+            forget_others(folder, ready.facts, ("vectors", "neighbours", "channel"))
+        if added is None and (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
-        job = Job(corpus, folder, key, settings, known, imported)
-        return _run(job, found, _Before(ledger, earlier, fingerprint(notes)), _Clock(say))
+        job = Job(ready.corpus, folder, key, settings, ready.known, ready.imported, say, ready.facts, over)
+        of_base = (added.left, added.both) if added else (None, None)
+        return _run(job, ready.found, _Before(ledger, earlier, source, *of_base), Clock(say))
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What is known of the source: the ledger, earlier releases of the same notes in it, and the hash of the notes."""
+    """What is known of the source: the ledger, earlier releases of the same notes in it, the hash of the notes, and
+    what left under the same key."""
 
     ledger: Ledger
     earlier: Sequence[Earlier]
     source_sha256: str
+    left: Entry | None = None
+    both: Both | None = None
+
+    def entry(self, hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
+        """What is written down of a release: with what left under its key before."""
+        made = entry(hashes, run, commitment, vault)
+        return made if self.left is None else self.left.grown(hashes, run, vault)
 
     def enter(self, left: Entry, found: Preflight, vault: Path) -> None:
         """Write the release down. Raises GateError for one of the same notes that left while this one was made."""
@@ -250,48 +221,61 @@ def _earlier(ledger: Ledger, found: Preflight, key: Key, settings: ReleaseSettin
     return earlier
 
 
-def _run(job: Job, found: Preflight, before: _Before, clock: _Clock) -> Outcome:
+def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
     settings = job.settings
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
     removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
     with clock.stage("identifiers", removal, "keyed"):
         heard: list[Heard] = []
-        protected, identifiers, left_out = protect(job, heard.append)
+        beside = before.both.protect if before.both and before.both.given else None
+        protected, identifiers, left_out = (beside or (protect_parts if job.facts else protect))(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        counts = count_words(protected, job.folder.work, over=found.over(settings.workers))
+        over = shown(found.over(settings.workers), "notes counted", clock.say, found.rows, lambda part: part.n_notes)
+        counts = count_words(protected, job.folder.work, over=over)
     learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
+    learning = "take those of the release that is added to" if job.added else learning
     with clock.stage("vectors", learning) as row:
-        vectors = vectors_of(job, protected, counts, seeds["training"])
+        with steps("passes", clock.say) as on_epoch:
+            vectors = vectors_of(job, protected, counts, seeds["training"], on_epoch)
         if job.imported is None:
             row["determinism"] = str(vectors.meta.get("determinism", "statistical"))
     with clock.stage("neighbours", "neighbour table and channel"):
         channel = channel_of(job, vectors, counts)
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
     with clock.stage("obfuscate", f"replace every word, {mechanism_of(settings.channel).said}", "keyed"):
-        tally, path = write_notes(job, protected, channel)
-    released = _reopened(job, path)
-    with clock.stage("check", "read the release back"):
-        check = _read_back(job, protected, released, channel, path, found.over(settings.workers))
+        if job.facts:  # each part is read back where it is written
+            tally, check, path = draw_parts(job, protected, channel)
+        else:
+            tally, path = write_notes(job, protected, channel)
+    if job.added:
+        clock.say(unknown_line(job.added, tally))
+    released = opened(path, job.corpus.columns)
+    if not job.facts:
+        with clock.stage("check", "read the release back"):
+            back = shown(found.over(settings.workers), "notes read back", clock.say, found.rows, lambda one: one.notes)
+            check = _read_back(job, protected, released, channel, path, back)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         whole = replace(_context(job, channel, counts, protected, released), earlier=before.channel())
         drawn_by = settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
-        seen = measured(whole, partial(ledger_batches, job.folder, "crosswalk"), *drawn_by)
+        seen = measured(whole, partial(ledger_batches, job.folder.vault, "crosswalk"), *drawn_by)
         if seen.drawn:
             clock.say(f"measured on {seen.drawn.said}")
         context = seen.context
         findings = [*attacked(seen, rng, clock.say), *single_names(context)]
         findings += seen.marked(useful(context, settings.label, settings.model))
         findings += _cost_of_keeping(job, context, vectors, rng)
+        shared, on_both = of_both(job, before.both, whole, clock.say)
     rows = Accounting(found.read, check.notes, found.skipped + left_out + tally.skipped)
     what = job, rows, counts, vectors, channel, tally, identifiers
-    how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier
+    how = clock.rows, digests, seeds, before.source_sha256, fingerprint(path), before.earlier, on_both
     made = Obfuscation(*what, *how)
-    account = made.account(_gates(made, check, path.name, findings), findings)
+    gates = [*_gates(made, check, path.name, findings), *gates_of_both(settings, shared)]
+    account = made.account(gates, together(job, findings, shared, seeds["measuring"]))
     sample = sources(job.corpus, rng, job.deidentifier(*heard))
     clock.say("report: two editions")
     record = record_of(made, account, not_tried(context), aligned(sample, job.obfuscator(channel), "Sampled note"))
-    left = entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
+    left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
 
@@ -312,7 +296,7 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
 
 
 def _read_back(job: Job, entered: Corpus, released: Corpus, channel: Channel, path: Path, over: Map) -> OutputCheck:
-    walk, places = (ledger_batches(job.folder, name) for name in ("crosswalk", "alignment"))
+    walk, places = (ledger_batches(job.folder.vault, name) for name in ("crosswalk", "alignment"))
     return check_output(entered.batches(), walk, released_in_order(job, path, released), channel, places, over)
 
 
@@ -324,7 +308,7 @@ def _context(job: Job, channel: Channel, counts: WordCounts, entered: Corpus, re
         original=job.corpus,
         released=released,
         entered=entered,
-        alignment=lambda: ledger_batches(job.folder, "alignment"),
+        alignment=lambda: ledger_batches(job.folder.vault, "alignment"),
         known=job.known,
         keep=released.columns.keep,
         scratch=job.folder.work,
@@ -341,49 +325,3 @@ def _cost_of_keeping(job: Job, context: Context, vectors: Vectors, rng: Generato
     base, _ = build_channel(vectors, none_kept, key=job.key, **more)
     found = Inversion()(replace(context, channel=base, known=None, entered=None), rng)
     return [replace(finding, measure=f"{finding.measure}_none_kept") for finding in found]
-
-
-def _reopened(job: Job, path: Path) -> Corpus:
-    columns = job.corpus.columns
-    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
-    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
-
-
-@dataclass(frozen=True)
-class Synthesised:
-    """What became of a run of `synthesize`: findings, gates, and the line about public seeds, where there is one."""
-
-    findings: tuple[Finding, ...]
-    gates: tuple[Gate, ...]
-    mark: str | None
-
-
-def synthesize(
-    notes: Path,
-    out: Path,
-    settings: SynthesisSettings,
-    *,
-    source: Path | None = None,
-    vault: Path | None = None,
-    say: Say = nothing,
-) -> Synthesised:
-    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
-
-    Args:
-        out: one file where it has a known suffix, else a folder. vault: where model and key stay (OUT.vault).
-        source: the model of an earlier run, to write with it again.
-
-    Raises:
-        GateError: a gate failed: no note leaves. InputError: the notes do not fit. UsageError: a place is taken.
-    """
-    safe = vault or default_vault(out)
-    for role, place in (("NOTES", notes), ("--from", source), ("--patients", settings.patients)):
-        refuse_nested(OUT=out, the_vault=safe, **{role: place})
-    refuse_existing(out, force=settings.force, maker=MAKER)
-    if settings.lm.neural and source is None:
-        need_torch()
-    read = read_notes(open_corpus(notes, settings.notes), prepared=settings.prepared)
-    synthesis = Synthesis(settings, read, out, safe, source, say)
-    with owner_only():
-        found = synthesis.run()
-    return Synthesised(tuple(found), tuple(synthesis.gates), synthesis.mark)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_text, refuse_existing
+from clinveil.core.files import private_text, refuse_existing, remove
 from clinveil.core.finding import Finding, write_findings
 from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.releases.ledger import IN_VAULT
@@ -21,9 +21,10 @@ from clinveil.report.edition import external_edition
 from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, score, to_json
 from clinveil.report.render import release_card, render, write_report
 
-RECORD = "record.json"
+RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
-_MADE += (IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
+_MADE += (f"{EARLIER}.parquet", NEW_ALONE)
 KIND = Kind(
     what="release run",
     vault="vault",
@@ -101,6 +102,7 @@ def publish(
         folder.staging.replace(folder.release)
     elif account.public_seeds:
         folder.staging.replace(folder.refused)
+    remove(folder.vault / "tasks")  # of part files: what is done would have been gone on with
     folder.run.finish("refused" if outcome.refused else "finished")
     return outcome
 

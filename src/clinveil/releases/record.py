@@ -19,6 +19,7 @@ from clinveil.core.runfolder import FREE
 from clinveil.core.spans import LABELS
 from clinveil.corpus.corpus import Accounting, Columns
 from clinveil.phi.detector import covered as covered_labels
+from clinveil.releases.added import ALONE, OnBoth, added_facts, added_warnings, adds_to, files_of, nth_of
 from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
@@ -40,7 +41,7 @@ from clinveil.vectors.count import WordCounts
 from clinveil.vectors.imported import without_vector
 from clinveil.vectors.table import Vectors
 
-TITLE = "Release of clinical notes"
+TITLE, GIVEN = "Release of clinical notes", "given, not trained on these notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
 _PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors")
 # How the run was called, not what it made.
@@ -64,12 +65,13 @@ class Obfuscation:
     source_sha256: str
     notes_sha256: str
     earlier: Sequence[Earlier] = ()
+    on_both: OnBoth = ALONE
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
         """All that the run has to tell."""
         job, columns = self.job, self.job.corpus.columns
         notes = NotesFile(
-            f"notes{job.corpus.suffix}",
+            "notes" if job.facts else f"notes{job.corpus.suffix}",
             self.rows.written,
             columns.text,
             columns.note_id,
@@ -80,21 +82,23 @@ class Obfuscation:
         shown, inside = self._told(), self._inside()
         settings = public_settings(job.settings)
         account = Account(job.key, notes, self.rows.read, settings, gates, findings, seeds, shown, inside)
+        account = replace(account, nth=nth_of(job))
         return replace(account, told={"run": account.run, **shown})
 
     def _told(self) -> dict[str, Any]:
-        rows, skipped = self.rows, self.rows.skipped
+        job, rows, skipped = self.job, self.rows, self.rows.skipped
         told = {reason: outward_count(n, "notes") for reason, n in skipped.items()}
         # How many were read tells how many were left out.
         read = rows.read if told == dict(skipped) else None
         return {
-            "columns": {column.name: column.disposition for column in dispositions(self.job.corpus.columns)},
+            "columns": {column.name: column.disposition for column in dispositions(job.corpus.columns)},
             "accounting": {"read": read, "written": rows.written, "skipped": told},
             "tokens": self.tally.as_dict(),
-            "vectors": {"from": origin(self.job), "passes": _passes(self), **_part(self)},
+            "vectors": {"from": origin(job), "passes": _passes(self), **_part(self)},
             "vault_digests": dict(self.digests),
             "seed": self.seeds["measuring"],
             "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
+            **adds_to(job, "external"),
         }
 
     def _inside(self) -> dict[str, Any]:
@@ -106,6 +110,8 @@ class Obfuscation:
             "python": platform.python_version(),
             "seeds": dict(self.seeds),
             "seconds": {stage.name: stage.seconds for stage in self.stages},
+            "files_sha256": files_of(self.job.settings),
+            **adds_to(self.job, "internal"),
         }
         rows = {"read": self.rows.read, "written": self.rows.written, "skipped": dict(self.rows.skipped)}
         return {"accounting": rows, "edition": "internal", "private": private}
@@ -114,8 +120,10 @@ class Obfuscation:
 def origin(job: Job) -> str:
     """Where the word vectors come from, in words."""
     how = job.settings.vectors
+    if job.added is not None:
+        return job.added.base.origin
     if job.imported is not None:
-        return "given, not trained on these notes"
+        return GIVEN
     more = " and more text" if how.more_text else ""
     return f"trained on these notes{more}" + (", from vectors given" if how.start_vectors else "")
 
@@ -198,6 +206,7 @@ def record_of(
             Fact("word vectors", origin(made.job)),
             *_measured_on(account.findings),
             *_kept(made),
+            *(added_facts(job.added, made.tally, made.on_both) if job.added else ()),
         ),
     )
     return ReleaseRecord(
@@ -271,6 +280,7 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
         said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
     said += _vector_warnings(job)
+    said += added_warnings(job.added, made.tally, made.on_both) if job.added else ()
     said += [_again(one, findings) for one in made.earlier]
     said += linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
     said += switched_off(settings.max_names, settings.max_linkage)
@@ -285,13 +295,18 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
         said.append(_singled_out(findings, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
     if settings.order == "source":
         said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
+    if job.facts:
+        said.append(
+            f"The release has {len(job.facts)} parts, as its source: notes that stood in one part there, such as those "
+            "of a year or a ward, stand in one part here."
+        )
     if settings.channel.keep_words:
         said.append(f"{made.tally.kept_words:,} words were left as they are on request; they are not protected.")
     return tuple(said)
 
 
 def _vector_warnings(job: Job) -> Iterator[str]:
-    if job.imported is not None:
+    if GIVEN in origin(job):
         yield (
             "The word vectors were given: whoever else has their file has them. Figures of attackers without the "
             "vectors say nothing of such people; read those of attackers who have them."

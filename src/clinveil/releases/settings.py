@@ -24,6 +24,7 @@ from clinveil.core.settings import (
     flag,
     group,
 )
+from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.recipe import ModelSettings
 from clinveil.phi.settings import PhiSettings
 from clinveil.scale.executor import ADDRESS, ON
@@ -85,7 +86,7 @@ class ReleaseSettings(Settings):
         "Named settings: paper is its Algorithm 1 with N 3-14; strict means larger clusters and a higher floor.",
     )
     measure_words: int = flag(
-        5_000_000,
+        MEASURE_WORDS,
         "Of more words than this, attacks and utility look at patients drawn by the key, of about so many words; gates "
         "that must see every note still do (0: all).",
         ge=0,

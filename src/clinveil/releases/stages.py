@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clinveil.channel.apply import Obfuscator, obfuscate_batches
+from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
 from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel, save_channel
@@ -25,22 +25,28 @@ from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
 from clinveil.core.files import remove
 from clinveil.core.keys import Key
+from clinveil.core.progress import track
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import word_set
-from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus, memory_corpus
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, memory_corpus
 from clinveil.corpus.estimate import estimate
 from clinveil.corpus.open import open_corpus
+from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.people import Patient
+from clinveil.corpus.uniqueness import HashLog, count_repeats, hashes
 from clinveil.corpus.write import Writer
-from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.crosswalk import Renamer, by_new_id, by_place, reordered
+from clinveil.releases.crosswalk import Renamer, Walk, by_new_id, by_place, ledger_batches, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
+from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import Map, threads
+from clinveil.scale import Map, serial, threads
 from clinveil.scale.executor import opened_for
+from clinveil.vectors.algorithm import OnEpoch
 from clinveil.vectors.count import WordCounts, over_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import of_notes
@@ -86,31 +92,61 @@ class Preflight:
         return over_words(self.tokens, workers)
 
 
-def preflight(corpus: Corpus) -> Preflight:
-    """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
-    rows = null = empty = characters = 0
-    patients: set[int] = set()
-    hashes = [NO_HASHES]
-    for batch in corpus.batches():
-        text = batch.column("text")
+@dataclass
+class Sight:
+    """What is seen of notes, batch by batch; sights add up, but for the patients, of whom one may stand in several.
+
+    Attributes:
+        rows, null, empty, characters: as in `Preflight`. hashes: what the ledger knows the notes by, in pieces.
+    """
+
+    rows: int = 0
+    null: int = 0
+    empty: int = 0
+    characters: int = 0
+    hashes: list[Hashes] = field(default_factory=lambda: [NO_HASHES], repr=False)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """See a batch."""
+        text = batch.column(TEXT)
         lengths = pc.utf8_length(text)
-        rows += batch.num_rows
-        null += text.null_count
-        empty += int(pc.sum(pc.equal(lengths, 0)).as_py() or 0)
-        characters += int(pc.sum(lengths).as_py() or 0)
-        patients.update(map(hash, batch.column("patient_id").unique().to_pylist()))
-        hashes.append(text_hashes(text.to_pylist()))
-    if not rows:
-        raise InputError("there is no note in it", remedy="name a file with at least one row")
-    skipped = Counter(getattr(corpus, "skipped", {}))
-    return Preflight(rows, len(patients), null, empty, characters, skipped, np.concatenate(hashes))
+        self.rows += batch.num_rows
+        self.null += text.null_count
+        self.empty += int(pc.sum(pc.equal(lengths, 0)).as_py() or 0)
+        self.characters += int(pc.sum(lengths).as_py() or 0)
+        self.hashes.append(text_hashes(text.to_pylist()))
+
+    def add(self, other: Sight) -> None:
+        """See what another one saw."""
+        for name in ("rows", "null", "empty", "characters", "hashes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def preflight(self, patients: int, skipped: Counter[str]) -> Preflight:
+        """The result. Raises InputError where there is no note."""
+        if not self.rows:
+            raise InputError("there is no note in it", remedy="name a file with at least one row")
+        hashes = np.concatenate(self.hashes)
+        return Preflight(self.rows, patients, self.null, self.empty, self.characters, skipped, hashes)
+
+
+def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
+    """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
+    sight, patients = Sight(), 0
+    with closing(HashLog()) as log:
+        for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
+            sight.take(batch)
+            found = hashes(batch.column(PATIENT_ID).unique().to_pylist())
+            log.add(found)
+            patients += len(found)
+        patients -= count_repeats(log)
+    return sight.preflight(patients, Counter(getattr(corpus, "skipped", {})))
 
 
 def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> list[tuple[str, str, float]]:
     """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
     mechanism = mechanism_of(settings.channel)
     vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
-    more = _words_in(vectors.more_text) if vectors.more_text else 0
+    more = _words_in(vectors.more_text) if vectors.more_text and train else 0
     learnt = vectors.words_of(found.tokens) + more
     passes = vectors.passes_over(learnt)
     said = {
@@ -133,7 +169,8 @@ def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> 
         dim=vectors.dim,
         train=train,
         more_words=more,
-        train_words=vectors.words_of(found.tokens),
+        train_words=vectors.train_words,
+        measure_words=settings.measure_words,
     ).stages
     return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
 
@@ -157,7 +194,11 @@ def require_patients(found: Preflight, settings: ReleaseSettings) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """What every stage works with."""
+    """What every stage works with.
+
+    Attributes:
+        facts: of part files, what is known of each; empty for one file. over: who works on the parts.
+    """
 
     corpus: Corpus
     folder: Places
@@ -165,6 +206,14 @@ class Job:
     settings: ReleaseSettings
     known: dict[str, Patient]
     imported: Vectors | None = None
+    say: Say = lambda _: None
+    facts: tuple[PartFacts, ...] = ()
+    over: Map = serial
+
+    @property
+    def added(self) -> NewNotes | None:
+        """The notes, where they are added to a release."""
+        return self.corpus if isinstance(self.corpus, NewNotes) else None
 
     @property
     def names(self) -> frozenset[str]:
@@ -195,7 +244,7 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     writer: pq.ParquetWriter | None = None
     try:
         with opened_for(job.settings) as over:
-            for result in deidentify_corpus(job.corpus, deidentifier, over, heard=heard):
+            for result in _tracked(job, deidentify_corpus(job.corpus, deidentifier, over, heard=heard, say=job.say)):
                 found += result.counts
                 skipped += result.skipped
                 writer = writer or pq.ParquetWriter(path, result.batch.schema, compression="zstd")
@@ -207,7 +256,7 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     return open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped
 
 
-def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Vectors:
+def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None) -> Vectors:
     """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
 
     Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
@@ -216,7 +265,8 @@ def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int) -> Ve
     if not place.exists():
         how, scratch = job.settings, job.folder.work
         if job.imported is None:
-            made = train(protected, how.vectors, seed=seed, workers=how.workers, scratch=scratch, counts=counts)
+            more: Any = {"seed": seed, "workers": how.workers, "scratch": scratch, "on_epoch": on_epoch}
+            made = train(protected, how.vectors, counts=counts, **more)
         else:
             made = of_notes(job.imported, counts)
         save_vectors(made, place)
@@ -238,29 +288,74 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
 
 def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
     """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
-    columns, suffix = job.corpus.columns, job.corpus.suffix
-    obfuscator, rename = job.obfuscator(channel), Renamer(job.key, patients=columns.patient_id is not None)
-    path, tally = job.folder.staging / f"notes{suffix}", Tally()
-
-    def written(ledger: Callable[[pa.RecordBatch, pa.RecordBatch | None], None]) -> Iterator[pa.RecordBatch]:
-        nonlocal tally
-        for result in obfuscate_batches(protected.batches(), obfuscator, threads(job.settings.workers)):
-            tally += result.tally
-            renamed, crosswalk = rename(result.batch)
-            ledger(crosswalk, result.alignment)
-            yield renamed
-
-    with Writer(path, columns, suffix) as notes, _ledger(job.folder.vault) as ledger:
-        for batch in _in_order(job, written(ledger)):
-            notes.write(batch)
-    return tally, path
+    path = job.folder.staging / f"notes{job.corpus.suffix}"
+    target = Target(path, job.folder.vault, job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order)
+    results = obfuscate_batches(protected.batches(), job.obfuscator(channel), threads(job.settings.workers))
+    return target.write(track(results, "notes", job.say, size=lambda one: one.batch.num_rows), job.key), path
 
 
-def _in_order(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The renamed notes as they are released; the files of a folder have no order but that of their names."""
-    if job.settings.order == "source" or not job.corpus.suffix:
-        return batches
-    return reordered(batches, by_new_id, job.folder.work / "order")
+@dataclass(frozen=True)
+class Target:
+    """Where released notes go: one file or folder, with its crosswalk and its alignment.
+
+    Attributes:
+        path: of the notes. vault: the folder of crosswalk and alignment. work: for scratch.
+        columns, suffix: of the source, and so of the release. order: keyed or source.
+    """
+
+    path: Path
+    vault: Path
+    work: Path
+    columns: Columns
+    suffix: str
+    order: str
+
+    def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
+        """Write the notes under new ids; tells what became of their tokens."""
+        rename, tally = Renamer(key, patients=self.columns.patient_id is not None), Tally()
+
+        def written(ledger: Callable[[pa.RecordBatch, pa.RecordBatch | None], None]) -> Iterator[pa.RecordBatch]:
+            nonlocal tally
+            for result in results:
+                tally += result.tally
+                renamed, crosswalk = rename(result.batch)
+                ledger(crosswalk, result.alignment)
+                yield renamed
+
+        with Writer(self.path, self.columns, self.suffix) as notes, _ledger(self.vault) as ledger:
+            for batch in self._in_order(written(ledger)):
+                notes.write(batch)
+        return tally
+
+    def _in_order(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The renamed notes as they are released; the files of a folder have no order but that of their names."""
+        if self.order == "source" or not self.suffix:
+            return batches
+        return reordered(batches, by_new_id, self.work / "order")
+
+    def in_source_order(self, released: Corpus) -> Iterator[pa.RecordBatch]:
+        """The released notes in source order. The files of a folder of .txt are called up by name."""
+        if self.path.is_dir():
+            yield from self._called_up()
+        elif self.order == "source":
+            yield from released.batches()
+        else:
+            places = Walk(ledger_batches(self.vault, "crosswalk"), self.work / "walk")
+            with closing(places):
+                yield from reordered(released.batches(), by_place(places), self.work / "read back")
+
+    def _called_up(self) -> Iterator[pa.RecordBatch]:
+        left = {file.stem for file in self.path.iterdir()}
+        for batch in ledger_batches(self.vault, "crosswalk"):
+            ids = [i for i in batch.column("note_id").to_pylist() if i in left]
+            left.difference_update(ids)
+            texts = [(self.path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
+            yield from memory_corpus([(i, i, text) for i, text in zip(ids, texts, strict=True)]).batches()
+        yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
+
+
+def _tracked(job: Job, results: Iterator[Deidentified]) -> Iterator[Deidentified]:
+    return track(results, "notes", job.say, size=lambda one: one.batch.num_rows)
 
 
 @contextmanager
@@ -283,31 +378,7 @@ def _ledger(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | 
             (vault / f"{name}.parquet").chmod(0o600)
 
 
-def ledger_batches(folder: Places, name: str) -> Iterator[pa.RecordBatch]:
-    """The rows of `crosswalk` or `alignment`, in source order; none where no note was written."""
-    path = folder.vault / f"{name}.parquet"
-    if path.exists():
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches()
-
-
-def _in_source_order(job: Job, released: Corpus) -> Iterator[pa.RecordBatch]:
-    if job.settings.order == "source":
-        return released.batches()
-    ids = (i for batch in ledger_batches(job.folder, "crosswalk") for i in batch.column("note_id").to_pylist())
-    places = {note_id: place for place, note_id in enumerate(ids)}
-    return reordered(released.batches(), by_place(places), job.folder.work / "read back")
-
-
 def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
-    """The released notes in source order. The files of a folder of .txt are called up by name."""
-    if not path.is_dir():
-        yield from _in_source_order(job, released)
-        return
-    left = {file.stem for file in path.iterdir()}
-    for batch in ledger_batches(job.folder, "crosswalk"):
-        ids = [i for i in batch.column("note_id").to_pylist() if i in left]
-        left.difference_update(ids)
-        texts = [(path / f"{i}.txt").read_bytes().decode("utf-8") for i in ids]
-        yield from memory_corpus([(i, i, text) for i, text in zip(ids, texts, strict=True)]).batches()
-    yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
+    """The released notes in source order."""
+    where = job.folder.vault, job.folder.work
+    return Target(path, *where, job.corpus.columns, job.corpus.suffix, job.settings.order).in_source_order(released)

@@ -6,12 +6,12 @@ whose worker was killed is tried again; an error that the function raises comes 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from clinveil.core.registry import Registry
 from clinveil.core.settings import choice, flag
-from clinveil.scale.local import Map
+from clinveil.scale.local import Map, threads
 
 
 class Opener(Protocol):
@@ -65,6 +65,11 @@ def opened(
     return executors.get(on)(workers, address, ahead)
 
 
-def opened_for(settings: Spread, *, ahead: int | None = None) -> AbstractContextManager[Map]:
-    """The map that `--on`, `--workers` and `--address` ask for; raises what `opened` raises."""
+def opened_for(settings: Spread, *, ahead: int | None = None, threaded: bool = False) -> AbstractContextManager[Map]:
+    """The map that `--on`, `--workers` and `--address` ask for; raises what `opened` raises.
+
+    `threaded`: for functions that release the GIL: threads of this process, where the work stays on this machine.
+    """
+    if threaded and settings.on == "local" and settings.address is None:
+        return nullcontext(threads(settings.workers))
     return opened(settings.on, settings.workers, settings.address, ahead=ahead)

@@ -9,7 +9,7 @@ from pydantic import ValidationInfo, field_validator, model_validator
 
 from clinveil.core.errors import UsageError
 from clinveil.core.settings import Settings, choice, flag, own_settings
-from clinveil.corpus.estimate import passes
+from clinveil.corpus.estimate import TRAIN_WORDS, passes
 from clinveil.vectors.algorithms import OURS, algorithms
 
 STARTED = ("cbow", "skipgram")  # algorithms that can go on from vectors of another training
@@ -33,7 +33,7 @@ class VectorSettings(Settings):
         "Public text to train on beside the notes, in any of their formats or as lines (.txt); it adds no output word.",
     )
     train_words: int = flag(
-        4_000_000,
+        TRAIN_WORDS,
         "Of more words than this, train on a random sample of patients of about so many, and on the surroundings of "
         "rarer words (0: on all).",
         ge=0,

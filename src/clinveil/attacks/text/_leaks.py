@@ -23,11 +23,11 @@ from clinveil.core.types import Ints
 from clinveil.corpus.corpus import Note, rows
 from clinveil.corpus.sample import KeySample
 from clinveil.lexicons.names import name_form
+from clinveil.lexicons.unlisted import unlisted_name
 from clinveil.phi.detector import detectors
 from clinveil.phi.finder import Finder
 from clinveil.phi.note import NoteView, Word
 from clinveil.phi.surrogates.pools import pool as surrogate_pool
-from clinveil.phi.validation.invented import unlisted_name
 from clinveil.phi.validation.survival import own_words
 from clinveil.stats import share_by_patient, share_method
 
@@ -157,7 +157,7 @@ def planted(notes: Sequence[Read], rng: Generator) -> Released:
     for index in sorted(rng.permutation(len(able))[:number]):
         patient = able[index]
         forms = sorted({f for one in by_patient[patient] for f, a in zip(one.forms, one.again, strict=True) if a})
-        old, new = forms[int(rng.integers(len(forms)))], unlisted_name(rng)
+        old, new = forms[int(rng.integers(len(forms)))], unlisted_name(lambda n: int(rng.integers(n)))
         by_patient[patient] = [_renamed(one, old, new) for one in by_patient[patient]]
         truth.add((patient, name_form(new)))
     return Released([one for some in by_patient.values() for one in some], frozenset(truth))

@@ -8,24 +8,25 @@ number of words. Whoever knows the kept values of a person finds the one note th
 from __future__ import annotations
 
 import hashlib
-import re
 from array import array
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.core.finding import Detail, Finding
-from clinveil.core.tokens import Kind, tokenize
+from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
 from clinveil.corpus.corpus import Corpus, rows
+from clinveil.scale import Map, serial
 from clinveil.stats.findings import unmeasured
+from clinveil.vectors.count import over_words
 
-_WORD, _NUMBER, _SPACE = re.compile("[A-Za-z]+"), re.compile("[0-9]+"), re.compile(r"\s+")
-_OTHER = dict.fromkeys(c for c in range(128) if not chr(c).isprintable() and chr(c) != "\n")
 SMALL = 5
 SOURCE = "k-anonymity: Sweeney 2002"
 
@@ -43,19 +44,20 @@ class Uniqueness(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Nothing is drawn at random."""
         assert context.released is not None
-        return [*layout(context.released), *kept_columns(context.released, context.keep)]
+        many = 0 if context.counts is None else context.counts.n_tokens
+        over = over_words(many, context.workers)
+        return [*layout(context.released, over), *kept_columns(context.released, context.keep)]
 
 
-def layout(released: Corpus) -> list[Finding]:
+def layout(released: Corpus, over: Map = serial) -> list[Finding]:
     """The share of released notes with a layout skeleton, and with a number of tokens, that no other note has.
 
     Streams; 16 bytes a note are kept. Counted over the whole release, so there is no sampling interval.
     """
     shapes, lengths = array("Q"), array("Q")
-    for _, _, text in rows(released):
-        shape = skeleton(text)
-        shapes.append(_hash(shape))
-        lengths.append(shape.count("a") + shape.count("0"))
+    for some, tokens in over(shapes_of, released.batches()):
+        shapes.extend(some)
+        lengths.extend(tokens)
     found = []
     for measure, keys in (("attack.layout_unique", shapes), ("attack.length_unique", lengths)):
         sizes = _sizes(keys)
@@ -67,12 +69,46 @@ def layout(released: Corpus) -> list[Finding]:
     return found
 
 
+def shapes_of(batch: pa.RecordBatch) -> tuple[array[int], array[int]]:
+    """Of each note of a batch the hash of its skeleton, and its number of tokens."""
+    shapes, lengths = array("Q"), array("Q")
+    for note in rows([batch]):
+        shape = skeleton(note.text)
+        shapes.append(_hash(shape))
+        lengths.append(shape.count("a") + shape.count("0"))
+    return shapes, lengths
+
+
 def skeleton(text: str) -> str:
     """The layout of a text: `a` a word, `0` a number, punctuation and line breaks as they are."""
-    if text.isascii():
-        text = _NUMBER.sub("0", _WORD.sub("a", text))
-        return _SPACE.sub(lambda match: _space(match[0]), text).translate(_OTHER)
-    return "".join(_shape(kind, text[start:end]) for start, end, kind in tokenize(text))
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    kinds = character_classes()[codes]
+    if (kinds == Kind.IGNORABLE).any():  # whose word they belong to, the tokenizer says
+        return "".join(_shape(kind, text[start:end]) for start, end, kind in tokenize(text))
+    return _collapsed(np.where((kinds == Kind.PUNCT) | (codes == _LINE), codes, _SHOWN[kinds]))
+
+
+_A, _0, _BLANK, _LINE = (ord(c) for c in "a0 \n")
+_SHOWN = np.zeros(len(Kind), dtype=np.uint32)  # 0: not at all
+_SHOWN[[Kind.WORD, Kind.NUMBER, Kind.SPACE]] = _A, _0, _BLANK
+
+
+def _collapsed(kind: NDArray[np.uint32]) -> str:
+    """Runs of one kind as one character, of code points (n,) that are shown as they are but for runs."""
+    first = np.ones(kind.size, dtype=np.bool_)  # of a run
+    np.not_equal(kind[1:], kind[:-1], out=first[1:])
+    kept = (first | ((kind != _A) & (kind != _0))) & (kind != 0)
+    blank, line = kind == _BLANK, kind == _LINE
+    if line.any():  # a run of white space is its line breaks, or one space where it has none
+        gap = blank | line
+        opens = gap.copy()
+        opens[1:] &= ~gap[:-1]
+        run = np.cumsum(opens)
+        broken = np.bincount(run[line], minlength=int(run[-1]) + 1) > 0
+        kept &= ~blank | (opens & ~broken[run])
+    else:
+        kept &= ~blank | first
+    return kind[kept].tobytes().decode("utf-32-le", "surrogatepass")
 
 
 def _space(run: str) -> str:

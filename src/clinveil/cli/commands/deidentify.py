@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, OutOrStore, Vault
+from clinveil.cli.options import NotesOrQuery, OutOrStore, Vault
 from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
 from clinveil.core.runfolder import run_hash
@@ -15,7 +15,7 @@ from clinveil.phi.settings import DeidentifySettings
 
 
 @command("deidentify", DeidentifySettings)
-def deidentify(run: Run[DeidentifySettings], notes: Notes, out: OutOrStore, vault: Vault = None) -> None:
+def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
     """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
     how = run.settings
     if how.seed is not None:

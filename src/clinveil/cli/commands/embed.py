@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out
+from clinveil.cli.options import NotesOrQuery, Out
 from clinveil.cli.progress import say
 from clinveil.core.files import Maker, refuse_places, workplace
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
@@ -28,7 +28,7 @@ class EmbedSettings(Settings):
 
 
 @command("embed", EmbedSettings)
-def embed(run: Run[EmbedSettings], notes: Notes, out: Out) -> None:
+def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     """Train word vectors on notes; what they give away of the notes is secret too."""
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, **how.vectors.places()})

@@ -17,6 +17,9 @@ class GenerateSettings(Settings):
     quiet: bool = QUIET
     force: bool = FORCE
     patients: int = flag(500, "How many invented patients; each has several notes.", ge=1, le=9_000_000)
+    unlisted: bool = flag(
+        False, "Names that stand in no list of this package, in other wordings: what finding is worth on new ones."
+    )
     seed: int = flag(1, "An ordinary seed: the same seed makes the same corpus.", ge=0)
 
 
@@ -26,7 +29,8 @@ def generate(run: Run[GenerateSettings], out: Out) -> None:
     how = run.settings
     run.say(f"seed {how.seed}, {how.patients} patients; all of it is invented")
     with run.say.count("patients", how.patients) as show:
-        made = write_demo(out, how.patients, how.seed, workers=how.workers, force=how.force, progress=show)
+        more = {"unlisted": how.unlisted, "force": how.force}
+        made = write_demo(out, how.patients, how.seed, workers=how.workers, progress=show, **more)
     run.say(f"{made.notes} notes of {made.patients} patients, {made.spans} PHI spans")
     for file in made.files:
         typer.echo(str(file))

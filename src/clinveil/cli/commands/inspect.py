@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes
+from clinveil.cli.options import NotesOrQuery
 from clinveil.cli.progress import say
 from clinveil.core.finding import write_findings
 from clinveil.core.settings import KEEP, LABEL, NotesSettings, Settings, group
@@ -29,7 +29,7 @@ class InspectSettings(Settings):
 
 
 @command("inspect", InspectSettings, findings=True)
-def inspect(run: Run[InspectSettings], notes: Notes) -> None:
+def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
     """Say what notes hold: rows, patients, words, rare words, duplicates, columns, and the cost of a release."""
     how = run.settings
     corpus = open_corpus(notes, how.notes, label=how.label, keep=how.keep)

@@ -7,7 +7,7 @@ from functools import partial
 from clinveil.channel.run import lines_of, obfuscate_notes
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, OutOrStore, Vault, VectorsGiven
+from clinveil.cli.options import NotesOrQuery, OutOrStore, Vault, VectorsGiven
 from clinveil.cli.progress import say
 from clinveil.core.keys import TEST_SEED
 from clinveil.core.runfolder import run_hash
@@ -17,7 +17,7 @@ from clinveil.core.upload import through
 @command("obfuscate", ObfuscateSettings)
 def obfuscate(
     run: Run[ObfuscateSettings],
-    notes: Notes,
+    notes: NotesOrQuery,
     out: OutOrStore,
     vectors: VectorsGiven = None,
     vault: Vault = None,

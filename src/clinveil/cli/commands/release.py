@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from clinveil.cli.command import Run, command
-from clinveil.cli.options import Notes, Out, VectorsGiven
+from clinveil.cli.options import NotesOrQuery, Out, VectorsGiven
+from clinveil.core.errors import UsageError
+from clinveil.core.remote import place
+from clinveil.releases.base import Base
 from clinveil.releases.pipeline import dry_run as plan_only
 from clinveil.releases.pipeline import release as run_release
+from clinveil.releases.send import check_target, publish_release
 from clinveil.releases.settings import ReleaseSettings
+
+_HELP = "Where the release goes too, if all gates pass: s3://…; the vault stays here."
+_PUBLISH = typer.Option("--publish", parser=place, metavar="URL", help=_HELP)
+_ADD = "Add NOTES to the release whose vault --vault names: its key, channel and settings, its patients' ids and dates."
+_VAULT = "With --add: the vault of the release that is added to, OUT/vault; nothing is written there."
+_WITH = "With --add: the notes of that release, so that both are looked at together; repeatable."
 
 
 @command("release", ReleaseSettings)
 def release(
     run: Run[ReleaseSettings],
-    notes: Notes,
+    notes: NotesOrQuery,
     out: Out,
     vectors: VectorsGiven = None,
+    publish: Annotated[Path | None, _PUBLISH] = None,
+    add: Annotated[bool, typer.Option("--add", help=_ADD)] = False,
+    vault: Annotated[Path | None, typer.Option("--vault", help=_VAULT)] = None,
+    before: Annotated[list[Path] | None, typer.Option("--with", help=_WITH)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
 ) -> None:
     """Protect notes, check the result, and write a release, a vault and a report."""
+    base = _base(vault, vectors, add=add, before=bool(before))
     if dry_run:
-        for line in plan_only(notes, run.settings, vectors=vectors):
+        for line in plan_only(notes, run.settings, vectors=vectors, base=base):
             typer.echo(line)
         return
-    outcome = run_release(notes, out, run.settings, vectors=vectors, say=run.say)
+    how = {"vectors": vectors, "base": base, "before": tuple(before or ())}
+    to = check_target(publish, force=run.settings.force) if publish else None
+    outcome = run_release(notes, out, run.settings, say=run.say, **how)  # type: ignore[arg-type]
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:
         raise typer.Exit(4)
+    if to is not None:
+        publish_release(out, to, force=run.settings.force)
+        typer.echo(f"published {to}")
+
+
+def _base(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> Base | None:
+    """The release that is added to; raises UsageError where flags do not belong together."""
+    if add and vault is None:
+        raise UsageError("--add needs the vault of the release that is added to", remedy="--vault OUT/vault")
+    if not add and (vault is not None or before):
+        raise UsageError("--vault and --with are of --add", remedy="give it too; the vault of a release is OUT/vault")
+    if add and vectors is not None:
+        raise UsageError("--vectors cannot differ from the release that is added to", remedy="leave it out")
+    return None if vault is None else Base.read(vault)

@@ -10,8 +10,8 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out, Vault
 from clinveil.cli.progress import say
-from clinveil.releases.pipeline import synthesize as write_synthetic
 from clinveil.releases.settings import SynthesisSettings
+from clinveil.releases.synthesize import synthesize as write_synthetic
 
 From = Annotated[Path | None, typer.Option("--from", help="Write with this model (OUT.vault/model of an earlier run).")]
 

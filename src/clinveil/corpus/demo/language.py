@@ -137,6 +137,7 @@ class Language:
         words: sections of `people.toml`: female, male, formal, terse, plain.
         places, names: the raw tables that people are made from.
         doses: generic name -> ways in which the drug is taken.
+        other: the rules that are worded otherwise than usual.
     """
 
     rules: dict[str, Alternatives] = field(repr=False)
@@ -145,6 +146,7 @@ class Language:
     names: dict[str, Any] = field(repr=False)
     doses: dict[str, Alternatives] = field(repr=False)
     diagnoses: tuple[Diagnosis, ...] = field(repr=False)
+    other: tuple[str, ...] = ()
 
     @cached_property
     def cumulative(self) -> list[float]:
@@ -171,11 +173,13 @@ class Language:
 
 
 @cache
-def language() -> Language:
-    """The language, read and compiled at the first call."""
+def language(other: bool = False) -> Language:
+    """The language, read and compiled at the first call; `other` has other wordings of what carries identifiers."""
     drugs = _read("drugs.toml")
-    notes, identifiers, terms = _read("notes.toml"), _read("identifiers.toml"), _read("terms.toml")
-    rules = {name: compile_rule(phrases) for name, phrases in {**terms, **notes, **identifiers}.items()}
+    phrases = {**_read("terms.toml"), **_read("notes.toml"), **_read("identifiers.toml")}
+    worded = _read("unlisted.toml") if other else {}
+    phrases |= worded
+    rules = {name: compile_rule(said) for name, said in phrases.items()}
     rules |= {key: compile_rule([key.replace("_", " ")] * 3 + _brands(line)) for key, line in drugs.items()}
     by_key = {d.key: d for d in read_diagnoses()}
     rules |= {key: diagnosis.names for key, diagnosis in by_key.items()}
@@ -187,6 +191,7 @@ def language() -> Language:
         names=_read("names.toml"),
         doses={key: _doses(key, line) for key, line in drugs.items()},
         diagnoses=tuple(by_key[key] for key in order),
+        other=tuple(with_capitals(dict.fromkeys(worded, ()))),
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from clinveil.corpus.demo.grammar import Deck, Draw, Phi, Production, Vocabulary, compile_template, expand, phrase, pick
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.persons import YEAR, Course, Person, clinicians, make_person, uniforms
+from clinveil.corpus.demo.unlisted import unlisted_address, unlisted_patient, unlisted_text
 from clinveil.corpus.demo.writing import FULL, Calendar, misspell, slip, written
 from clinveil.corpus.people import Patient
 
@@ -20,6 +21,8 @@ NAME_SLIP = 0.02
 HEADER_NAMES = 3  # the first names of a note are the header's, which are copied, not typed
 _WITH_MIDDLE = (compile_template("Name: {first}, {middle}, {last};"),)
 _WITHOUT_MIDDLE = (compile_template("Name: {first}, {last};"),)
+_LAST_FIRST_MIDDLE = (compile_template("{last}, {first} {middle}"),)
+_LAST_FIRST = (compile_template("{last}, {first}"),)
 
 _NEVER_SMALL = ("full", "hospital", "header_name", "space")
 
@@ -49,24 +52,34 @@ class Note(NamedTuple):
     marks: list[Mark]
 
 
-def patient_notes(seed: int, index: int) -> tuple[Patient, list[Note]]:
-    """The patient of an index with all notes; depends on (seed, index) alone."""
+def patient_notes(seed: int, index: int, *, unlisted: bool = False) -> tuple[Patient, list[Note]]:
+    """The patient of an index with all notes; depends on (seed, index) alone.
+
+    Args:
+        unlisted: names of no list, in other wordings than usual.
+    """
     draw = uniforms(seed, 1, index)
     person = make_person(seed, index, draw)
-    return person.patient, [_note(seed, person, number, draw) for number in range(len(person.visits))]
+    notes = [_note(seed, person, number, draw, unlisted) for number in range(len(person.visits))]
+    return unlisted_patient(seed, person.patient) if unlisted else person.patient, notes
 
 
-def _note(seed: int, person: Person, number: int, draw: Draw) -> Note:
+def _note(seed: int, person: Person, number: int, draw: Draw, unlisted: bool) -> Note:
     course = person.courses[0]
     if number and draw() > MAIN:
         course = pick(person.courses, draw)
-    note_type = phrase("types", language().rules, draw)
+    rules = language(unlisted).rules
+    note_type = phrase("types", rules, draw)
     if number == 0 and note_type == "follow-up":
         note_type = "consultation"
     vocabulary = _vocabulary(seed, person, course, number, draw)
+    if unlisted:
+        vocabulary |= _otherwise(person)
     pieces: list[str] = []
     marks: list[tuple[int, str]] = []
-    expand(language().rules[note_type][0], vocabulary, draw, pieces, marks)
+    expand(rules[note_type][0], vocabulary, draw, pieces, marks)
+    if unlisted:
+        _rename(seed, pieces, marks)
     _slip_here_and_there(pieces, marks, SLIPS[course.consultant.habit], draw)
     offsets = list(accumulate(map(len, pieces), initial=0))
     found = [Mark(offsets[piece], offsets[piece + 1], label) for piece, label in marks]
@@ -92,6 +105,23 @@ def _vocabulary(seed: int, person: Person, course: Course, number: int, draw: Dr
     words["header_name"] = _WITH_MIDDLE if person.middle else _WITHOUT_MIDDLE
     words.update({"^" + slot: words[slot] for slot in _NEVER_SMALL})
     return words
+
+
+def _otherwise(person: Person) -> Vocabulary:
+    """The other wordings, over what the usual language, person and day have put there."""
+    rules, single = language(True).rules, "partner" in person.fields
+    words: Vocabulary = {name: rules[name] for name in language(True).other}
+    words["home"] = rules["home_single" if single else "home_married"]
+    words["header_name"] = _LAST_FIRST_MIDDLE if person.middle else _LAST_FIRST
+    return words | {"^header_name": words["header_name"]}
+
+
+def _rename(seed: int, pieces: list[str], marks: list[tuple[int, str]]) -> None:
+    """Give everybody a name of no list."""
+    other = {"NAME": unlisted_text, "EMAIL": unlisted_address}
+    for piece, label in marks:
+        if label in other:
+            pieces[piece] = other[label](seed, pieces[piece])
 
 
 def _colleagues(seed: int, person: Person, draw: Draw) -> Vocabulary:
@@ -155,6 +185,6 @@ def _slip_here_and_there(pieces: list[str], marks: list[tuple[int, str]], rate: 
             pieces[place] = slip(pieces[place], draw)
 
 
-def many_notes(seed: int, start: int, stop: int) -> Iterator[tuple[Patient, list[Note]]]:
+def many_notes(seed: int, start: int, stop: int, *, unlisted: bool = False) -> Iterator[tuple[Patient, list[Note]]]:
     """The patients of the indices [start, stop), with their notes."""
-    return (patient_notes(seed, index) for index in range(start, stop))
+    return (patient_notes(seed, index, unlisted=unlisted) for index in range(start, stop))

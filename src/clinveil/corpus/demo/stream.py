@@ -49,7 +49,13 @@ class Chunk(NamedTuple):
 
 
 def demo_chunks(
-    patients: int, seed: int, *, workers: int = 1, chunk: int = CHUNK_PATIENTS, spans: bool = True
+    patients: int,
+    seed: int,
+    *,
+    workers: int = 1,
+    chunk: int = CHUNK_PATIENTS,
+    spans: bool = True,
+    unlisted: bool = False,
 ) -> Iterator[Chunk]:
     """The corpus in chunks of patients, in order; the rows depend on (patients, seed) alone.
 
@@ -59,18 +65,19 @@ def demo_chunks(
         workers: spawned processes, 1 for none.
         chunk: patients in a chunk.
         spans: whether to write out the gold spans.
+        unlisted: names that stand in no list, and other wordings of what carries identifiers.
     """
     if patients < 1 or chunk < 1 or seed < 0:
         raise InputError("a demo corpus needs at least one patient and a seed that is not negative")
     starts = range(0, patients, chunk)
     ranges = [(start, min(start + chunk, patients)) for start in starts]
-    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans), ranges)
+    return processes(min(workers, len(ranges)))(partial(_chunk, seed, spans, unlisted), ranges)
 
 
-def _chunk(seed: int, spans: bool, bounds: tuple[int, int]) -> Chunk:
+def _chunk(seed: int, spans: bool, unlisted: bool, bounds: tuple[int, int]) -> Chunk:
     people: list[Patient] = []
     notes: list[Note] = []
-    for patient, written in many_notes(seed, *bounds):
+    for patient, written in many_notes(seed, *bounds, unlisted=unlisted):
         people.append(patient)
         notes += written
     return Chunk(_batch(notes), people, "".join(_lines(notes)) if spans else "")
@@ -138,6 +145,7 @@ def write_demo(
     seed: int,
     *,
     workers: int = 1,
+    unlisted: bool = False,
     force: bool = False,
     progress: Callable[[int], None] = lambda patients: None,
 ) -> DemoFiles:
@@ -145,7 +153,7 @@ def write_demo(
 
     Args:
         out: the folder; it and its files are for their owner only.
-        patients, seed, workers: as for `demo_chunks`.
+        patients, seed, workers, unlisted: as for `demo_chunks`.
         force: replace a folder that this wrote before.
         progress: called with the number of patients done.
 
@@ -160,7 +168,7 @@ def write_demo(
             pq.ParquetWriter(part / PATIENTS, PATIENTS_SCHEMA, compression="zstd") as patient_file,
             (part / SPANS).open("w", encoding="utf-8", newline="\n") as span_file,
         ):
-            for chunk in demo_chunks(patients, seed, workers=workers):
+            for chunk in demo_chunks(patients, seed, workers=workers, unlisted=unlisted):
                 note_file.write_batch(chunk.notes)
                 patient_file.write_batch(patients_batch(chunk.patients))
                 span_file.write(chunk.spans)

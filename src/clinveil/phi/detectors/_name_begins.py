@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clinveil.lexicons.ambiguity import LexicalClass
-from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, DOES, NO_NAMES, SAYS
+from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detectors._name_cues import Trust
 from clinveil.phi.detectors._name_extent import Extent
 from clinveil.phi.detectors._name_reading import is_particle, syllabic, unknown
@@ -18,6 +18,8 @@ _NAMED_FIELD = re.compile(
     re.I | re.M,
 )
 _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
+_THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
+_DEGREES = CREDENTIALS - {"DO", "PA", "MD", "NP", "CNA"}  # some bear these as names
 _ACTS = SAYS | DOES | {"c", "is", "was", "has", "had", "here", "seen", "and", "who"}
 
 
@@ -28,6 +30,8 @@ class Begins(Extent):
         word = self.words[index]
         if not word.capital:
             return self._may_begin_small(index, word, trust)
+        if word.text in _DEGREES:
+            return False
         if trust is Trust.MEETING:
             return not self.at.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
@@ -137,7 +141,7 @@ class Begins(Extent):
             return False
         if trust in (Trust.TITLE, Trust.CALLED):
             dotted = self.text[word.start - 2 : word.start] in (". ", "rs")
-            dotted = dotted or self.at.closed(index + 1)
+            dotted = dotted or self.at.closed(index + 1) or _THEN.match(self.text, word.end) is not None
             usual = LexicalClass.USUAL_FAMILY if dotted else LexicalClass.FAMILIAR
             return self._small_name(index) or self._small_word_as_name(index, word, usual)
         if trust >= Trust.FIELD:
@@ -155,6 +159,9 @@ class Begins(Extent):
         sure = not word.ordinary and word.classes & usual and not word.classes & LexicalClass.EPONYM
         return bool(sure and len(word.text) > 3) or self._small_pair(index)
 
+    def _per_whom(self, index: int, word: Word) -> bool:
+        return self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
+
     def _small_person(self, index: int, word: Word) -> bool:
         """`per ann okafor`: a first name, or syllables of one, and a word that is no ordinary one."""
         following = self.at.neighbour(index)
@@ -162,7 +169,7 @@ class Begins(Extent):
             return False
         if is_particle(following):
             return self._small_name_ahead(index + 2) and bool(word.classes & LexicalClass.GIVEN)
-        given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower)
+        given = bool(word.classes & LexicalClass.GIVEN) or syllabic(word.lower) or self._per_whom(index, word)
         return given and not following.ordinary and (following.listed or self._small_name(index + 1))
 
     def _small_word_as_name(self, index: int, word: Word, usual: int) -> bool:
@@ -174,7 +181,7 @@ class Begins(Extent):
         if self._before_initial(index):
             return not word.ordinary or bool(word.classes & LexicalClass.NAME)
         if not word.ordinary:
-            return word.listed or self._small_name(index)
+            return word.listed or self._small_name(index) or self._comma_pair(index, word)
         if self._small_pair(index) or self._comma_pair(index, word):
             return True
         return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)

@@ -107,6 +107,7 @@ _AFTER = _links(
     (cue_words.NAMES, _NAME_IS, Trust.KIN, "named"),
     (cue_words.NAMES, _TO_RECORDED, Trust.LIST, "name field"),
     (cue_words.TEAMS, _TO_FIELD, Trust.FIELD, "team"),
+    (("to", "from"), _TO_FIELD, Trust.FIELD, "mail field"),
     (cue_words.PEOPLE, _TO_KIN, Trust.KIN, "relative"),
     (cue_words.SPOUSES, _TO_SPOUSE, Trust.KIN, "relative"),
     (cue_words.CLOSINGS, _TO_SIGNED, Trust.FIELD, "signature"),
@@ -117,6 +118,7 @@ _AFTER = _links(
 _BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE | cue_words.CHARTED
 _CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
 _TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
+_LABELS_WITH = {"care": ("primary",), "to": ("copy", "copies", "sent", "cc"), "from": ("letter", "fax")}
 _PERSONAL = frozenset(("per", "by", "with", "from", "to"))
 _IS = frozenset(("is", "was", "has", "had"))
 
@@ -175,9 +177,17 @@ def _after(note: NoteView, index: int, lower: str) -> Iterator[Cue]:
             if words.lowers[following] in cue_words.TITLES:
                 continue
             baby = lower in ("boy", "girl") and index and words.lowers[index - 1] == "baby"
-            if lower == "care" and not (index and words.lowers[index - 1] == "primary"):
+            if lower in _LABELS_WITH and not _labelled(note, index, lower):
                 continue
             yield Cue(following, Trust.CALLED if baby else trust, why)
+
+
+def _labelled(note: NoteView, index: int, lower: str) -> bool:
+    """Whether a word that is seldom the label of a person's field is one: `Primary care:`, `To:`, `Copy to:`."""
+    start = note.words.starts[index]
+    if index and note.words.lowers[index - 1] in _LABELS_WITH[lower]:
+        return True
+    return lower != "care" and note.plain[max(0, start - 4) : start].rstrip(" \t>")[-1:] in ("", "\n", "\r")
 
 
 def _meeting(note: NoteView, index: int, *, spoken: bool) -> Iterator[Cue]:

@@ -19,7 +19,9 @@ _GAELIC, _SONS = frozenset(("an", "na", "con")), frozenset(("mac", "nic", "mhic"
 _CLEAN = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(-]|$)|[ \t]{2}")
 _CLEAN_SMALL = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - ")
 _THEN_SMALL = re.compile(r"[ \t]+(?!(?:is|was|has|had|does|did|will|denies|reports)\b)[a-z]")
-_IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d")
+_IS_OF_AGE = re.compile(r"[ \t]+(?:is|was)[ \t]an?[ \t]\d", re.I)
+_THEN_VERB = re.compile(r"[ \t]+(?:IS|WAS|HAS|HAD|CAME|WILL|OF|FROM|DENIES|REPORTS|STATES)\b")
+_CREDENTIAL_NEXT = re.compile(r",[ \t]*(?:md|do|rn|np|pa|dpm|phd|pharmd|pa-c|m\.d|d\.o|crna|lpn)\b")
 _LONE_INITIAL = re.compile(r"\.(?![A-Za-z])|(?=[ \t]*(?:[;\r\n]|$))")
 _NO_SURNAMES = words(
     "hospital clinic center centre university county medical health street road avenue school church college team"
@@ -79,14 +81,17 @@ class Extent(Pairs):
         if not named or not self._may_be_last(index, word):
             return False
         weak = word.shouted or trust < Trust.SPOKEN
-        if weak and not (word.classes & LexicalClass.FAMILY and self._rather_given(first)):
+        fills = word.shouted and trust in (Trust.FIELD, Trust.LIST) and not word.classes & LexicalClass.FUNCTION
+        if weak and not ((word.classes & LexicalClass.FAMILY or fills) and self._rather_given(first)):
             return False
         if _CLEAN.match(self.text, word.end):
             return True
-        if index == first + 1 and re.match(r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4]):
-            return self._word_ends_name(first, index + 1, trust)
+        more = index == first + 1 and re.match(r"[ \t]{1,3}[A-Z]", self.text[word.end : word.end + 4])
+        if more and self._word_ends_name(first, index + 1, trust):
+            return True
         if word.shouted:
-            return False
+            titled = trust is Trust.TITLE and _THEN_VERB.match(self.text, word.end)
+            return bool(titled) or _IS_OF_AGE.match(self.text, word.end) is not None
         small = word.classes & LexicalClass.FUNCTION and _THEN_SMALL.match(self.text, word.end) is None
         if small:
             return _IS_OF_AGE.match(self.text, word.end) is not None
@@ -109,6 +114,8 @@ class Extent(Pairs):
     def _quoted(self, last: Word, word: Word, gap: str, index: int, trust: Trust | None) -> bool:
         """`William "Bud" Smith`: what stands in quotes or brackets between names is a name too."""
         if gap.strip()[:1] in ('"', "'", ")", "]") and gap[:1] in ("\"'])"):
+            if is_particle(word) and not word.capital:
+                return self.at.name_ahead(index + 1)
             if gap == '" ' and word.capital and not word.shouted and not word.classes & LexicalClass.FUNCTION:
                 return len(word.text) > 2
             return word.capital and (self._fits(last, word, index, trust) or self.at.family_like(word))
@@ -122,7 +129,9 @@ class Extent(Pairs):
         """A surname that is a word after two first names: Sandra Marie Fox."""
         if not first.classes & LexicalClass.USUAL_GIVEN or first.ordinary or word.classes & LexicalClass.FUNCTION:
             return False
-        familiar = word.classes & LexicalClass.FAMILIAR and word.classes & LexicalClass.FAMILY
+        usual = last.classes & LexicalClass.USUAL_GIVEN and not last.ordinary and word.lower not in _NO_SURNAMES
+        familiar = word.classes & (LexicalClass.FAMILY if usual else LexicalClass.FAMILIAR)
+        familiar = familiar and word.classes & LexicalClass.FAMILY
         return bool(familiar and last.classes & LexicalClass.GIVEN and word.capital and not word.shouted)
 
     def _over_line(self, first: int, index: int, last: Word, word: Word) -> bool:
@@ -136,9 +145,11 @@ class Extent(Pairs):
         if word.text in _GAELIC and (last.lower in _SONS or last.text in _GAELIC):
             return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
         if is_particle(word) and not (word.capital and word.listed and len(word.text) > 3):
-            return self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1))
+            if self.at.name_ahead(index + 1) or (last.text.islower() and self._small_name_ahead(index + 1)):
+                return True
+            return trust is not None and trust >= Trust.SPOKEN and not last.ordinary and self._particle_ends(word)
         if not word.capital:
-            return self._fits_small(last, word, index, trusted)
+            return self._fits_small(last, word, index, trust)
         if last.text.islower() and last.lower not in PARTICLES:
             return False
         if len(word.text) == 1:
@@ -156,12 +167,12 @@ class Extent(Pairs):
         """Whether an unknown word may go on a name: after a first name or unknown word, at a cue after any."""
         if last.classes & LexicalClass.GIVEN or (trust is not None and not last.ordinary):
             return True
-        behind_particle = (is_particle(last) and last.text.islower()) or last.text in _GAELIC
+        behind_particle = is_particle(last) or last.text in _GAELIC
         return (unknown(last) or behind_particle) and shaped_like_name(word.text)
 
     def _after_initial(self, first: int, index: int, last: Word, word: Word) -> bool:
         if len(word.text) == 1:
-            return word.text.isupper()
+            return word.text.isupper() and not (word.text in "AI" and "  " in self.at.gap(index))
         if is_particle(word):
             return self.at.name_ahead(index + 1)
         if not word.capital:
@@ -171,20 +182,23 @@ class Extent(Pairs):
         fit = self.at.family_like(word) or bool(given and self._any_surname(word))
         return (fit or not word.ordinary) and not self._labels(index)
 
-    def _fits_small(self, last: Word, word: Word, index: int, trusted: bool) -> bool:
+    def _fits_small(self, last: Word, word: Word, index: int, trust: Trust | None) -> bool:
         if not last.text.islower():
             return False
+        met = trust is not None and trust is not Trust.HINT
+        trusted, spoken = trust is not None and trust >= Trust.FIELD, trust is not None and trust >= Trust.SPOKEN
         sure = trusted or self._set_off(last)
         if sure and not last.ordinary and word.classes & LexicalClass.FAMILY and word.ordinary:
             return _CLEAN_SMALL.match(self.text, word.end) is not None
         if word.classes & LexicalClass.FUNCTION:
             return False
         if len(word.text) < 3:
-            return (
+            short = len(word.text) == 2 and not word.ordinary and word.classes & LexicalClass.FAMILY
+            return bool(short and spoken and not last.ordinary) or (
                 len(word.text) == 1 and (last.listed or not last.ordinary) and self.text[word.end : word.end + 1] == "."
             )
         if not word.ordinary:
-            return word.listed or trusted or not last.listed
+            return word.listed or trusted or not last.listed or (met and self._small_name(index))
         if trusted and not last.ordinary and self.at.closed(index + 1) and self._any_surname(word):
             return True
         return self.at.given_like(last) and bool(word.classes & LexicalClass.FAMILIAR)
@@ -231,7 +245,10 @@ class Extent(Pairs):
             return False
         if trusted:
             return self._given_in_field(index) and (
-                bool(word.classes & LexicalClass.USUAL_GIVEN) or self.at.closed(index + 1) or self._initial_after(index)
+                bool(word.classes & LexicalClass.USUAL_GIVEN)
+                or self.at.closed(index + 1)
+                or self._initial_after(index)
+                or _CREDENTIAL_NEXT.match(self.text, word.end) is not None
             )
         usual = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
         return index == first + 1 and bool(usual) and rather_surname(last)

@@ -58,8 +58,8 @@ class ListRuns:
     def _surname(self, index: int, word: Word) -> bool:
         """A word that is a usual surname, or any surname after a usual first name."""
         before = self.words.classes[index - 1] if index else LexicalClass.NOTHING
-        usual = before & LexicalClass.USUAL_GIVEN and not before & LexicalClass.WORD
-        return self.at.family_like(word) or bool(usual and word.classes & LexicalClass.FAMILY)
+        named = not before & LexicalClass.WORD and (before & LexicalClass.GIVEN or not before & LexicalClass.NAME)
+        return self.at.family_like(word) or bool(index and named and word.classes & LexicalClass.FAMILY)
 
     def _named(self, run: list[Word]) -> bool:
         whole = [word for word in run if len(word.text) > 1]
@@ -105,9 +105,17 @@ class ListRuns:
             index
             for index, kind in enumerate(self.words.classes)
             if kind & _NAME_OR_WORD != LexicalClass.WORD
-            and (texts[index] != lowers[index] or kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN)
+            and (texts[index] != lowers[index] or self._small_worth(index, kind))
         ]
         return [index for index in found if self._worth_a_look(index)]
+
+    def _small_worth(self, index: int, kind: int) -> bool:
+        """In small letters: a usual first name, or a first name and a surname side by side, no words."""
+        following = self.words.classes[index + 1] if index + 1 < len(self.words) else LexicalClass.NOTHING
+        sure = LexicalClass.WORD | LexicalClass.EPONYM
+        if kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN:
+            return True
+        return bool(kind & LexicalClass.GIVEN and following & LexicalClass.FAMILY and not (kind | following) & sure)
 
     def _worth_a_look(self, index: int) -> bool:
         """False where an ordinary or unknown word stands alone: nothing beside it can make a name of it."""
@@ -161,7 +169,9 @@ class ListRuns:
         before = self.words[index - 1] if index else None
         if before is None or index - 1 in self.at.taken or self.words[index].shouted or self.at.gap(index) != " ":
             return index
-        fits = unknown(before) and before.capital and not before.shouted and shaped_like_name(before.text)
+        given = before.classes & LexicalClass.GIVEN and not before.classes & LexicalClass.FUNCTION
+        named = unknown(before) or (given and before.ordinary and len(before.text) > 2)
+        fits = named and before.capital and not before.shouted and shaped_like_name(before.text)
         return index - 1 if fits else index
 
     def _after_unknown(self, word: Word) -> bool:

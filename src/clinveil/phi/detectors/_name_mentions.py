@@ -14,6 +14,7 @@ from clinveil.phi.note import Word, begins_small
 
 _STOPS = ".!?:\n"
 _SAYS = re.compile(
+    r"(?:,\s+(?:who|whose|a|an)\b|\s+later\b|\s+[a-z]{3,}ed\b)|"
     r"(?:\s+|,\s+who\s+)(?:states?|stated|reports?|reported|denies|denied|is|was|has|had|presents|presented|says|said|will|also|and"
     r"|does|did|feels|lives|came|went|returned|left|agreed|agrees|called|asked|slept|felt|continues|continued|remains"
     r"|tolerated|understands|requested|wants|needs|can|could|would|should|may|notes|noted|recalls|admits|underwent|rose"
@@ -23,6 +24,7 @@ _SAYS = re.compile(
 )
 _BACKED = re.compile(r"\s+(?:is|was|has|had|will|does|did|can|could|would|should)\b")
 _OF_DISEASE = words("dementia like related type patients patient and medications medication onset stage")
+_OWNED = words("other own first most more many every only such")
 _GUESS = 0.6  # the score of runs whose words that are ordinary are not looked for
 _SHORTEST_MISSPELLED = 5
 
@@ -104,7 +106,8 @@ class Mentions:
         if following.lower in PEOPLE:
             return False
         owned = following.text.islower() and self.text[end + 2 : following.start] == " "
-        return not owned or bool(following.classes & LexicalClass.FUNCTION) or following.lower in _OF_DISEASE
+        function = following.classes & LexicalClass.FUNCTION and following.lower not in _OWNED
+        return not owned or bool(function) or following.lower in _OF_DISEASE
 
     def _take_misspelled(self, found: set[str]) -> None:
         """An unknown word with a capital, one slip away from a name of the note."""

@@ -8,12 +8,13 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.lexicons.names import all_given_names, surnames
 from clinveil.phi.detectors._name_cue_words import NO_NAMES
 from clinveil.phi.detectors._name_cues import Trust
-from clinveil.phi.detectors._name_reading import Reading, is_particle, unknown
+from clinveil.phi.detectors._name_reading import Reading, is_particle, syllabic, unknown
 from clinveil.phi.note import Word, begins_small
 
 MANY_BEAR = 0.15  # percent; about 80 surnames
 COMMA = re.compile(r"[ \t]?,[ \t]{0,2}")
 _LABEL = re.compile(r"[ \t]?:")
+_ENDS = re.compile(r"'s\b|[ \t]*(?:[,.;:?!)\]\"\r\n|<(]|$)|[ \t]{2}| - | and\b", re.I)
 _VOWEL = re.compile("[aeiouy]")
 
 
@@ -45,7 +46,9 @@ class Pairs:
         loose = trust >= Trust.KIN or bool(following.classes & LexicalClass.USUAL_FAMILY and not following.ordinary)
         if following.shouted != word.shouted or self._labels(index + 1):
             return False
-        if self._word_ends_name(index, index + 1, trust) and (trust >= Trust.SPOKEN or word.listed):
+        if self._word_ends_name(index, index + 1, trust) and (
+            trust >= Trust.SPOKEN or word.listed or syllabic(word.lower)
+        ):
             return True
         if self.at.given_like(word, any_word=loose):
             sure = word.classes & LexicalClass.USUAL_GIVEN and not word.ordinary
@@ -101,12 +104,19 @@ class Pairs:
             index += 1
         return self._small_name(index)
 
+    def _particle_ends(self, word: Word) -> bool:
+        """Whether a particle that is a surname too ends a name: `Uyen Van, RN`."""
+        return bool(word.classes & LexicalClass.FAMILY) and _ENDS.match(self.text, word.end) is not None
+
     def _small_pair(self, index: int) -> bool:
         following, word = self.at.neighbour(index), self.words[index]
         if following is None or following.capital:
             return False
         if is_particle(following):
-            return (self.at.given_like(word) or not word.ordinary) and self._small_name_ahead(index + 2)
+            ahead = self._small_name_ahead(index + 2) or self._particle_ends(following)
+            return (self.at.given_like(word) or not word.ordinary) and ahead
+        if len(following.text) == 2 and not following.ordinary and following.classes & LexicalClass.FAMILY:
+            return self._small_name(index)
         if len(following.text) == 1 and self.text[following.end : following.end + 1] == ".":
             return bool(word.classes & LexicalClass.GIVEN) or not word.ordinary
         if len(following.text) < 3:

@@ -142,7 +142,7 @@ class Reading:
             return False
         if word.ordinary:
             return bool(word.classes & LexicalClass.USUAL_FAMILY and word.classes & LexicalClass.FAMILIAR)
-        return word.listed or unknown(word)
+        return word.listed or unknown(word) or word.lower in word_list("syllables")
 
     def name_ahead(self, index: int) -> bool:
         """Whether a particle at `index - 1` leads to a name: a capitalised word that is no small word."""

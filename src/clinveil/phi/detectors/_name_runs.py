@@ -44,12 +44,19 @@ class CueRuns(Begins):
             last = self.words[end - 1]
             gap = self.text[last.end : self.words.starts[following]]
             word = self.words[following]
-            if not _SHARED.fullmatch(gap) or not self._may_follow(following, word, cue.trust, "," in gap):
+            if not _SHARED.fullmatch(gap):
+                return
+            doctors = self._of_doctors(cue) and word.classes & LexicalClass.NAME and len(word.text) > 1
+            if not doctors and not self._may_follow(following, word, cue.trust, "," in gap):
                 return
             end = self.run(following, cue.trust)
             if self.at.before_noun(end):
                 return
             self.at.keep(following, end, 0.85, cue.why)
+
+    def _of_doctors(self, cue: Cue) -> bool:
+        """Whether several names must follow, words or not: `Drs. Hill and Mall`."""
+        return cue.word > 0 and self.words.lowers[cue.word - 1] == "drs"
 
     def _may_follow(self, index: int, word: Word, trust: Trust, comma: bool) -> bool:
         if len(word.text) < 3 or self._labels(index):
@@ -73,8 +80,7 @@ class CueRuns(Begins):
         ):
             return False
         if word.ordinary:
-            usual = trust is Trust.TITLE and not comma and word.classes & LexicalClass.USUAL_FAMILY
-            return bool(usual or self.at.given_like(word)) and self._small_pair(index)
+            return self.at.given_like(word) and self._small_pair(index)
         return (
             (word.listed and not comma) or (trust is Trust.TITLE and self._small_name(index)) or self._small_pair(index)
         )

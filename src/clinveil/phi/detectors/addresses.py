@@ -307,6 +307,25 @@ RULES = (
     ),
     Rule(
         "CITY",
+        re.compile(
+            r"\b(?:Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Place|Pl|Crescent|Terrace|Way|Circle|Square|Parkway"
+            rf"|(?:Apt|Apartment|Unit|Suite)\.?\s#?\w{{1,5}})\.?,\s+(?!Ap|Unit|Suite){_CITY_RUN}"
+        ),
+        "Home is 5606 Harrison Crescent, {Peoria}. Moved to 12 Oak Lane, Unit 4, {Toledo}.",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(
+        "CITY",
+        re.compile(
+            rf"\b(?i:employed|employment|works|worked|working)\s(?:at|for|by|with)\s[^.;,\n]{{2,50}},\s(?:in\s)?{_CITY_RUN}"
+        ),
+        "Employed at Davis Foods, {Nashua}, since May.",
+        score=0.6,
+        check=_known_city,
+    ),
+    Rule(
+        "CITY",
         re.compile(r"(?<!\w)(?P<phi>[A-Z][a-z]+(?:\s[A-Z][a-z]+)?\s(?:County|Parish|Township))(?!\w)"),
         "A man from {Orange County}.",
         score=0.6,

@@ -15,6 +15,7 @@ _OLD = r"(?:9\d|1[0-2]\d)"
 _UNIT = (
     r"(?:[\s-]*(?:years?|yrs?)\b(?!\s*(?:ago|later|history|duration|prior|of\s(?!age)|and\s(?:above|older)"
     r"|or\s(?:older|more)))"
+    r"|\s(?!days?|hours?|hrs?|weeks?|months?|mos?)[a-z]{3,6}\sof\sage\b"  # a slip of the pen, such as yeras
     r"|[\s-]*y\.?\s?/?o\b|\s?[\s-]?y(?:o?[MF])?\b|[\s-]*y\.o\.)"
 )
 _UNITS_WORD = "(?:one|two|three|four|five|six|seven|eight|nine)"
@@ -47,7 +48,10 @@ def _no_vital(match: re.Match[str], note: NoteView) -> bool:
 
 _rule = partial(Rule.any_case, "AGE")
 RULES = (
-    _rule(rf"(?<![\d/.><-])(?P<phi>{_OLD}){_UNIT}", "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs."),
+    _rule(
+        rf"(?<![\d/.><-])(?P<phi>{_OLD}){_UNIT}",
+        "A {97}-year-old female, once {94} yo, {95}yoM or {96} yrs; now {98} yeras of age, not 96 hours of age.",
+    ),
     _rule(
         rf"\b(?:age|aged|age of|age is|turned|turning|age/sex|ages)\s*[:=]?\s*(?P<phi>{_OLD})"
         rf"(?![\d/%-]|\.\d|\s*(?:mg|ml|%|months|deg|°|days|weeks|hours|kg|lb|pounds))",

@@ -190,8 +190,8 @@ RULES = (
     ),
     _rule(
         rf"\b(?P<phi>{MONTH}[\s./-]*(?:the\s)?{_DAY}{_ORDINAL}(?:{_TO}{_DAY}{_ORDINAL})?"
-        rf"(?:[\s,./-]+{_YEAR}|,\s?'?\d{{2}}|\s'\d{{2}}|-\d{{2}})?)(?![\w/:%]|\.\d)",
-        "On {March 4th, 2019}; onset {Jan 9th '23}.",
+        rf"(?:[\s,./-]+{_YEAR}|,\s?'?\d{{2}}|\s'\d{{2}}|-\d{{2}})?)(?![\w/%]|[:.]\d)",
+        "On {March 4th, 2019}: fever; onset {Jan 9th '23}.",
         check=_spelled,
     ),
     _rule(

@@ -75,7 +75,7 @@ def _unpublished(match: re.Match[str], note: NoteView) -> bool:
     return not match["phi"].startswith(_PUBLIC) and _no_code(match, note)
 
 
-_NUMBERED = re.compile(r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code)|#)[\s:.#]*(?:is|was)?\s*$")
+_NUMBERED = re.compile(r"(?:\b(?:number|no\.?|num\.?|nr\.?|id|code|refer\w*(?:\smade)?\sto)|#)[\s:.#]*(?:is|was)?\s*$")
 
 
 def _bare(match: re.Match[str], note: NoteView) -> bool:

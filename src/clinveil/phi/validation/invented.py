@@ -18,6 +18,7 @@ from numpy.random import Generator
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, USUAL_FAMILY, USUAL_GIVEN, lexical_classes
 from clinveil.lexicons.held_out import held_out
 from clinveil.lexicons.names import all_given_names, name_form, surnames
+from clinveil.lexicons.unlisted import unlisted_name
 
 Pool = tuple[Sequence[str], Sequence[str]]
 """First names and surnames."""
@@ -37,14 +38,8 @@ _LOCALES: Mapping[str, tuple[str, ...]] = {
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]{3,}(?:['-][A-Za-zÀ-ɏ]{2,})?")
 
 
-def _split(words: str) -> tuple[str, ...]:
-    return tuple(words.split())
-
-
-_STARTS = _split("b br ch d dr f g gr h j k kr l m n p r s sh st t th tr v w y z")
-_MIDDLES = _split("a ae ai e ee ei i ia io o oa oo ou u ua y")
-_ENDS = _split("ck d ff g k l ll m mb n nd ng nk p r rd rk rsk s sh sk t th tz v x z")
-_MONTHS = _split("January February March April May June July August September October November December")
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+           "November", "December")  # fmt: skip
 _DOMAINS = ("mail.example", "clinic.example", "home.example.org")
 _STREETS = ("Street", "Avenue", "Road", "Lane", "Drive", "Court")
 
@@ -77,19 +72,10 @@ def _names(providers: Sequence[type], kind: str) -> list[str]:
     return sorted(name for name in names if _LATIN.fullmatch(name) and held_out(name))
 
 
-def unlisted_name(rng: Generator) -> str:
-    """A name of two or three syllables that stands in no list and is no word."""
-    while True:
-        parts = [_any(_STARTS, rng) + _any(_MIDDLES, rng) for _ in range(int(rng.integers(1, 3)))]
-        name = "".join([*parts, _any(_STARTS, rng)[:1] + _any(_MIDDLES, rng)[:1] + _any(_ENDS, rng)])
-        if not lexical_classes(name):
-            return name.capitalize()
-
-
 def invented_name(kind: str, *, family: bool, rng: Generator, besides: str = "") -> str:
     """A first name or surname of a kind, with a capital, other than one."""
     if kind == UNLISTED:
-        return unlisted_name(rng)
+        return unlisted_name(lambda n: int(rng.integers(n)))
     pool = name_pools()[kind][family]
     drawn = _any(pool, rng)
     return drawn if name_form(drawn) != name_form(besides) else invented_name(kind, family=family, rng=rng, besides="")

@@ -23,7 +23,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.spans import Span
 from clinveil.core.types import Doubles
 from clinveil.corpus.corpus import Note
-from clinveil.phi.detector import Detector, detectors
+from clinveil.phi.detector import Detector, all_detectors
 from clinveil.phi.note import NoteView
 from clinveil.phi.policy import resolve
 from clinveil.stats import Interval, sum_of_intervals
@@ -37,18 +37,20 @@ SOURCE = "Chapman 1951, by label"
 LOWER = "a lower bound of what is missed: two detectors miss the same hard identifiers; rows with dependence say more"
 
 
-def side(named: str) -> tuple[Detector, ...]:
-    """The detectors of one side: names joined by +; `rules` is all that are registered but tagger and known patients.
+def side(named: str, there: Sequence[Detector] | None = None) -> tuple[Detector, ...]:
+    """The detectors of one side: names joined by +; `rules` is all that are there but tagger and known patients.
 
-    Raises UsageError for a name that is not registered.
+    Args:
+        there: what a run detects with (`Finder.detectors`), libraries of `--also` too; None for all registered ones.
+
+    Raises UsageError for a name that is not there.
     """
-    names = (
-        [name for name in detectors.names() if name not in (TAGGER, "known")] if named == RULES else named.split("+")
-    )
-    if unknown := [name for name in names if name not in detectors.names()]:
-        remedy = f"one or several of {', '.join((RULES, *detectors.names()))}, joined by +"
+    by_name = {one.name: one for one in (all_detectors() if there is None else there)}
+    names = [name for name in by_name if name not in (TAGGER, "known")] if named == RULES else named.split("+")
+    if unknown := [name for name in names if name not in by_name]:
+        remedy = f"one or several of {', '.join((RULES, *sorted(by_name)))}, joined by +"
         raise UsageError(f"there is no detector {unknown[0]}", where="--first, --second", remedy=remedy)
-    return tuple(detectors.get(name) for name in names)
+    return tuple(by_name[name] for name in names)
 
 
 class Captures:

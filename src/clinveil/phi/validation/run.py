@@ -23,7 +23,7 @@ from clinveil.corpus.open import OpenedCorpus, open_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.sample import KeySample
 from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.detector import Detector, detectors
+from clinveil.phi.detector import Detector
 from clinveil.phi.finder import Finder
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.validation.canaries import canary_survival
@@ -104,7 +104,8 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
     """
     feed = settings.identifiers.patients
     refuse_nested(OUT=out, NOTES=notes, patients=feed)
-    sides = side(settings.first), _second(settings)
+    there = Finder.of(settings.identifiers).detectors
+    sides = side(settings.first, there), _second(settings, there)
     _refuse_dependence(settings)
     corpus = open_corpus(notes, settings.notes)
     hashed = fingerprint(notes)
@@ -195,10 +196,11 @@ def _recapture(run: Validation, sides: tuple[Side, Side | None]) -> list[Finding
     return recapture_findings(captures, (how.first, how.second), how.dependence)
 
 
-def _second(settings: ValidateSettings) -> Side | None:
-    """The second side; None where it is the default and is not there."""
+def _second(settings: ValidateSettings, there: Side) -> Side | None:
+    """The second side; None where it is the default and is not there, as under --no-tagger."""
     default = ValidateSettings.model_fields["second"].default
-    return None if settings.second == default and default not in detectors.names() else side(settings.second)
+    missing = default not in {one.name for one in there}
+    return None if settings.second == default and missing else side(settings.second, there)
 
 
 def _refuse_dependence(settings: ValidateSettings) -> None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Note
 from clinveil.lexicons.names import name_form
+from clinveil.phi.passes import refuse_strangers
 from clinveil.stats.findings import clustered_share, proportion
 
 if TYPE_CHECKING:
@@ -65,12 +65,9 @@ class Survival:
             feed: what the engine knew, "without the feed" or "with the feed".
 
         Raises:
-            InputError: no patient of the feed has a note.
+            InputError: no patient of the feed has a note. Warns with InputWarning where some have none.
         """
-        if not self._counts:
-            raise InputError(
-                "none of its patients has a note here", where="--patients", remedy="is it of these notes? see --patient"
-            )
+        refuse_strangers(self._own.keys(), self._counts.keys())
         named = [counts for counts in self._counts.values() if counts["before"]]
         detail: dict[str, str | int] = {
             "setting": feed,

@@ -40,7 +40,7 @@ MASTERS = re.compile(r"spark://[^/,]+:\d+(,[^/,]+:\d+)*|yarn|k8s://.+")
 _VERSION = re.compile(rb'version "(?:1\.)?(\d+)')
 _FOREIGN = ("ModuleNotFoundError", "PYTHON_VERSION_MISMATCH", "AttributeError", "ImportError", "Cannot run program")
 # Our jobs are tiny: compiling them, in Java's compiler or in Spark's, takes longer than they do.
-LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET = {
     "spark.app.name": "clinveil",
     "spark.ui.enabled": "false",
@@ -54,7 +54,7 @@ QUIET = {
     "spark.io.encryption.enabled": "true",  # blocks that reach a disk hold notes
 }
 ALONE = {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1", "spark.authenticate": "true"}
-_LOADED: dict[int, Job] = {}  # in a worker: the job of the last map
+_LOADED: dict[str, Job] = {}  # in a worker: the job of the last map
 
 
 @executors.register("spark")
@@ -88,12 +88,12 @@ def _spread(
     """The results in order. Raises LostWorkers; InputError where a worker cannot load what it is sent."""
     from pyspark import cloudpickle
 
-    context, tag = session.sparkContext, f"clinveil-{time.monotonic_ns()}"
+    context, tag = session.sparkContext, f"clinveil-{secrets.token_hex(8)}"
     job = context.broadcast(cloudpickle.dumps(Job(function)))
     window: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(workers, initializer=context.addJobTag, initargs=(tag,)) as pool:
         try:
-            sent = (pool.submit(_done, session, job, item) for item in items)
+            sent = (pool.submit(_done, session, partial(_work, tag, job), item) for item in items)
             for each in behind(sent, window, ahead):
                 yield each.result().get()
         finally:
@@ -101,11 +101,10 @@ def _spread(
                 each.cancel()
             with suppress(Exception):
                 context.cancelJobsWithTag(tag)
-    with suppress(Exception):
-        job.destroy()
+                job.destroy()
 
 
-def _done(session: Any, job: Any, item: Any) -> Any:
+def _done(session: Any, work: Callable[..., Any], item: Any) -> Any:
     """The outcome of one item, as one job of one row."""
     from py4j.protocol import Py4JError
     from pyspark import cloudpickle
@@ -113,7 +112,7 @@ def _done(session: Any, job: Any, item: Any) -> Any:
 
     row = pa.table({"item": pa.array([cloudpickle.dumps(item)], pa.binary())})
     try:
-        frame = session.createDataFrame(row).mapInArrow(partial(_work, job), "outcome binary")
+        frame = session.createDataFrame(row).mapInArrow(work, "outcome binary")
         outcome = frame.toArrow().column(0)[0].as_buffer()
     except (Py4JError, PySparkException, OSError, EOFError) as error:
         said = str(error)
@@ -121,22 +120,21 @@ def _done(session: Any, job: Any, item: Any) -> Any:
     return cloudpickle.loads(outcome)
 
 
-def _work(job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _work(name: str, job: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a worker: one row in, one row out."""
     from pyspark import cloudpickle
 
     for batch in batches:
-        if id(job.value) not in _LOADED:
+        if name not in _LOADED:
             _LOADED.clear()
-            _LOADED[id(job.value)] = cloudpickle.loads(job.value)
-        outcomes = [_LOADED[id(job.value)](cloudpickle.loads(row.as_buffer())) for row in batch.column(0)]
+            _LOADED[name] = cloudpickle.loads(job.value)
+        outcomes = [_LOADED[name](cloudpickle.loads(row.as_buffer())) for row in batch.column(0)]
         yield pa.record_batch([pa.array(map(cloudpickle.dumps, outcomes), pa.binary())], ["outcome"])
 
 
 @contextmanager
 def _started(workers: int, address: str | None) -> Iterator[Any]:
     """A session for the block, with its Java, which ends with it."""
-    from pyspark import SparkConf, SparkContext
     from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
 
@@ -147,24 +145,41 @@ def _started(workers: int, address: str | None) -> Iterator[Any]:
     here = address is None or HERE.fullmatch(address) is not None
     with scratch() as folder, _gateway(here=here) as gateway:
         own = {"spark.master": address or f"local[{workers},{TRIES}]", "spark.cores.max": str(workers)}
-        own |= {"spark.local.dir": str(folder), "spark.sql.warehouse.dir": str(folder)}
+        own["spark.sql.warehouse.dir"] = str(folder)
         if here:
-            own |= ALONE | {"spark.pyspark.python": sys.executable, "spark.authenticate.secret": secrets.token_hex(32)}
-        with own_signals():
-            try:
-                context = SparkContext(conf=SparkConf().setAll(list((QUIET | own).items())), gateway=gateway)
-            except Exception:  # noqa: BLE001  Java's own text is long, and may name anything
-                raise _silent() from None
-        context.setLogLevel("OFF")
+            own |= ALONE | {"spark.local.dir": str(folder), "spark.pyspark.python": sys.executable}
+            own["spark.executor.extraJavaOptions"] = FAST
+            own["spark.authenticate.secret"] = secrets.token_hex(32)
+        context = _context(QUIET | own, gateway, here=here)
+        session, logs = SparkSession(context), Path(_find_spark_home()) / "work" / context.applicationId
         try:
-            if not here:
-                _wait(context)
-            yield SparkSession(context)
+            yield session
         finally:
             with suppress(Exception):
-                context.stop()
-            if address and address.startswith("local-cluster"):  # its logs lie beside Spark itself
-                remove(Path(_find_spark_home()) / "work" / context.applicationId)
+                session.stop()
+            if address and address.startswith("local-cluster"):  # which keeps them beside Spark itself
+                remove(logs)
+
+
+def _context(told: dict[str, str], gateway: Any, *, here: bool) -> Any:
+    """A Spark context that has its executors. Raises InputError: no such Spark, or it gives none."""
+    from pyspark import SparkConf, SparkContext
+
+    try:
+        with own_signals():
+            context = SparkContext(conf=SparkConf().setAll(list(told.items())), gateway=gateway)
+        context.setLogLevel("OFF")
+        if not here:
+            _wait(context)
+        return context
+    except InputError:
+        context.stop()
+        raise
+    except Exception:  # noqa: BLE001  Java's own text is long, and may name anything
+        if SparkContext._active_spark_context is not None:
+            with suppress(Exception):
+                SparkContext._active_spark_context.stop()
+        raise _silent() from None
 
 
 @contextmanager
@@ -181,7 +196,7 @@ def _gateway(*, here: bool) -> Iterator[Any]:
     try:
         with environment(alone), own_signals(), owner_only():
             nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(LIGHT.items())), nowhere)
+            gateway = launch_gateway(SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", FAST), nowhere)
     except (PySparkException, OSError):
         raise MissingExtra(f"a Java {JAVA} that starts", "spark", more=DEBIAN) from None
     try:
@@ -224,8 +239,8 @@ def _refuse_address(address: str | None) -> None:
 
 
 def _silent() -> InputError:
-    remedy = "spark://HOST:PORT as the master's page names it, and the same Spark here as there"
-    return InputError("no Spark answers there", where="--address", remedy=remedy)
+    remedy = "spark://HOST:PORT as the master's page names it, the same Spark here as there, and workers that start"
+    return InputError("no Spark answers there, or none that works", where="--address", remedy=remedy)
 
 
 def _wait(context: Any) -> None:

@@ -1,0 +1,138 @@
+"""What a run of `clinveil obfuscate` works with, learns and keeps: key, vectors, channel and manifest, in its vault."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from clinveil.channel.build import build_channel, mechanism_of
+from clinveil.channel.channel import Channel
+from clinveil.channel.files import channel_digest, save_channel
+from clinveil.channel.settings import ObfuscateSettings
+from clinveil.channel.tally import Tally
+from clinveil.core.errors import GateError
+from clinveil.core.files import private_text, remove
+from clinveil.core.keys import TEST_SEED, Key
+from clinveil.core.runfolder import FREE, KEY
+from clinveil.core.types import Say
+from clinveil.corpus.open import OpenedCorpus
+from clinveil.vectors.count import count_words
+from clinveil.vectors.files import load_vectors, save_vectors
+from clinveil.vectors.imported import at_hand, without_vector
+from clinveil.vectors.neighbours import save_neighbours
+from clinveil.vectors.table import Vectors
+from clinveil.vectors.train import train
+
+MANIFEST = "manifest.json"
+MOST_FAILED = 0.01  # share of the notes
+README = """The secrets of a run of `clinveil obfuscate`. SECRET: none of this may leave.
+
+key.bin        every draw comes from it
+vectors/       the word vectors, if they were trained on these notes
+neighbours/    the nearest words of each word
+channel/       P(output | input): whoever has it can undo much of the obfuscation
+manifest.json  what was run, and counts of tokens; no note text
+"""
+
+
+@dataclass
+class Run:
+    """What one run works with."""
+
+    settings: ObfuscateSettings
+    corpus: OpenedCorpus
+    key: Key
+    vault: Path
+    imported: Path | None
+    say: Say
+    notes: dict[str, Any] = field(default_factory=dict)  # for the manifest
+
+
+def learn(run: Run) -> Channel:
+    """The channel, trained or from the vectors given; it and what it was made from go to the vault."""
+    scratch, how = run.vault / "scratch", run.settings
+    try:
+        vectors = _given(run, run.imported, scratch) if run.imported else _train(run, scratch)
+    finally:
+        remove(scratch)
+    channel, table = build_channel(vectors, how.channel, key=run.key, threads=how.workers)
+    save_neighbours(table, run.vault / "neighbours")
+    save_channel(channel, run.vault / "channel")
+    of = mechanism_of(how.channel).said
+    run.say(f"{len(vectors)} words, {int(channel.eligible.sum())} of them may come out; {of}")
+    for line in (*_noise_lines(channel), *channel.shortfalls):
+        run.say(line)
+    determinism = vectors.meta.get("determinism")
+    run.notes |= {"mechanism": channel.mechanism, "parameters": dict(channel.parameters)}
+    run.notes |= {"channel_sha256": channel_digest(channel), "recall": table.recall, "determinism": determinism}
+    return channel
+
+
+def _noise_lines(channel: Channel) -> Iterator[str]:
+    """What a user needs to choose the size of the noise, and what the compiled channel does not promise."""
+    told = channel.parameters
+    if "unchanged" not in told:
+        return
+    error, missing = told["mc_se_unchanged_mean"], told["mc_missing_mass"]
+    name = "epsilon" if channel.mechanism == "laplace" else "sigma"
+    length = f"{name} {told[name]:.4g}: noise of mean length {told['expected_radius']:.3g}"
+    yield f"{length}, where the nearest word is {_distance(channel)} away"
+    yield f"{told['unchanged']:.1%} of the words come out as they are (Monte Carlo error {error:.2%} a word)"
+    yield f"no epsilon is claimed for this channel: outputs of {missing:.0%} in all are missing from its rows"
+
+
+def _distance(channel: Channel) -> str:
+    tokens, types = (channel.parameters[f"nearest_distance_{of}"] for of in ("tokens", "words"))
+    return f"{tokens:.3g} (median of words as often as they occur; {types:.3g} over different words)"
+
+
+def _given(run: Run, place: Path, scratch: Path) -> Vectors:
+    """The vectors given, with the figures of the notes where they have none of their own."""
+    counts = count_words(run.corpus, scratch)
+    vectors = at_hand(load_vectors(place), counts)
+    lacking, tokens = without_vector(vectors, counts)
+    run.say(f"{lacking:,} words of the notes, {tokens:,} tokens, have no vector")
+    return vectors
+
+
+def _train(run: Run, scratch: Path) -> Vectors:
+    how = run.settings
+    seed = secrets.randbelow(2**31) if how.seed is None else how.seed
+    run.say(f"training {how.vectors.algorithm} vectors, seed {seed}")
+    vectors = train(run.corpus, how.vectors, seed=seed, workers=how.workers, scratch=scratch)
+    save_vectors(vectors, run.vault / "vectors")
+    run.notes |= {"training_seed": seed, "passes": vectors.meta.get("epochs")}
+    return vectors
+
+
+def refuse_failures(tally: Tally) -> None:
+    """Raise GateError where more than 1 % of the notes cannot be written."""
+    failed = sum(tally.skipped.values())
+    if failed > MOST_FAILED * tally.read:
+        reasons = ", ".join(f"{n} {reason}" for reason, n in sorted(tally.skipped.items()))
+        raise GateError(f"{failed} of {tally.read} notes cannot be written: {reasons}; nothing was written")
+
+
+def keep(run: Run, tally: Tally) -> None:
+    """The key, and what was run, into the vault."""
+    if not (run.vault / KEY).exists():
+        run.key.save(run.vault / KEY)
+    private_text(run.vault / "README.txt", README)
+    manifest = {
+        "schema": "clinveil.obfuscate/1",
+        "secret": True,
+        "version": version("clinveil"),
+        **({"warning": TEST_SEED} if run.key.test_seed is not None else {}),
+        "settings": run.settings.flat(FREE),
+        "key_commitment": run.key.commitment,
+        "vectors": run.imported.name if run.imported else "trained on these notes",
+        **run.notes,
+        "entered_in_error": sum(run.corpus.skipped.values()),
+        "tokens": tally.as_dict(),
+    }
+    private_text(run.vault / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")

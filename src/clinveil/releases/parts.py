@@ -1,0 +1,286 @@
+"""The stages of a release of part files: each part a task of its own, done by a map; `stages.py` has those of one file.
+
+Spans and released parts are kept in the vault's `tasks` until the release is there, so that a run that was killed goes
+on with them; what is protected text is made anew. A released part is named by a keyed hash of its source's name, which
+gives the parts an order of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
+from clinveil.channel.channel import Channel
+from clinveil.channel.files import channel_digest, load_channel
+from clinveil.channel.policy import Policy
+from clinveil.channel.run_parts import link
+from clinveil.channel.tally import Tally, tally_from
+from clinveil.core.files import private_folder, private_text, read_json, remove
+from clinveil.core.keys import Key
+from clinveil.core.progress import track
+from clinveil.core.runfolder import KEY
+from clinveil.core.settings import NotesSettings
+from clinveil.core.types import Say
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
+from clinveil.corpus.open import NotesCorpus, open_corpus
+from clinveil.corpus.part_facts import PartFacts, id_hashes, part_facts, refuse_repeats_over
+from clinveil.corpus.parts import PartedCorpus
+from clinveil.corpus.people import read_patients
+from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.heard import Heard
+from clinveil.phi.parted import Treat, heard_of, look_through
+from clinveil.phi.remover import Recipe
+from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.crosswalk import ledger_batches
+from clinveil.releases.publish import Places
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.stages import Job, Preflight, Sight, Target
+from clinveil.scale import Map
+from clinveil.scale.pieces import each
+from clinveil.scale.tasks import Store, name_of, perform
+
+TASKS, LEARNT = "tasks", "learnt.json"
+NOTES = "notes"  # the folder of the released parts
+LEDGERS = ("crosswalk", "alignment")
+
+
+def preflight_parts(corpus: PartedCorpus, over: Map, say: Say) -> tuple[Preflight, tuple[PartFacts, ...]]:
+    """`preflight` of part files, and what is known of each.
+
+    Raises:
+        Incomplete: some parts are broken; all are tried. InputError: an id stands in two parts.
+    """
+    sight, skipped, facts, patients = Sight(), Counter[str](), list[PartFacts](), 0
+    with closing(HashLog()) as log:
+        for seen in track(each(over, _see, corpus.parts), "notes read", say, size=lambda one: one.facts.rows):
+            sight.add(seen.sight)
+            skipped += seen.skipped
+            facts.append(seen.facts)
+            log.add(seen.patients)
+            patients += len(seen.patients)
+        patients -= count_repeats(log)
+    refuse_repeats_over(corpus, facts)
+    return sight.preflight(patients, skipped), tuple(facts)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is seen of one part: its hashes of patients are of different ones."""
+
+    sight: Sight
+    facts: PartFacts
+    patients: Hashes = field(repr=False)
+    skipped: Counter[str]
+
+
+def _see(part: NotesCorpus) -> _Seen:
+    sight, patients = Sight(), [np.zeros(0, dtype=np.uint64)]
+
+    def look(batch: Any) -> None:
+        sight.take(batch)
+        patients.append(id_hashes(str(one) for one in batch.column(PATIENT_ID).unique().to_pylist()))
+
+    facts = part_facts(part, look)
+    return _Seen(sight, facts, np.unique(np.concatenate(patients)), Counter(part.skipped))
+
+
+def parts_digest(facts: Sequence[PartFacts]) -> str:
+    """What all parts hold together, in their order."""
+    return hashlib.sha256("".join(one.digest for one in facts).encode()).hexdigest()
+
+
+def forget_others(folder: Places, facts: Sequence[PartFacts], made: Sequence[str]) -> None:
+    """Remove what an interrupted run learnt from parts that are others now, such as one that was mended."""
+    of = parts_digest(facts)
+    if read_json(folder.vault / LEARNT) != {"of": of}:
+        for name in made:
+            remove(folder.vault / name)
+        private_text(folder.vault / LEARNT, f'{{"of": "{of}"}}')
+
+
+def _deidentifier(settings: ReleaseSettings, key: Key) -> Deidentifier:
+    feed = settings.identifiers.patients
+    return Deidentifier.of(settings.identifiers, key, patients=read_patients(feed) if feed else {})
+
+
+def _recipe(job: Job) -> Recipe:
+    return Recipe.of(_deidentifier, job.settings, job.folder.vault / KEY)
+
+
+def _store(job: Job) -> Store:
+    return Store(job.folder.vault / TASKS)
+
+
+def protect_parts(job: Job, heard: Callable[[Heard], None]) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+    """As `stages.protect`: a scratch file a part."""
+    assert isinstance(job.corpus, PartedCorpus)
+    deidentifier = job.deidentifier()
+    if deidentifier is None:
+        return job.corpus, None, Counter()
+    listens = deidentifier.finder.listens
+    parts = [(part, one.digest) for part, one in zip(job.corpus.parts, job.facts, strict=True)]
+    scratch = job.folder.work / "heard"
+    works = look_through(parts, _recipe(job), _store(job), scratch, job.over, job.say, lambda: listens)
+    place = private_folder(job.folder.work / "protected")
+    items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
+    found, skipped = Counter[str](), Counter[str]()
+    results = each(job.over, _protect, items)
+    for labels, left_out, _ in track(results, "notes", job.say, size=lambda one: one[2]):
+        found += labels
+        skipped += left_out
+    if works and works[0].heard:
+        heard(heard_of(works[0].heard))
+    roles = NotesSettings(text=TEXT, id=NOTE_ID, patient=PATIENT_ID, preset="none")
+    return open_corpus(place, roles, keep=job.corpus.columns.keep), found, skipped
+
+
+def _protect(item: tuple[Treat, Path]) -> tuple[Counter[str], Counter[str], int]:
+    work, path = item
+    found, skipped, rows = Counter[str](), Counter[str](), 0
+    writer: pq.ParquetWriter | None = None
+    try:
+        for done in work.treated():
+            found += done.counts
+            skipped += done.skipped
+            rows += done.batch.num_rows
+            writer = writer or pq.ParquetWriter(path, done.batch.schema, compression="zstd")
+            writer.write_batch(done.batch)
+    finally:
+        if writer:
+            writer.close()
+    return found, skipped, rows
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One part through the channel, under new ids, and read back.
+
+    Attributes:
+        part: as it enters the channel. entered: hash of all that it depends on: the source's parts, how PHI is treated.
+        vault: where a worker finds key and channel. scratch: of the vault. channel: its digest.
+        columns, suffix: of the source, and so of the release. order: keyed or source. name: of the source's part.
+    """
+
+    part: NotesCorpus = field(repr=False)
+    entered: str
+    vault: Path
+    scratch: Path
+    channel: str
+    policy: Policy
+    commitment: str
+    columns: Columns
+    suffix: str
+    order: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """What it does, for people."""
+        return f"{self.name} written"
+
+    @property
+    def file(self) -> str:
+        """The name of the notes that it writes."""
+        return f"notes{self.suffix}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """The part as it enters, the channel, the key, and how notes are written."""
+        told = {"entered": self.entered, "channel": self.channel, "key": self.commitment, "order": self.order}
+        return told | {"policy": asdict(self.policy), "columns": asdict(self.columns), "suffix": self.suffix}
+
+    def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
+        """Write notes, crosswalk and alignment; returns the tally, and what reading the notes back shows."""
+        obfuscator, key = _obfuscator(self.vault, self.policy, self.channel, self.commitment)
+        work = private_folder(self.scratch / name_of(self))
+        target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
+        results: Iterator[Obfuscated] = obfuscate_batches(self.part.batches(), obfuscator)
+        tally = target.write(results, key)
+        sides = (ledger_batches(folder, name) for name in LEDGERS)
+        released = target.in_source_order(opened(target.path, self.columns))
+        walk, places = sides
+        check = check_output(self.part.batches(), walk, released, obfuscator.channel, places)
+        remove(work)
+        return {"tally": tally.as_dict(), "check": asdict(check)}
+
+
+@lru_cache(maxsize=1)
+def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> tuple[Obfuscator, Key]:
+    """Made once a process; the digests tell whether it is still the one of these places."""
+    key = Key.load(vault / KEY)
+    return Obfuscator(load_channel(vault / "channel", policy), key, align=True), key
+
+
+def opened(path: Path, columns: Columns) -> Corpus:
+    """Released notes in the columns of their source."""
+    roles = NotesSettings(text=columns.text, id=columns.note_id, patient=columns.patient_id, preset="none")
+    return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
+
+
+def draw_parts(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
+    """Write every part; the notes in staging, crosswalk and alignment in the vault, a file a part each."""
+    assert isinstance(job.corpus, PartedCorpus) and isinstance(protected, PartedCorpus)
+    works = list(_draws(job, protected, channel))
+    store, tally, checks = _store(job), Tally(), list[OutputCheck]()
+    by_name = {name_of(work): work for work in works}
+    results = (store.result(by_name[name]) for name in each(job.over, partial(perform, store), works))
+    for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
+        tally += tally_from(result["tally"])
+        checks.append(OutputCheck(**result["check"]))
+    place = private_folder(job.folder.staging / NOTES)
+    for number, work in enumerate(works):
+        made = store.folder(work)
+        link(made / work.file, place / f"{_released_name(job, work, number)}{work.suffix}")
+        for name in LEDGERS:
+            if (made / f"{name}.parquet").exists():
+                folder = private_folder(job.folder.vault / f"{name}.parquet")
+                remove(folder / f"part-{number:05d}.parquet")
+                link(made / f"{name}.parquet", folder / f"part-{number:05d}.parquet")
+    return tally, _sum(checks), place
+
+
+def _draws(job: Job, protected: PartedCorpus, channel: Channel) -> Iterator[Draw]:
+    assert isinstance(job.corpus, PartedCorpus)
+    how = _recipe(job).said if job.settings.phi else ""
+    of, digest = parts_digest(job.facts) + job.key.commitment + how, channel_digest(channel)
+    entered = (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
+    for part, source, told in zip(protected.parts, job.corpus.parts, entered, strict=True):
+        yield Draw(
+            part,
+            told,
+            job.folder.vault,
+            job.folder.work,
+            digest,
+            channel.policy,
+            job.key.commitment,
+            job.corpus.columns,
+            job.corpus.suffix,
+            job.settings.order,
+            source.name,
+        )
+
+
+def _released_name(job: Job, work: Draw, number: int) -> str:
+    """What tells nothing of the source's name or order to who has no key; with `--order source` the order is kept."""
+    if job.settings.order == "source":
+        return f"part-{number:05d}"
+    return f"part-{job.key.digest('part name', work.name, job.facts[number].digest):016x}"
+
+
+def _sum(checks: Sequence[OutputCheck]) -> OutputCheck:
+    return OutputCheck(**{f.name: sum(getattr(one, f.name) for one in checks) for f in fields(OutputCheck)})
+
+
+def with_parts(job: Job, facts: tuple[PartFacts, ...], over: Map) -> Job:
+    """The job over part files."""
+    return replace(job, facts=facts, over=over)

@@ -1,0 +1,96 @@
+"""What a release needs from outside, read and found usable before anything is made."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from clinveil.channel.build import read_words
+from clinveil.core.neural import need_torch
+from clinveil.core.runfolder import fingerprint
+from clinveil.core.types import Say
+from clinveil.corpus.beside import open_text
+from clinveil.corpus.corpus import rows as note_rows
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
+from clinveil.corpus.part_facts import PartFacts
+from clinveil.corpus.part_files import part_files
+from clinveil.corpus.people import Patient, read_patients
+from clinveil.releases.base import Base
+from clinveil.releases.clock import nothing
+from clinveil.releases.new_notes import NewNotes
+from clinveil.releases.parts import parts_digest, preflight_parts
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.stages import (
+    Preflight,
+    preflight,
+    require_patients,
+)
+from clinveil.scale import Map, serial
+from clinveil.scale.executor import opened_for
+from clinveil.utility.classifiers import any_neural
+from clinveil.vectors.files import load_vectors
+from clinveil.vectors.imported import refuse_foreign
+from clinveil.vectors.table import Vectors
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a run needs from outside: notes, what one look at them found, known patients, vectors; facts of parts."""
+
+    corpus: OpenedCorpus | NewNotes
+    found: Preflight
+    known: dict[str, Patient]
+    imported: Vectors | None
+    facts: tuple[PartFacts, ...] = ()
+
+    def source(self, notes: Path) -> str:
+        """The hash of the notes."""
+        return parts_digest(self.facts) if self.facts else fingerprint(notes)
+
+    def question(self, source: str) -> str:
+        """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""
+        return "\n".join(one.name for one in self.facts) or source
+
+
+def ready_for(
+    notes: Path,
+    settings: ReleaseSettings,
+    place: Path | None,
+    over: Map,
+    base: Base | None = None,
+    *,
+    beside: bool = False,
+    say: Say = nothing,
+) -> Ready:
+    """Read what a run needs, and find it usable before anything is made."""
+    settings.vectors.refuse_beside(place)
+    known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
+    for file in (settings.channel.keep_words, settings.channel.drop_words):
+        if file:
+            read_words(file)
+    if any_neural(settings.model):
+        need_torch()  # now, not after the hours that come before the measuring
+    corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
+    facts: tuple[PartFacts, ...] = ()
+    if base is not None:
+        added = NewNotes(corpus, base, beside)
+        found = preflight(added, say)
+        base.refuse_same(found.hashes, again=settings.again)
+        return Ready(added, found, known, None)
+    if isinstance(corpus, PartedCorpus):
+        found, facts = preflight_parts(corpus, over, say)
+    else:
+        found = preflight(corpus, say)
+    require_patients(found, settings)
+    if settings.vectors.more_text:
+        open_text(settings.vectors.more_text)
+    imported = load_vectors(place) if place else None
+    if imported is not None:
+        refuse_foreign(imported, (note.text for note in note_rows(corpus)))
+    return Ready(corpus, found, known, imported, facts)
+
+
+def opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:
+    """Who works on the parts, from the beginning to the end; of one file each stage opens its own."""
+    return opened_for(settings) if part_files(notes) else nullcontext(serial)

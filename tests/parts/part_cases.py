@@ -1,0 +1,27 @@
+"""What tests over part files share."""
+
+from __future__ import annotations
+
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def rows(place):
+    """All rows of a file or of the part files of a folder, as sorted tuples."""
+    files = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+    table = pa.concat_tables(pq.read_table(file) for file in files)
+    return sorted(zip(*(table[name].to_pylist() for name in ("note_id", "patient_id", "text")), strict=True))
+
+
+def copied(dealt, folder):
+    """The parts of their own, for a test that changes them."""
+    return shutil.copytree(dealt / "parts", folder / "parts")
+
+
+def cut(file):
+    """Damage a part in its middle: its end, which is read first, stays."""
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 4 : len(raw) // 2] = bytes(len(raw) // 2 - len(raw) // 4)
+    file.write_bytes(bytes(raw))

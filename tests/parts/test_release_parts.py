@@ -1,0 +1,114 @@
+"""`clinveil release` over part files: the rows of one file, and what a stop and a broken part do."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from part_cases import copied, cut, rows
+
+from clinveil.cli.main import main
+from clinveil.phi import parted
+from clinveil.releases import parts as stages
+from clinveil.releases import pipeline
+from clinveil.releases.attacked import attacked_release
+
+FAST = ["--dim", "8", "--epochs", "1", "--window", "3"]
+HOW = ["--seed", "5", "--quiet", "--no-tagger", "--again", "--workers", "1", "--max-names", "1", "--max-linkage", "1"]
+
+
+@pytest.fixture(autouse=True)
+def no_attacks(monkeypatch):
+    """What attacks find is asked elsewhere, and takes most of the time."""
+    monkeypatch.setattr(pipeline, "attacked", lambda *_: [])
+    monkeypatch.setattr(pipeline, "demo_side_by_side", lambda *_: [])
+
+
+@pytest.fixture(scope="module")
+def vectors(dealt):
+    notes, place = str(dealt / "demo/notes.parquet"), dealt / "of release"
+    assert main(["embed", notes, "-o", str(place), "--seed", "5", "--quiet", *FAST]) == 0
+    return place
+
+
+def command(dealt, out, vectors, notes="parts", *flags):
+    people = ["--patients", str(dealt / "demo/patients.parquet")]
+    return ["release", str(dealt / notes), "-o", str(out), "--vectors", str(vectors), *people, *HOW, *flags]
+
+
+@pytest.fixture
+def one(dealt, vectors):
+    """A release of the notes as one file; a test seed keeps it in the vault."""
+    out = dealt / "released as one"
+    if not out.exists():
+        assert main(command(dealt, out, vectors, "demo/notes.parquet")) == 4
+    return out / "vault"
+
+
+def test_parts_have_the_rows_of_one_file_and_names_that_tell_nothing(dealt, vectors, one, tmp_path):
+    assert main(command(dealt, tmp_path / "out", vectors)) == 4
+    vault = tmp_path / "out/vault"
+    made = vault / "refused/notes"
+    assert rows(made) == rows(one / "refused/notes.parquet")
+    names = [path.name for path in made.iterdir()]
+    assert len(names) == 3 and not any("ward" in name for name in names)
+    for path in made.iterdir():
+        ids = pq.read_table(path)["note_id"].to_pylist()
+        assert ids == sorted(ids)
+    told = [json.loads((place / "manifest.json").read_text()) for place in (vault, one)]
+    assert told[0]["tokens"] == told[1]["tokens"] and told[0]["accounting"] == told[1]["accounting"]
+    assert told[0]["notes"]["file"] == "notes" and len(told[0]["files"]) == 3
+    gates = [{gate["name"]: gate["passed"] for gate in one["gates"]} for one in told]
+    assert gates[0] == gates[1]
+    assert not (vault / "tasks").exists() and not (vault / "work").exists()
+    walk = pa.concat_tables(pq.read_table(p) for p in sorted((vault / "crosswalk.parquet").iterdir()))
+    sources = [pq.read_table(p)["note_id"].to_pylist() for p in sorted((dealt / "parts").iterdir())]
+    assert walk["source_note_id"].to_pylist() == [note_id for part in sources for note_id in part]
+
+
+def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "opened", stopped)
+        assert main(command(dealt, out, vectors)) == 130
+    assert not (out / "vault/work").exists() and not (out / "vault/staging").exists()
+    done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
+    assert len(done) == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(parted, "look", stopped)  # neither look nor draw again
+        patch.setattr(stages.Target, "write", stopped)
+        assert main(command(dealt, out, vectors)) == 4
+    assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
+
+
+def test_a_broken_part_is_named_and_mended_the_same_command_makes_the_release(dealt, vectors, one, tmp_path, capsys):
+    parts, out = copied(dealt, tmp_path), tmp_path / "out"
+    whole = (parts / "ward-0.parquet").read_bytes()
+    cut(parts / "ward-0.parquet")
+    asked = command(dealt, out, vectors, parts)
+    assert main(asked) == 5
+    assert "1 of 3 parts cannot be read: ward-0.parquet" in capsys.readouterr().err
+    assert not (out / "release").exists()
+    (parts / "ward-0.parquet").write_bytes(whole)
+    assert main(asked) == 4
+    assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
+
+
+def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_path, capsys):
+    out = tmp_path / "out"
+    asked = [one for one in command(dealt, out, vectors) if one not in ("--seed", "5")]
+    assert main(asked) == 0
+    assert main(["verify", str(out / "release")]) == 0
+    people = dealt / "demo/patients.parquet"
+    both = attacked_release(out / "release", out / "vault", dealt / "parts", patients=people, workers=1)
+    assert len(both.notes) == len(rows(out / "release/notes"))
+    assert "stand in one part here" in (out / "release/report.html").read_text()
+    part = next((out / "release/notes").iterdir())
+    part.write_bytes(part.read_bytes()[:-1])
+    assert main(["verify", str(out / "release")]) == 4
