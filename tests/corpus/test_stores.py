@@ -296,7 +296,7 @@ def test_the_commands_read_and_write_a_store_and_the_vault_stays_here(server, tm
     run = ["deidentify", "s3://notes/in/*/*.parquet", "-o", out, "--workers", "1", "--vault", vault]
     assert main(run[:-2]) == 2
     assert main(run) == 0
-    assert names(server, "notes/free") == [MARKER, SUCCESS, "notes.parquet"]
+    assert names(server, "notes/free") == [MARKER, SUCCESS, *(f"part-{n:05d}.parquet" for n in (1, 2, 3))]
     assert ids(open_corpus(out)) == [f"n{i}" for i in range(9)]
     assert main(run) == 2  # taken
     assert main(["inspect", out]) == 0

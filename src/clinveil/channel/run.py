@@ -25,7 +25,9 @@ from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.progress import track
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
-from clinveil.corpus.open import PartedCorpus, open_corpus
+from clinveil.corpus.file_format import suffix_of
+from clinveil.corpus.open import open_corpus
+from clinveil.corpus.part_facts import as_parts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.scale import threads
@@ -55,10 +57,10 @@ def obfuscate_notes(
     settings.vectors.refuse_beside(vectors)
     safe, force = vault or default_vault(out), settings.force
     places = {"NOTES": notes, "--vectors": vectors, **settings.vectors.places()}
-    maker = None if part_files(notes) else VAULT_MAKER  # of part files the vault is a run folder
+    maker = None if part_files(notes) and not suffix_of(out) else VAULT_MAKER  # of part files the vault is a run folder
     refuse_places(out, MAKER, force=force, vault=safe, vault_maker=maker, read=places)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    if isinstance(corpus, PartedCorpus):
+    if as_parts(corpus, out):
         return obfuscate_parts(corpus, out, settings, MAKER, say=say, vectors=vectors, vault=safe)
     if corpus.columns.patient_id is None:
         say(NO_PATIENTS)

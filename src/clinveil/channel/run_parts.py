@@ -29,7 +29,7 @@ from clinveil.core.runfolder import KEY, Kind, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import NotesCorpus
-from clinveil.corpus.part_facts import PartFacts, names_of, part_facts, refuse_one_file, refuse_repeats_over
+from clinveil.corpus.part_facts import PartFacts, names_of, part_facts, refuse_repeats_over
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
 from clinveil.scale import Map
@@ -114,7 +114,6 @@ def obfuscate_parts(
         UsageError: places that do not fit. Incomplete: some parts are broken. InputError: an id stands in two parts.
         GateError: more than 1 % of the notes cannot be written; nothing is.
     """
-    refuse_one_file(out)
     if corpus.columns.patient_id is None:
         say(NO_PATIENTS)
     asked = run_hash(settings, "\n".join(part.name for part in corpus.parts), vectors)

@@ -8,14 +8,15 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from clinveil.core.errors import InputError, UsageError
+from clinveil.core.errors import InputError
 from clinveil.core.files import sha256 as sha256_of
-from clinveil.corpus.corpus import NOTE_ID
+from clinveil.core.remote import RemotePath
+from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import NotesCorpus
 from clinveil.corpus.parts import PartedCorpus
@@ -63,7 +64,7 @@ class _Digest:
         source: Any = part._source
         keys = getattr(source, "keys", {})  # of folders named key=value
         path = getattr(getattr(source, "source", source), "path", None)
-        self._file = path if isinstance(path, Path) and path.is_file() else None
+        self._file = path if isinstance(path, Path) and not isinstance(path, RemotePath) and path.is_file() else None
         told = [asdict(part.columns), part.suffix, part._error_flag, dict(keys) if keys else {}]
         self._hash = sha256(json.dumps(told, sort_keys=True).encode())
 
@@ -141,8 +142,6 @@ def names_of(corpus: PartedCorpus) -> list[str]:
     return [f"part-{number:05d}{corpus.suffix}" for number in range(1, len(names) + 1)]
 
 
-def refuse_one_file(out: Path) -> None:
-    """Raise UsageError where OUT is named as one file, and parts are to be written."""
-    if suffix_of(out):
-        what = "is the name of a file, and part files are to be written"
-        raise UsageError(what, where=out.name, remedy="name a folder")
+def as_parts(corpus: Corpus, out: Path) -> TypeGuard[PartedCorpus]:
+    """Whether notes are written part by part: those of part files, unless OUT is named as one file."""
+    return isinstance(corpus, PartedCorpus) and not suffix_of(out)

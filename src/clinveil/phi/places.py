@@ -21,7 +21,7 @@ from clinveil.phi.anchors import EDGE, NEAR, Literal, Run, Strings
 from clinveil.phi.automaton import automaton
 from clinveil.phi.note import NoteView
 from clinveil.phi.required import required
-from clinveil.phi.starts import CLASSES, OTHER, Automata, Held, Triggers, Ways, starts, state
+from clinveil.phi.starts import CLASSES, OTHER, Automata, Held, Triggers, Ways, state, where_rules_begin
 from clinveil.phi.wordtable import Column, codes
 
 # The letters other than ASCII ones that match an ASCII letter where case is ignored (a test looks at all characters).
@@ -118,7 +118,7 @@ class _Tried(NamedTuple):
 
 
 class Tables:
-    """All patterns known at one time, as the arrays of `starts`."""
+    """All patterns known at one time, as the arrays of `where_rules_begin`."""
 
     def __init__(self, words: _Words) -> None:
         self._words, self._rows = words, dict[tuple[tuple[int, int, int], ...], int]()
@@ -151,8 +151,8 @@ class Tables:
         room = _ROOM
         while True:
             seen = state(len(self._words.tried), self._widest, room)
-            starts(text, found.starts[which], found.ends[which], rows, self._held, self._triggers, self._ways,
-                   self._automata, seen)  # fmt: skip
+            known = self._held, self._triggers, self._ways, self._automata
+            where_rules_begin(text, found.starts[which], found.ends[which], rows, *known, seen)
             if (total := int(seen.total[0])) <= room:
                 break
             room = total

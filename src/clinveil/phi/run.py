@@ -17,7 +17,7 @@ from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import refuse_one_file
+from clinveil.corpus.part_facts import as_parts
 from clinveil.corpus.people import write_patients
 from clinveil.corpus.write import place_in, write_corpus
 from clinveil.phi.counts import Counts
@@ -87,8 +87,7 @@ def deidentify_notes(
     refuse_places(out, MAKER, force=settings.force, vault=secrets, read={"NOTES": notes})
     refuse_places(out, MAKER, force=settings.force, read={"--patients": patients})
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    if parted := isinstance(corpus, PartedCorpus):
-        refuse_one_file(out)
+    parted = as_parts(corpus, out)
     for line in warnings(settings.identifiers):
         say(line)
     decisions = _decisions(settings, corpus)
@@ -160,7 +159,7 @@ def _write(
 ) -> Counts:
     deidentifier = deidentifier_of(settings, remover)
     path, suffix = place
-    if isinstance(corpus, PartedCorpus):
+    if isinstance(corpus, PartedCorpus) and not suffix:
         with opened_for(settings) as over:
             return write_parts(settings, corpus, deidentifier, path, kept, over, say)
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())

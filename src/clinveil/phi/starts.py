@@ -257,7 +257,7 @@ def _digits(text: Bytes, at: int, triggers: Triggers, ways: Ways, automata: Auto
 
 
 @kernel
-def starts(
+def where_rules_begin(
     text: Bytes, word_starts: Ints, word_ends: Ints, rows: Ints, held: Held, triggers: Triggers, ways: Ways,
     automata: Automata, state: State,
 ) -> None:  # fmt: skip
