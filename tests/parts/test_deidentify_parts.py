@@ -88,6 +88,6 @@ def test_an_id_in_two_parts_names_both(dealt, tmp_path, capsys):
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.vault").exists()
 
 
-def test_out_is_a_folder(dealt, tmp_path, capsys):
-    assert main(of_parts(dealt, tmp_path / "out.parquet")) == 2
-    assert "name a folder" in capsys.readouterr().err
+def test_parts_are_written_as_one_file_where_out_is_named_so(dealt, one, tmp_path):
+    assert main(of_parts(dealt, tmp_path / "out.parquet")) == 0
+    assert rows(tmp_path / "out.parquet") == rows(one)
