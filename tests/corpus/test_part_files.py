@@ -17,7 +17,7 @@ from clinveil.core.files import refuse_nested
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import NotesCorpus, open_corpus
-from clinveil.corpus.parts import PartedCorpus, parts_of
+from clinveil.corpus.parts import PartedCorpus
 
 
 def part(folder: Path, name: str, first: int, n: int = 3, **more: list) -> Path:
@@ -54,7 +54,7 @@ def test_a_folder_of_parts_is_read_in_the_order_of_names_without_what_is_no_data
     corpus = open_corpus(folder)
     assert isinstance(corpus, PartedCorpus)
     assert corpus.suffix == ".parquet"
-    assert [one.name for one in parts_of(corpus)] == ["part-0.parquet", "part-1.parquet", "part-2.parquet"]
+    assert [one.name for one in corpus.parts] == ["part-0.parquet", "part-1.parquet", "part-2.parquet"]
     assert ids(corpus) == [f"n{i}" for i in range(9)]
     assert corpus.guessed == ("text", "id")
 

@@ -100,6 +100,20 @@ def test_a_broken_part_is_named_and_mended_the_same_command_makes_the_release(de
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
 
 
+def test_parts_without_a_note_or_a_text_do_not_stop_the_others(dealt, vectors, one, tmp_path):
+    parts, out = copied(dealt, tmp_path), tmp_path / "out"
+    some = pq.read_table(parts / "ward-0.parquet")
+    pq.write_table(some.slice(0, 0), parts / "ward-8.parquet")
+    null = {"note_id": pa.array(["n of no text"]), "text": pa.nulls(1, some.schema.field("text").type)}
+    columns = [null.get(name, some[name].slice(0, 1)) for name in some.column_names]
+    pq.write_table(pa.table(columns, schema=some.schema), parts / "ward-9.parquet")
+    assert main(command(dealt, out, vectors, parts)) == 4
+    told = json.loads((out / "vault/manifest.json").read_text())
+    assert [gate["name"] for gate in told["gates"] if not gate["passed"]] == ["no test seed"]
+    assert told["accounting"]["skipped"] == {"null text": 1}
+    assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
+
+
 def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_path, capsys):
     out = tmp_path / "out"
     asked = [one for one in command(dealt, out, vectors) if one not in ("--seed", "5")]

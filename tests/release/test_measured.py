@@ -104,6 +104,14 @@ def test_findings_say_on_what_they_were_measured_and_exact_ones_do_not(case, tmp
     assert all("measured_on" not in f.detail and f.n == PATIENTS * NOTES for f in exact)
 
 
+def test_findings_of_an_attack_that_is_not_ours_say_it_too_and_nothing_else(case, tmp_path):
+    seen = drawn(case, tmp_path)
+    words = {found.measure: None for found in seen.by(Overlap(), np.random.default_rng(0))}
+    theirs = type("Overlap", (Overlap,), {"__module__": "elsewhere", "words": words})
+    marked = seen.by(theirs(), np.random.default_rng(0))
+    assert marked and all(f.detail == {"measured_on": seen.drawn.said} and not f.method for f in marked)
+
+
 def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path):
     clean = drawn(case, tmp_path)
     left_out = next(f"p{i}" for i in range(PATIENTS) if f"q{i}" not in clean.context.patients)

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
-from clinveil.core.remote import place
+from clinveil.core.remote import place, refuse_remote
 from clinveil.core.settings import registry_of
 
 
@@ -31,6 +31,10 @@ def _findings_file(target: str | None) -> str | None:
     return target
 
 
+def _here(path: Path | None) -> Path | None:
+    return path and refuse_remote(path)
+
+
 _JSON = typer.Option("--json", help="Write findings as JSON to a file, or - for stdout.", callback=_findings_file)
 JsonOut = Annotated[str | None, _JSON]
 _NOTES = "Notes: a file, a folder, a pattern of part files in quotes, or the URL of one (s3://…)."
@@ -38,12 +42,12 @@ Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES
 NotesOrQuery = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 """The notes of a command that also takes `--from-sql`; it gets a path in any case (`from_sql.py`)."""
 VectorFile = Annotated[Path, typer.Argument(help="Vectors: a folder of clinveil embed, .vec, .txt or .bin.")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", show_default=False)]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Where the result goes.", callback=_here, show_default=False)]
 _OUT = typer.Option("-o", "--out", help="Where the result goes; a URL too.", parser=place, metavar="PLACE")
 OutOrStore = Annotated[Path, _OUT]
 _VECTORS = "Word vectors to take: a folder of clinveil embed, .vec, .txt or .bin (default: train on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
-Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (default: OUT.vault).")]
+Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (default: OUT.vault).", callback=_here)]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the same names; flags win.")]
 
 

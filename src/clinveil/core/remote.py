@@ -20,6 +20,7 @@ from typing import Any
 from clinveil.core.errors import ClinveilError, DiskError, InputError, MissingExtra, UsageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?]*)(/?[^?]*)(?:\?(.*))?", re.DOTALL)
+_COLLAPSED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # what `Path` leaves of an address; a drive has one letter
 # What an address may say besides the place; all else may be a secret.
 _TOLD = frozenset({"endpoint_override", "scheme", "region", "anonymous", "tls_verify", "replication"})
 _TOLD |= {f"{service}_storage_{what}" for service in ("blob", "dfs") for what in ("authority", "scheme")}
@@ -178,6 +179,14 @@ def place(given: str | Path) -> Path:
     if isinstance(given, str) and _URL.fullmatch(given):
         return RemotePath(given)
     return given if isinstance(given, RemotePath) else Path(given)
+
+
+def refuse_remote(path: Path) -> Path:
+    """The path; raises UsageError for an address of a store, which a plain `Path` would make a folder of here."""
+    if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
+        remedy = "name a place of this machine (clinveil publish sends a finished release to a store)"
+        raise UsageError("is an address of a store, and this must lie here", where=path.name, remedy=remedy)
+    return path
 
 
 def root_of(pattern: RemotePath) -> RemotePath:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.core.settings import NotesSettings
-from clinveil.corpus.corpus import NOTE_ID, Columns, Corpus
+from clinveil.corpus.corpus import NOTE_ID, Columns
 from clinveil.corpus.file_format import Source, has_header, open_source
 from clinveil.corpus.notes_corpus import AS_GUESSED, NotesCorpus, corpus_of
 from clinveil.corpus.part_columns import AllNames, Damaged, Filled, refuse_missing, refuse_other_names, typed
@@ -77,11 +77,6 @@ class PartedCorpus:
                 break
             number -= rows
         return part.name, number
-
-
-def parts_of(corpus: Corpus) -> tuple[Corpus, ...]:
-    """The parts of a corpus; of one that is a single file, itself."""
-    return corpus.parts if isinstance(corpus, PartedCorpus) else (corpus,)
 
 
 def open_parts(

@@ -83,7 +83,7 @@ class Measured:
 
     def by(self, attack: Attack, rng: Generator) -> list[Finding]:
         """The findings of an attack."""
-        found = attack(self.of(type(attack)), rng)
+        found = [_in_its_words(type(attack), one) for one in attack(self.of(type(attack)), rng)]
         if self.drawn is None:
             return found
         if attack.sees_all:  # but for the source notes, in which a control is looked for
@@ -209,7 +209,7 @@ def attacked(seen: Measured, rng: Generator, say: Say = lambda line: None) -> li
     """The findings of all attacks that can be tried, in the order of the report, with one generator in a row."""
     tried = [attack for attack in of_release() if seen.of(attack).has(attack.needs)]
     shown = track(tried, "attacks", say, len(tried))
-    return [_in_its_words(attack, finding) for attack in shown for finding in seen.by(attack(), rng)]
+    return [finding for attack in shown for finding in seen.by(attack(), rng)]
 
 
 UNITS = frozenset({"notes", "patients", "words", "tokens", "pairs"})

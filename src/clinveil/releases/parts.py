@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -206,12 +206,14 @@ class Draw:
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
         results: Iterator[Obfuscated] = obfuscate_batches(self.part.batches(), obfuscator)
         tally = target.write(results, key)
-        sides = (ledger_batches(folder, name) for name in LEDGERS)
-        released = target.in_source_order(opened(target.path, self.columns))
-        walk, places = sides
-        check = check_output(self.part.batches(), walk, released, obfuscator.channel, places)
+        check = self._check(target, folder, obfuscator.channel) if tally.notes else _sum(())
         remove(work)
         return {"tally": tally.as_dict(), "check": asdict(check)}
+
+    def _check(self, target: Target, folder: Path, channel: Channel) -> OutputCheck:
+        walk, places = (ledger_batches(folder, name) for name in LEDGERS)
+        released = target.in_source_order(opened(target.path, self.columns))
+        return check_output(self.part.batches(), walk, released, channel, places)
 
 
 @lru_cache(maxsize=1)
@@ -279,8 +281,3 @@ def _released_name(job: Job, work: Draw, number: int) -> str:
 
 def _sum(checks: Sequence[OutputCheck]) -> OutputCheck:
     return OutputCheck(**{f.name: sum(getattr(one, f.name) for one in checks) for f in fields(OutputCheck)})
-
-
-def with_parts(job: Job, facts: tuple[PartFacts, ...], over: Map) -> Job:
-    """The job over part files."""
-    return replace(job, facts=facts, over=over)

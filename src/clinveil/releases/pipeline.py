@@ -18,6 +18,7 @@ from clinveil.attacks.channel.inversion import Inversion
 from clinveil.channel.build import build_channel, mechanism_of
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
+from clinveil.channel.tally import Tally
 from clinveil.core.errors import GateError, InputError
 from clinveil.core.files import owner_only, refuse_nested
 from clinveil.core.finding import Finding
@@ -243,18 +244,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
     with clock.stage("neighbours", "neighbour table and channel"):
         channel = channel_of(job, vectors, counts)
         digests = {name: fingerprint(job.folder.vault / name) for name in ("vectors", "neighbours", "channel")}
-    with clock.stage("obfuscate", f"replace every word, {mechanism_of(settings.channel).said}", "keyed"):
-        if job.facts:  # each part is read back where it is written
-            tally, check, path = draw_parts(job, protected, channel)
-        else:
-            tally, path = write_notes(job, protected, channel)
-    if job.added:
-        clock.say(unknown_line(job.added, tally))
+    tally, check, path = _written(job, found, protected, channel, clock)
     released = opened(path, job.corpus.columns)
-    if not job.facts:
-        with clock.stage("check", "read the release back"):
-            back = shown(found.over(settings.workers), "notes read back", clock.say, found.rows, lambda one: one.notes)
-            check = _read_back(job, protected, released, channel, path, back)
     with clock.stage("measure", "attacks and utility", f"seed {seeds['measuring']}"):
         whole = replace(_context(job, channel, counts, protected, released), earlier=before.channel())
         drawn_by = settings.measure_words, job.key.subkey("measured patients"), job.folder.work / "measured"
@@ -278,6 +269,24 @@ def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
     left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
+
+
+def _written(
+    job: Job, found: Preflight, protected: Corpus, channel: Channel, clock: Clock
+) -> tuple[Tally, OutputCheck, Path]:
+    """Write the release, in staging, and read it back: of part files each where it is written."""
+    what = f"replace every word, {mechanism_of(job.settings.channel).said}"
+    if job.facts:
+        with clock.stage("obfuscate", f"{what}; read each part back", "keyed"):
+            return draw_parts(job, protected, channel)
+    with clock.stage("obfuscate", what, "keyed"):
+        tally, path = write_notes(job, protected, channel)
+    if job.added:
+        clock.say(unknown_line(job.added, tally))
+    with clock.stage("check", "read the release back"):
+        over = shown(found.over(job.settings.workers), "notes read back", clock.say, found.rows, lambda one: one.notes)
+        released = opened(path, job.corpus.columns)
+        return tally, _read_back(job, protected, released, channel, path, over), path
 
 
 def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[Finding]) -> list[Gate]:

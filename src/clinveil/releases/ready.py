@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clinveil.channel.build import read_words
@@ -80,6 +80,8 @@ def ready_for(
         return Ready(added, found, known, None)
     if isinstance(corpus, PartedCorpus):
         found, facts = preflight_parts(corpus, over, say)
+        held = [at for at, one in enumerate(facts) if one.rows]  # Spark writes parts without a row
+        corpus, facts = replace(corpus, parts=tuple(corpus.parts[at] for at in held)), tuple(facts[at] for at in held)
     else:
         found = preflight(corpus, say)
     require_patients(found, settings)
