@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from part_cases import copied, cut, rows
@@ -78,3 +80,16 @@ def test_a_finished_run_is_replaced_by_force_alone(dealt, vectors, tmp_path, cap
     assert main(command(dealt / "parts", tmp_path / "out", vectors)) == 0
     assert main(command(dealt / "parts", tmp_path / "out", vectors)) == 2
     assert main(command(dealt / "parts", tmp_path / "out", vectors, "--force")) == 0
+
+
+def test_rows_that_are_left_out_are_counted_once(dealt, vectors, tmp_path):
+    texts, parts = pq.read_table(dealt / "demo/notes.parquet")["text"].to_pylist(), tmp_path / "parts"
+    parts.mkdir()
+    for part in range(2):
+        ids = [f"{part}{row}" for row in range(60)]
+        kinds = {"CHARTDATE": ["2010-01-01"] * 60, "CATEGORY": ["Nursing"] * 60, "ISERROR": [None] * 59 + [1]}
+        rows_ = {"ROW_ID": ids, "SUBJECT_ID": ids, **kinds, "TEXT": texts[60 * part : 60 * part + 60]}
+        pq.write_table(pa.table(rows_), parts / f"part-{part}.parquet")
+    assert main(command(parts, tmp_path / "out", vectors)) == 0
+    told = json.loads((tmp_path / "out.vault/manifest.json").read_text())
+    assert told["entered_in_error"] == 2

@@ -168,6 +168,7 @@ def _store(run: Run) -> Store:
 
 def _draw(run: Run, works: Sequence[Draw], over: Map) -> Tally:
     store, tally = _store(run), Tally()
+    run.corpus.skipped.clear()  # of the pass that learnt the channel
     by_name = {name_of(work): work for work in works}
 
     def results() -> Any:

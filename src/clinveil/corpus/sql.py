@@ -41,11 +41,7 @@ _SAID = (
     ),
     (r"^42|syntax error|parser error|incomplete input", "it is no query that the database understands", _SHELL),
     (r"^08|^57P|connect|terminat|server closed|translate host|timeout", _REACH, "try again; nothing was written"),
-    (
-        r"not a database|not a valid|malformed|corrupt",
-        "the file is no database of this kind, or a damaged one",
-        "check --uri",
-    ),
+    (r"not a database|not a valid|malformed|corrupt", _DAMAGED, "check --uri"),
 )
 
 
