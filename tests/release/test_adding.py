@@ -19,7 +19,7 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
-from clinveil.releases.base import MAY_DIFFER, Base
+from clinveil.releases.earlier_release import MAY_DIFFER, Base
 from clinveil.releases.ledger import NAME, Ledger, read_entry
 from clinveil.releases.publish import KIND, Places
 from clinveil.releases.settings import ReleaseSettings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clinveil.channel.tally import Tally
 from clinveil.core.runfolder import fingerprint
-from clinveil.releases.base import FILES
+from clinveil.releases.earlier_release import FILES
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import Edition, Fact

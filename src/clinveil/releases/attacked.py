@@ -26,8 +26,8 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.passes import deidentify_corpus
-from clinveil.releases.base import Base, settings_of
 from clinveil.releases.crosswalk import CROSSWALK, id_maps, ledger_batches
+from clinveil.releases.earlier_release import Base, settings_of
 from clinveil.releases.manifest import NAME, SCHEMA
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.settings import ReleaseSettings

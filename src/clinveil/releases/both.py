@@ -37,8 +37,8 @@ from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.added import ALONE, OnBoth
 from clinveil.releases.attack_gates import linkage_gates, reading_gates, single_gates
-from clinveil.releases.base import Base
 from clinveil.releases.crosswalk import CROSSWALK, Renamer, id_maps, ledger_batches
+from clinveil.releases.earlier_release import Base
 from clinveil.releases.gates import patient_gates
 from clinveil.releases.ledger import Hashes
 from clinveil.releases.measured import Measured, attacked, measured, useful

@@ -18,7 +18,7 @@ from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import hashes
-from clinveil.releases.base import Base
+from clinveil.releases.earlier_release import Base
 from clinveil.releases.ledger import Hashes, text_hashes
 
 LEFT_BEFORE = "released before"

@@ -30,11 +30,11 @@ from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
 from clinveil.phi.heard import Heard
 from clinveil.releases.added import met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
-from clinveil.releases.base import Base
 from clinveil.releases.both import Both, gates_of_both, of_both, together
 from clinveil.releases.check import OutputCheck, check_output
 from clinveil.releases.clock import Clock, nothing
 from clinveil.releases.crosswalk import ledger_batches
+from clinveil.releases.earlier_release import Base
 from clinveil.releases.gates import accounting_gates, output_gates, patient_gates, seed_gate
 from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
 from clinveil.releases.measured import attacked, measured, not_tried, useful

@@ -16,8 +16,8 @@ from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
-from clinveil.releases.base import Base
 from clinveil.releases.clock import nothing
+from clinveil.releases.earlier_release import Base
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.parts import parts_digest, preflight_parts
 from clinveil.releases.settings import ReleaseSettings

@@ -11,7 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, Out, VectorsGiven
 from clinveil.core.errors import UsageError
 from clinveil.core.remote import place
-from clinveil.releases.base import Base
+from clinveil.releases.earlier_release import Base
 from clinveil.releases.pipeline import dry_run as plan_only
 from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.send import check_target, publish_release
