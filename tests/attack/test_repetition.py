@@ -52,6 +52,18 @@ def test_simulated_agrees_with_enumerated(monkeypatch):
         assert drawn[m].control == pytest.approx(exact[m].control, abs=0.01)
 
 
+def test_every_line_of_outputs_names_the_likeliest_word_whatever_their_order():
+    channel, counts = neighbours(12, 3, 4), np.arange(1, 13)
+    guesser = repetition.Guesser(repetition.Inputs(channel, counts).all)
+    seen = np.random.default_rng(1).permuted(
+        repetition._draw(guesser.band, 3, 200, np.random.default_rng(2)).seen, axis=1
+    )
+    joint = channel.matrix().toarray()[:12] * 1.0
+    likely = counts[:, None] * joint[:, seen].prod(axis=2)
+    assert (np.take_along_axis(likely, guesser.guess(seen)[None], axis=0)[0] == likely.max(axis=0)).all()
+    assert guesser.guess(seen).tolist() == guesser.guess(seen[:, ::-1]).tolist()
+
+
 def test_more_draws_give_more():
     found = by_repeats(neighbours(200, 7, 3), np.arange(200, 0, -1))
     shares = [found[m].value for m in (1, 2, 3, 5, 8)]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from clinveil.attacks.channel import _scoring
 from clinveil.attacks.channel._scoring import scored, spans
 from clinveil.attacks.reader import Reading, Seen
 
@@ -39,6 +40,21 @@ def test_who_knows_the_kind_names_none_but_such_words():
     told = scored(*CASE, 10, among, 6)
     assert told.where(among).right.tolist() == [True, True] and told.rank[1:3].tolist() == [1, 1]
     assert told.at(np.array([True, False, False, False])).truth.tolist() == [4]
+
+
+@pytest.mark.parametrize("among", [None, np.arange(11) != 4])
+def test_it_makes_no_difference_how_many_notes_are_scored_at_once(among, monkeypatch):
+    """A cluster has thousands of candidates, and all of a release at once took gigabytes."""
+    rng = np.random.default_rng(5)
+    notes = [seen(rng.integers(10, size=n), patient=i // 2) for i, n in enumerate((4, 0, 7, 1, 9))]
+    pairs = [[[(r, rng.integers(1, 4) / 4) for r in range(rng.integers(6))] for _ in note.truth] for note in notes]
+    readings = [reading(*places) for places in pairs]
+    whole = scored(notes, readings, 10, among, 6)
+    monkeypatch.setattr(_scoring, "AT_ONCE", 10)
+    assert len(list(_scoring._blocks(readings))) > 2
+    some = scored(notes, readings, 10, among, 6)
+    for name in ("truth", "patient", "named", "rank", "belief"):
+        assert getattr(some, name).tolist() == getattr(whole, name).tolist()
 
 
 def test_hits_are_counted_by_patient():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from clinveil.attacks.reader import Reading, Seen
 from clinveil.core.types import Doubles, Ints, Mask
 
 SURE = 0.9
+AT_ONCE = 1_000_000  # candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,24 @@ def scored(
             left out, and the rest brought to 1.
         usual: what they name where nothing is left.
     """
+    blocks = list(_blocks(readings)) or [slice(0)]
+    found = [_scored(notes[block], readings[block], n_words, among, usual) for block in blocks]
+    return Scored(*(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(Scored)))
+
+
+def _blocks(readings: Sequence[Reading]) -> Iterator[slice]:
+    """Some notes at a time, so that what is made of each candidate stays small."""
+    first, held = 0, 0
+    for i, reading in enumerate(readings):
+        if held and held + reading.rows.size > AT_ONCE:
+            yield slice(first, i)
+            first, held = i, 0
+        held += reading.rows.size
+    if first < len(readings):
+        yield slice(first, len(readings))
+
+
+def _scored(notes: Sequence[Seen], readings: Sequence[Reading], n_words: int, among: Mask | None, usual: int) -> Scored:
     truth = np.concatenate([note.truth for note in notes])
     patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
     sizes = np.concatenate([np.diff(reading.starts) for reading in readings])

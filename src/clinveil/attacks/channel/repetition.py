@@ -113,9 +113,10 @@ class Guesser:
         return np.where(entries[places] == keys, logs[places], -np.inf)
 
     def guess(self, seen: Ints) -> Ints:
-        """(n,) the row named for each line of outputs, shape (n, m)."""
-        chunks = np.array_split(seen, max(1, -(-len(seen) // _CHUNK)))
-        return np.concatenate([self._guess(chunk) for chunk in chunks])
+        """(n,) the row named for each line of outputs, shape (n, m), whose order tells nothing."""
+        lines, place = np.unique(np.sort(seen, axis=1), axis=0, return_inverse=True)
+        chunks = np.array_split(lines, max(1, -(-len(lines) // _CHUNK)))
+        return np.concatenate([self._guess(chunk) for chunk in chunks])[place.reshape(-1)]
 
     def _guess(self, seen: Ints) -> Ints:
         joint = self.band.posterior.joint
