@@ -40,6 +40,30 @@ def test_it_can_be_verified_and_its_findings_are_a_frame(made):
     assert not all(check.passed for check in clinveil.verify(outcome.folder.release))
 
 
+def test_later_notes_are_added_to_it(made, tmp_path):
+    _, out, _ = made
+    later = pl.from_arrow(pa.Table.from_batches(list(clinveil.demo_corpus(patients=62, seed=1).batches())))
+    how = {"max_names": 1.0, "max_linkage": 1.0}
+    added = clinveil.release(later, tmp_path / "out2", vault=out / "vault", **how)
+    old = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(out)}
+    new = {row["source_patient_id"]: row["patient_id"] for row in _crosswalk(tmp_path / "out2")}
+    assert len(set(new) - set(old)) == 2 and all(new[one] == old[one] for one in set(new) & set(old))
+    assert not added.refused, [gate.name for gate in added.gates if not gate.passed]
+    released = pl.read_parquet(added.folder.release / "notes.parquet")
+    assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
+    assert set(released["patient_id"]) <= set(new.values())
+    for wrong, said in (({"vectors": "v", "vault": out / "vault"}, "vectors cannot"), ({"before": [out]}, "its vault")):
+        with pytest.raises(UsageError, match=said):
+            clinveil.release(later, tmp_path / "out3", **wrong)
+    with pytest.raises(UsageError, match="dim"):
+        clinveil.release(later, tmp_path / "out3", vault=out / "vault", dim=8)
+    assert not (tmp_path / "out3").exists()
+
+
+def _crosswalk(out):
+    return pl.read_parquet(out / "vault/crosswalk.parquet").to_dicts()
+
+
 def test_what_does_not_fit_leaves_nothing(frame, tmp_path):
     with pytest.raises(UsageError, match="no setting labels"):
         clinveil.release(frame, tmp_path / "out", labels="diagnosis_group")

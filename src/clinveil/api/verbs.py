@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
@@ -21,6 +21,7 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
+    from clinveil.releases.earlier_release import Base
     from clinveil.releases.manifest import Check
     from clinveil.releases.publish import Outcome
     from clinveil.releases.synthesize import Synthesised
@@ -102,7 +103,14 @@ def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> V
 
 @in_python
 def release(
-    notes: Notes, out: str | Path, *, vectors: str | Path | None = None, say: Say | None = None, **options: Any
+    notes: Notes,
+    out: str | Path,
+    *,
+    vectors: str | Path | None = None,
+    vault: str | Path | None = None,
+    before: Sequence[str | Path] = (),
+    say: Say | None = None,
+    **options: Any,
 ) -> Outcome:
     """The main job: notes in; a release behind gates, a vault and a report out, in the folder `out`.
 
@@ -110,6 +118,8 @@ def release(
         notes: a path, a frame, or a list of strings (each of a patient of its own).
         out: the folder; `out/release` may leave, `out/vault` never.
         vectors: word vectors of elsewhere, to take instead of training some on the notes.
+        vault: of an earlier release (`OUT/vault`), to which these notes are added: its key, channel and settings.
+        before: with `vault`, files of that release's notes, so that both are looked at together.
         say: takes the lines that the command prints on stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
             `epochs`, `memo`, …. `workers` is 1 here; with more, a script needs `if __name__ == "__main__":`.
@@ -126,13 +136,29 @@ def release(
 
     options = {"workers": 1, **options}
     _told(ReleaseSettings, options, {})  # a wrong one is told before anything is written
-    with _on_disk(notes, _place(out), options) as (path, more):
+    base = _added_to(vault, before, vectors)
+    columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
+    with _on_disk(notes, _place(out), {**columns, **options}) as (path, more):
         settings, given_ = _told(ReleaseSettings, options, more), Path(vectors) if vectors is not None else None
-        outcome = run(path, Path(out), settings, vectors=given_, say=_warning(say))
+        with_ = {"base": base, "before": tuple(map(Path, before))}
+        outcome = run(path, Path(out), settings, vectors=given_, say=_warning(say), **with_)  # type: ignore[arg-type]
     if outcome.refused:
         failed = ", ".join(gate.name for gate in outcome.gates if not gate.passed)
         warn(f"nothing may leave: a gate failed ({failed}); see gates and folder.vault", InputWarning, stacklevel=3)
     return outcome
+
+
+def _added_to(vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None) -> Base | None:
+    """The release that is added to; raises UsageError where arguments do not belong together."""
+    from clinveil.releases.earlier_release import Base
+
+    if isinstance(before, str | Path):
+        raise UsageError("before is a list of files", remedy="before=[FILE]")
+    if vault is None and before:
+        raise UsageError("before is of a release that is added to", remedy="give its vault too")
+    if vault is not None and vectors is not None:
+        raise UsageError("vectors cannot differ from the release that is added to", remedy="leave them out")
+    return None if vault is None else Base.read(Path(vault))
 
 
 @in_python
