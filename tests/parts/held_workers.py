@@ -18,7 +18,7 @@ PATIENCE = 120.0  # seconds
 
 
 def held(mark, store, work):
-    """As `perform`, but the first worker that has written the notes of a part waits there; `mark` says who it is."""
+    """As `performed`, but the first worker that has written the notes of a part waits there; `mark` says who it is."""
     real = parts.Draw._check
 
     def wait(self, target, folder, channel):
@@ -29,15 +29,15 @@ def held(mark, store, work):
 
     parts.Draw._check = wait
     try:
-        return tasks.perform(store, work)
+        return tasks.performed(store, work)
     finally:
         parts.Draw._check = real
 
 
 def unmoved(files, store, work):
-    """As `perform`, for parts that were looked through before and were not again."""
+    """As `performed`, for parts that were looked through before and were not again."""
     assert all(file.stat().st_mtime_ns == time for file, time in files.items())
-    return tasks.perform(store, work)
+    return tasks.performed(store, work)
 
 
 def first(mark):

@@ -29,7 +29,7 @@ from clinveil.cli.main import main
 from clinveil.releases import parts
 
 if __name__ == "__main__":
-    parts.perform = partial(held, sys.argv[1])
+    parts.performed = partial(held, sys.argv[1])
     main(sys.argv[2:])
 """
 
@@ -80,7 +80,7 @@ class Spread:
 
     def test_a_worker_is_killed_in_the_middle(self, dealt, vectors, alone, on, tmp_path, monkeypatch):
         out, mark = tmp_path / "out", tmp_path / "mark"
-        monkeypatch.setattr(parts, "perform", partial(held, str(mark)))
+        monkeypatch.setattr(parts, "performed", partial(held, str(mark)))
         with killer(mark) as seen:
             assert main(self.command(dealt, out, vectors, on)) == 4
         assert seen["was alive"] and not alive(seen["pid"]) and seen["pid"] != seen["driver"]
@@ -100,7 +100,7 @@ class Spread:
         looked = {file: file.stat().st_mtime_ns for file in (out / "vault/tasks").rglob("spans.bin")}
         assert len(looked) == 3 and not (out / "vault/refused").exists()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parts, "perform", partial(unmoved, looked))
+            patch.setattr(parts, "performed", partial(unmoved, looked))
             assert main(asked) == 4
         assert made(out) == alone
 
