@@ -7,6 +7,11 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clinveil.cli.main import main
+
+FAST = ["--dim", "8", "--epochs", "1", "--window", "3"]
+HOW = ["--seed", "5", "--quiet", "--no-tagger", "--again", "--workers", "1", "--max-names", "1", "--max-linkage", "1"]
+
 
 def rows(place):
     """All rows of a file or of the part files of a folder, as sorted tuples."""
@@ -25,3 +30,16 @@ def cut(file):
     raw = bytearray(file.read_bytes())
     raw[len(raw) // 4 : len(raw) // 2] = bytes(len(raw) // 2 - len(raw) // 4)
     file.write_bytes(bytes(raw))
+
+
+def small_vectors(dealt, name):
+    """Vectors of the notes, for releases of them."""
+    notes, place = str(dealt / "demo/notes.parquet"), dealt / name
+    assert main(["embed", notes, "-o", str(place), "--seed", "5", "--quiet", *FAST]) == 0
+    return place
+
+
+def release_command(dealt, out, vectors, notes="parts", *flags):
+    """A release of the notes under a test seed, which ends in the vault with exit code 4."""
+    people = ["--patients", str(dealt / "demo/patients.parquet")]
+    return ["release", str(dealt / notes), "-o", str(out), "--vectors", str(vectors), *people, *HOW, *flags]

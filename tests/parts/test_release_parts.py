@@ -7,16 +7,13 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from part_cases import copied, cut, rows
+from part_cases import copied, cut, release_command, rows, small_vectors
 
 from clinveil.cli.main import main
 from clinveil.phi import parted
 from clinveil.releases import parts as stages
 from clinveil.releases import pipeline
 from clinveil.releases.attacked import attacked_release
-
-FAST = ["--dim", "8", "--epochs", "1", "--window", "3"]
-HOW = ["--seed", "5", "--quiet", "--no-tagger", "--again", "--workers", "1", "--max-names", "1", "--max-linkage", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +25,7 @@ def no_attacks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def vectors(dealt):
-    notes, place = str(dealt / "demo/notes.parquet"), dealt / "of release"
-    assert main(["embed", notes, "-o", str(place), "--seed", "5", "--quiet", *FAST]) == 0
-    return place
-
-
-def command(dealt, out, vectors, notes="parts", *flags):
-    people = ["--patients", str(dealt / "demo/patients.parquet")]
-    return ["release", str(dealt / notes), "-o", str(out), "--vectors", str(vectors), *people, *HOW, *flags]
+    return small_vectors(dealt, "of release")
 
 
 @pytest.fixture
@@ -43,12 +33,12 @@ def one(dealt, vectors):
     """A release of the notes as one file; a test seed keeps it in the vault."""
     out = dealt / "released as one"
     if not out.exists():
-        assert main(command(dealt, out, vectors, "demo/notes.parquet")) == 4
+        assert main(release_command(dealt, out, vectors, "demo/notes.parquet")) == 4
     return out / "vault"
 
 
 def test_parts_have_the_rows_of_one_file_and_names_that_tell_nothing(dealt, vectors, one, tmp_path):
-    assert main(command(dealt, tmp_path / "out", vectors)) == 4
+    assert main(release_command(dealt, tmp_path / "out", vectors)) == 4
     vault = tmp_path / "out/vault"
     made = vault / "refused/notes"
     assert rows(made) == rows(one / "refused/notes.parquet")
@@ -76,14 +66,14 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "opened", stopped)
-        assert main(command(dealt, out, vectors)) == 130
+        assert main(release_command(dealt, out, vectors)) == 130
     assert not (out / "vault/work").exists() and not (out / "vault/staging").exists()
     done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
     assert len(done) == 3
     with monkeypatch.context() as patch:
         patch.setattr(parted, "look", stopped)  # neither look nor draw again
         patch.setattr(stages.Target, "write", stopped)
-        assert main(command(dealt, out, vectors)) == 4
+        assert main(release_command(dealt, out, vectors)) == 4
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
 
 
@@ -91,7 +81,7 @@ def test_a_broken_part_is_named_and_mended_the_same_command_makes_the_release(de
     parts, out = copied(dealt, tmp_path), tmp_path / "out"
     whole = (parts / "ward-0.parquet").read_bytes()
     cut(parts / "ward-0.parquet")
-    asked = command(dealt, out, vectors, parts)
+    asked = release_command(dealt, out, vectors, parts)
     assert main(asked) == 5
     assert "1 of 3 parts cannot be read: ward-0.parquet" in capsys.readouterr().err
     assert not (out / "release").exists()
@@ -107,7 +97,7 @@ def test_parts_without_a_note_or_a_text_do_not_stop_the_others(dealt, vectors, o
     null = {"note_id": pa.array(["n of no text"]), "text": pa.nulls(1, some.schema.field("text").type)}
     columns = [null.get(name, some[name].slice(0, 1)) for name in some.column_names]
     pq.write_table(pa.table(columns, schema=some.schema), parts / "ward-9.parquet")
-    assert main(command(dealt, out, vectors, parts)) == 4
+    assert main(release_command(dealt, out, vectors, parts)) == 4
     told = json.loads((out / "vault/manifest.json").read_text())
     assert [gate["name"] for gate in told["gates"] if not gate["passed"]] == ["no test seed"]
     assert told["accounting"]["skipped"] == {"null text": 1}
@@ -116,7 +106,7 @@ def test_parts_without_a_note_or_a_text_do_not_stop_the_others(dealt, vectors, o
 
 def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_path, capsys):
     out = tmp_path / "out"
-    asked = [one for one in command(dealt, out, vectors) if one not in ("--seed", "5")]
+    asked = [one for one in release_command(dealt, out, vectors) if one not in ("--seed", "5")]
     assert main(asked) == 0
     assert main(["verify", str(out / "release")]) == 0
     people = dealt / "demo/patients.parquet"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import MemoryCorpus, memory_corpus
 from clinveil.scale import processes
-from clinveil.vectors.count import count_words
+from clinveil.vectors.count import count_parts, count_words
 
 TEXTS = st.one_of(
     st.none(),
@@ -100,6 +100,21 @@ def test_many_pairs_spill_batch_after_batch(tmp_path):
 def test_processes_count_the_same(tmp_path):
     notes = [(f"p{i % 7}", f"pain {chr(97 + i % 20)} fever " * (i % 5)) for i in range(60)]
     found = count_words(cut(corpus_of(notes), 11), tmp_path, over=processes(2))
+    assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
+    assert (found.n_patients, found.n_notes) == (7, 60)
+
+
+def test_parts_are_counted_where_they_are_read(tmp_path):
+    notes = [(f"p{i % 7}", f"pain {chr(97 + i % 20)} fever " * (i % 5)) for i in range(60)]
+    parts = [memory_corpus((f"{at}-{i}", who, text) for i, (who, text) in enumerate(notes[at::3])) for at in range(3)]
+    sent = []
+
+    def over(function, items):
+        sent.extend(items)
+        return map(function, sent)
+
+    found = count_parts(parts, tmp_path, over)
+    assert sent == parts
     assert (list(found.words), found.counts.tolist(), found.patients.tolist()) == slow_counts(notes)
     assert (found.n_patients, found.n_notes) == (7, 60)
 

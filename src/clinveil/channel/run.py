@@ -30,7 +30,7 @@ from clinveil.corpus.open import open_corpus
 from clinveil.corpus.part_facts import as_parts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.write import place_in, write_corpus
-from clinveil.scale import threads
+from clinveil.scale.executor import opened_for
 
 MAKER, VAULT_MAKER = Maker("obfuscate"), Maker("obfuscate --vault")
 
@@ -77,10 +77,11 @@ def obfuscate_notes(
 
 def _write(run: Run, channel: Channel, path: Path, suffix: str) -> Tally:
     tallies = [Tally()]
-    results = obfuscate_batches(run.corpus.batches(), Obfuscator(channel, run.key), threads(run.settings.workers))
-    shown = track(results, "notes", run.say, size=lambda result: result.batch.num_rows)
     metadata = {"clinveil": TEST_SEED} if run.key.test_seed is not None else None
-    write_corpus(_tallied(shown, tallies), path, run.corpus.columns, suffix, metadata=metadata)
+    with opened_for(run.settings, threaded=True) as over:
+        results = obfuscate_batches(run.corpus.batches(), Obfuscator(channel, run.key), over)
+        shown = track(results, "notes", run.say, size=lambda result: result.batch.num_rows)
+        write_corpus(_tallied(shown, tallies), path, run.corpus.columns, suffix, metadata=metadata)
     return tallies[0]
 
 

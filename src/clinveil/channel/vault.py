@@ -20,8 +20,9 @@ from clinveil.core.files import private_text, remove
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.runfolder import FREE, KEY
 from clinveil.core.types import Say
-from clinveil.corpus.open import OpenedCorpus
-from clinveil.vectors.count import count_words
+from clinveil.corpus.open import OpenedCorpus, PartedCorpus
+from clinveil.scale import Map, processes_later
+from clinveil.vectors.count import WordCounts, count_parts, count_words
 from clinveil.vectors.files import load_vectors, save_vectors
 from clinveil.vectors.imported import at_hand, without_vector
 from clinveil.vectors.neighbours import save_neighbours
@@ -50,6 +51,7 @@ class Run:
     vault: Path
     imported: Path | None
     say: Say
+    over: Map | None = None  # who works on the parts, where it is of part files
     notes: dict[str, Any] = field(default_factory=dict)  # for the manifest
 
 
@@ -93,18 +95,25 @@ def _distance(channel: Channel) -> str:
 
 def _given(run: Run, place: Path, scratch: Path) -> Vectors:
     """The vectors given, with the figures of the notes where they have none of their own."""
-    counts = count_words(run.corpus, scratch)
+    counts = _counted(run, scratch)
     vectors = at_hand(load_vectors(place), counts)
     lacking, tokens = without_vector(vectors, counts)
     run.say(f"{lacking:,} words of the notes, {tokens:,} tokens, have no vector")
     return vectors
 
 
+def _counted(run: Run, scratch: Path) -> WordCounts:
+    if run.over is not None and isinstance(run.corpus, PartedCorpus):
+        return count_parts(run.corpus.parts, scratch, run.over, run.say)
+    return count_words(run.corpus, scratch, over=processes_later(run.settings.workers))
+
+
 def _train(run: Run, scratch: Path) -> Vectors:
     how = run.settings
     seed = secrets.randbelow(2**31) if how.seed is None else how.seed
     run.say(f"training {how.vectors.algorithm} vectors, seed {seed}")
-    vectors = train(run.corpus, how.vectors, seed=seed, workers=how.workers, scratch=scratch)
+    more: Any = {"workers": how.workers, "scratch": scratch, "counts": _counted(run, scratch)}
+    vectors = train(run.corpus, how.vectors, seed=seed, **more)
     save_vectors(vectors, run.vault / "vectors")
     run.notes |= {"training_seed": seed, "passes": vectors.meta.get("epochs")}
     return vectors

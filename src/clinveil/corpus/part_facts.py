@@ -15,12 +15,16 @@ import pyarrow as pa
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import sha256 as sha256_of
+from clinveil.core.progress import track
 from clinveil.core.remote import RemotePath
+from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, Corpus
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import NotesCorpus
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.uniqueness import Hashes, HashLog
+from clinveil.scale import Map
+from clinveil.scale.pieces import each
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,22 @@ def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambd
         also(batch)
     found = np.concatenate(ids)
     return PartFacts(part.name, len(found), read.hexdigest(), found)
+
+
+def facts_of(corpus: PartedCorpus, over: Map, say: Say) -> tuple[PartFacts, ...]:
+    """What is known of every part, each read to its end.
+
+    Raises:
+        Incomplete: some are broken; all are tried. InputError: an id stands in two.
+    """
+    facts = tuple(track(each(over, part_facts, corpus.parts), "notes read", say, size=lambda one: one.rows))
+    refuse_repeats_over(corpus, facts)
+    return facts
+
+
+def digest_of(facts: Sequence[PartFacts]) -> str:
+    """What all parts hold together, in their order."""
+    return sha256("".join(one.digest for one in facts).encode()).hexdigest()
 
 
 def id_hashes(values: Iterable[str]) -> Hashes:

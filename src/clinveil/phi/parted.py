@@ -26,7 +26,7 @@ from clinveil.phi.passes import Seen, changed, hear_again, look, patients_of, tr
 from clinveil.phi.remover import Recipe
 from clinveil.scale import Map
 from clinveil.scale.pieces import each
-from clinveil.scale.tasks import Store, name_of, perform
+from clinveil.scale.tasks import Store, name_of, performed
 
 SPANS = "spans.bin"
 
@@ -97,10 +97,10 @@ class _Hearing:
 
 def _looked(store: Store, work: Look) -> int:
     """Look through a part, or take what was found in it before; how many notes it has."""
-    perform(store, work)
+    found = performed(store, work)
     if not work.heard.exists():
         work.again(store)
-    return int(store.result(work)["notes"])
+    return int(found["notes"])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
 from clinveil.core.types import Say
-from clinveil.corpus.part_facts import PartFacts, names_of, part_facts, refuse_repeats_over
+from clinveil.corpus.part_facts import facts_of, names_of
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.write import write_corpus
 from clinveil.phi.counts import Counts
@@ -63,10 +63,7 @@ def write_parts(
         Incomplete: some parts are broken; what was found in the others is kept for the next run.
         InputError: an id stands in two parts.
     """
-    scratch, facts = kept.vault / SCRATCH, list[PartFacts]()
-    for one in track(each(over, part_facts, corpus.parts), "notes read", say, size=lambda one: one.rows):
-        facts.append(one)
-    refuse_repeats_over(corpus, facts)
+    scratch, facts = kept.vault / SCRATCH, facts_of(corpus, over, say)
     deidentifier.key.save(scratch / "key.bin")
     recipe = Recipe.of(of_settings, settings, scratch / "key.bin")
     parts = [(part, one.digest) for part, one in zip(corpus.parts, facts, strict=True)]

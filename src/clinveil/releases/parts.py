@@ -12,18 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
+from clinveil.channel.apply import obfuscate_batches
 from clinveil.channel.channel import Channel
-from clinveil.channel.files import channel_digest, load_channel
-from clinveil.channel.policy import Policy
-from clinveil.channel.run_parts import link
+from clinveil.channel.files import channel_digest
+from clinveil.channel.part_draw import PartDraw, link
 from clinveil.channel.tally import Tally, tally_from
 from clinveil.core.files import private_folder, private_text, read_json, remove
 from clinveil.core.keys import Key
@@ -33,7 +32,7 @@ from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus
 from clinveil.corpus.open import NotesCorpus, open_corpus
-from clinveil.corpus.part_facts import PartFacts, id_hashes, part_facts, refuse_repeats_over
+from clinveil.corpus.part_facts import PartFacts, digest_of, id_hashes, part_facts, refuse_repeats_over
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
@@ -48,7 +47,7 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import Job, Preflight, Sight, Target
 from clinveil.scale import Map
 from clinveil.scale.pieces import each
-from clinveil.scale.tasks import Store, name_of, perform
+from clinveil.scale.tasks import Store, name_of, performed
 
 TASKS, LEARNT = "tasks", "learnt.json"
 NOTES = "notes"  # the folder of the released parts
@@ -95,14 +94,9 @@ def _see(part: NotesCorpus) -> _Seen:
     return _Seen(sight, facts, np.unique(np.concatenate(patients)), Counter(part.skipped))
 
 
-def parts_digest(facts: Sequence[PartFacts]) -> str:
-    """What all parts hold together, in their order."""
-    return hashlib.sha256("".join(one.digest for one in facts).encode()).hexdigest()
-
-
 def forget_others(folder: Places, facts: Sequence[PartFacts], made: Sequence[str]) -> None:
     """Remove what an interrupted run learnt from parts that are others now, such as one that was mended."""
-    of = parts_digest(facts)
+    of = digest_of(facts)
     if read_json(folder.vault / LEARNT) != {"of": of}:
         for name in made:
             remove(folder.vault / name)
@@ -163,31 +157,17 @@ def _protect(item: tuple[Treat, Path]) -> tuple[Counter[str], Counter[str], int]
 
 
 @dataclass(frozen=True)
-class Draw:
+class Draw(PartDraw):
     """One part through the channel, under new ids, and read back.
 
     Attributes:
-        part: as it enters the channel. entered: hash of all that it depends on: the source's parts, how PHI is treated.
-        vault: where a worker finds key and channel. scratch: of the vault. channel: its digest.
-        columns, suffix: of the source, and so of the release. order: keyed or source. name: of the source's part.
+        scratch: of the vault. columns, suffix: of the source, and so of the release. order: keyed or source.
     """
 
-    part: NotesCorpus = field(repr=False)
-    entered: str
-    vault: Path
     scratch: Path
-    channel: str
-    policy: Policy
-    commitment: str
     columns: Columns
     suffix: str
     order: str
-    name: str
-
-    @property
-    def title(self) -> str:
-        """What it does, for people."""
-        return f"{self.name} written"
 
     @property
     def file(self) -> str:
@@ -195,17 +175,16 @@ class Draw:
         return f"notes{self.suffix}"
 
     def identity(self) -> Mapping[str, Any]:
-        """The part as it enters, the channel, the key, and how notes are written."""
-        told = {"entered": self.entered, "channel": self.channel, "key": self.commitment, "order": self.order}
-        return told | {"policy": asdict(self.policy), "columns": asdict(self.columns), "suffix": self.suffix}
+        """Also how notes are written."""
+        told = {"order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
+        return {**super().identity(), **told}
 
     def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
         """Write notes, crosswalk and alignment; returns the tally, and what reading the notes back shows."""
-        obfuscator, key = _obfuscator(self.vault, self.policy, self.channel, self.commitment)
+        obfuscator, key = self.at_hand(align=True)
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
-        results: Iterator[Obfuscated] = obfuscate_batches(self.part.batches(), obfuscator)
-        tally = target.write(results, key)
+        tally = target.write(obfuscate_batches(self.part.batches(), obfuscator), key)
         check = self._check(target, folder, obfuscator.channel) if tally.notes else _sum(())
         remove(work)
         return {"tally": tally.as_dict(), "check": asdict(check)}
@@ -214,13 +193,6 @@ class Draw:
         walk, places = (ledger_batches(folder, name) for name in LEDGERS)
         released = target.in_source_order(opened(target.path, self.columns))
         return check_output(self.part.batches(), walk, released, channel, places)
-
-
-@lru_cache(maxsize=1)
-def _obfuscator(vault: Path, policy: Policy, channel: str, commitment: str) -> tuple[Obfuscator, Key]:
-    """Made once a process; the digests tell whether it is still the one of these places."""
-    key = Key.load(vault / KEY)
-    return Obfuscator(load_channel(vault / "channel", policy), key, align=True), key
 
 
 def opened(path: Path, columns: Columns) -> Corpus:
@@ -232,17 +204,16 @@ def opened(path: Path, columns: Columns) -> Corpus:
 def draw_parts(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
     """Write every part; the notes in staging, crosswalk and alignment in the vault, a file a part each."""
     assert isinstance(job.corpus, PartedCorpus) and isinstance(protected, PartedCorpus)
-    works = list(_draws(job, protected, channel))
-    store, tally, checks = _store(job), Tally(), list[OutputCheck]()
-    by_name = {name_of(work): work for work in works}
-    results = (store.result(by_name[name]) for name in each(job.over, partial(perform, store), works))
+    works, store = list(_draws(job, protected, channel)), _store(job)
+    tally, checks = Tally(), list[OutputCheck]()
+    results = each(job.over, partial(performed, store), works)
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
         checks.append(OutputCheck(**result["check"]))
     place = private_folder(job.folder.staging / NOTES)
     for number, work in enumerate(works):
         made = store.folder(work)
-        link(made / work.file, place / f"{_released_name(job, work, number)}{work.suffix}")
+        link(made / work.file, place / f"{_released_name(job, number)}{work.suffix}")
         for name in LEDGERS:
             if (made / f"{name}.parquet").exists():
                 folder = private_folder(job.folder.vault / f"{name}.parquet")
@@ -253,30 +224,20 @@ def draw_parts(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Ou
 
 def _draws(job: Job, protected: PartedCorpus, channel: Channel) -> Iterator[Draw]:
     assert isinstance(job.corpus, PartedCorpus)
-    how = _recipe(job).said if job.settings.phi else ""
-    of, digest = parts_digest(job.facts) + job.key.commitment + how, channel_digest(channel)
+    found = _recipe(job).said if job.settings.phi else ""
+    of, digest = digest_of(job.facts) + job.key.commitment + found, channel_digest(channel)
     entered = (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
-    for part, source, told in zip(protected.parts, job.corpus.parts, entered, strict=True):
-        yield Draw(
-            part,
-            told,
-            job.folder.vault,
-            job.folder.work,
-            digest,
-            channel.policy,
-            job.key.commitment,
-            job.corpus.columns,
-            job.corpus.suffix,
-            job.settings.order,
-            source.name,
-        )
+    how = job.folder.vault, digest, channel.policy, job.key.commitment
+    written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
+    return (Draw(part, told, *how, *written) for part, told in zip(protected.parts, entered, strict=True))
 
 
-def _released_name(job: Job, work: Draw, number: int) -> str:
+def _released_name(job: Job, number: int) -> str:
     """What tells nothing of the source's name or order to who has no key; with `--order source` the order is kept."""
     if job.settings.order == "source":
         return f"part-{number:05d}"
-    return f"part-{job.key.digest('part name', work.name, job.facts[number].digest):016x}"
+    one = job.facts[number]
+    return f"part-{job.key.digest('part name', one.name, one.digest):016x}"
 
 
 def _sum(checks: Sequence[OutputCheck]) -> OutputCheck:

@@ -27,6 +27,7 @@ from clinveil.core.progress import shown, steps
 from clinveil.core.runfolder import FREE, fingerprint, run_folder, run_hash
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Accounting, Corpus
+from clinveil.corpus.parts import PartedCorpus
 from clinveil.phi.heard import Heard
 from clinveil.releases.added import met_lines, unknown_line
 from clinveil.releases.attack_gates import contents_gate, linkage_gates, reading_gates, single_gates
@@ -57,7 +58,7 @@ from clinveil.releases.stages import (
 )
 from clinveil.report.record import Gate
 from clinveil.scale import Map
-from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.count import WordCounts, count_parts, count_words
 from clinveil.vectors.table import Vectors
 
 _NO_MATTER = FREE | {"again", "ledger"}
@@ -232,8 +233,7 @@ def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
         beside = before.both.protect if before.both and before.both.given else None
         protected, identifiers, left_out = (beside or (protect_parts if job.facts else protect))(job, heard.append)
     with clock.stage("vocabulary", "words and the patients who use them"):
-        over = shown(found.over(settings.workers), "notes counted", clock.say, found.rows, lambda part: part.n_notes)
-        counts = count_words(protected, job.folder.work, over=over)
+        counts = _counted(job, found, protected)
     learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
     learning = "take those of the release that is added to" if job.added else learning
     with clock.stage("vectors", learning) as row:
@@ -269,6 +269,14 @@ def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
     left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
+
+
+def _counted(job: Job, found: Preflight, protected: Corpus) -> WordCounts:
+    """The words of the notes as they enter the channel: of part files each counted where it is read."""
+    if job.facts and isinstance(protected, PartedCorpus):
+        return count_parts(protected.parts, job.folder.work, job.over, job.say)
+    over = shown(found.over(job.settings.workers), "notes counted", job.say, found.rows, lambda part: part.n_notes)
+    return count_words(protected, job.folder.work, over=over)
 
 
 def _written(

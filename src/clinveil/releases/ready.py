@@ -13,13 +13,13 @@ from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import PartFacts
+from clinveil.corpus.part_facts import PartFacts, digest_of
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.releases.clock import nothing
 from clinveil.releases.earlier_release import Base
 from clinveil.releases.new_notes import NewNotes
-from clinveil.releases.parts import parts_digest, preflight_parts
+from clinveil.releases.parts import preflight_parts
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import (
     Preflight,
@@ -46,7 +46,7 @@ class Ready:
 
     def source(self, notes: Path) -> str:
         """The hash of the notes."""
-        return parts_digest(self.facts) if self.facts else fingerprint(notes)
+        return digest_of(self.facts) if self.facts else fingerprint(notes)
 
     def question(self, source: str) -> str:
         """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""

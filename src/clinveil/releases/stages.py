@@ -44,7 +44,7 @@ from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.scale import Map, serial, threads
+from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.vectors.algorithm import OnEpoch
 from clinveil.vectors.count import WordCounts, over_words
@@ -290,8 +290,9 @@ def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, P
     """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
     path = job.folder.staging / f"notes{job.corpus.suffix}"
     target = Target(path, job.folder.vault, job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order)
-    results = obfuscate_batches(protected.batches(), job.obfuscator(channel), threads(job.settings.workers))
-    return target.write(track(results, "notes", job.say, size=lambda one: one.batch.num_rows), job.key), path
+    with opened_for(job.settings, threaded=True) as over:
+        results = obfuscate_batches(protected.batches(), job.obfuscator(channel), over)
+        return target.write(track(results, "notes", job.say, size=lambda one: one.batch.num_rows), job.key), path
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from clinveil.core.errors import LostWorkers
 
 WATCH_SECONDS = 2.0
+ALONE_SECONDS = 2.0  # about what it takes to start processes
 TRIES = 4  # of one item, before the workers are held to be lost
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,6 +57,20 @@ def processes(workers: int, *, ahead: int | None = None) -> Map:
             sent = (_Sent(item, pools.submit(item)) for item in items)
             for one in behind(sent, window, ahead or 2 * workers):
                 yield pools.result(one, window)
+
+    return run
+
+
+def processes_later(workers: int, seconds: float = ALONE_SECONDS) -> Map:
+    """In line, and by processes where that has lasted so long: for work of unknown size, as processes take seconds."""
+
+    def run(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        left, end = iter(items), time.monotonic() + seconds
+        for item in left:
+            yield function(item)
+            if time.monotonic() > end:
+                break
+        yield from processes(workers)(function, left)
 
     return run
 

@@ -93,6 +93,12 @@ def perform(store: Store, work: Work) -> str:
     return name_of(work)
 
 
+def performed(store: Store, work: Work) -> Result:
+    """`perform`; what the task returned."""
+    perform(store, work)
+    return store.result(work)
+
+
 def perform_all(store: Store, works: Sequence[Work], over: Map, say: Callable[[str], None]) -> None:
     """Do those of some tasks that are not done, by a map; the tasks must not need one another."""
     waiting = [work for work in works if not store.done(work)]

@@ -15,8 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clinveil.core.files import private_folder, remove
+from clinveil.core.progress import track
+from clinveil.core.types import Say
 from clinveil.corpus.corpus import Corpus, rows
 from clinveil.scale import Map, processes, serial
+from clinveil.scale.pieces import each
 from clinveil.vectors.sentences import Splitter, whole_note
 
 PAIRS_IN_MEMORY = 1 << 24
@@ -73,6 +76,23 @@ def count_words(
         for part in over(partial(counted, split), corpus.batches()):
             total.add(part)
         return total.counts()
+
+
+def count_parts(parts: Iterable[Corpus], scratch: Path, over: Map, say: Say = lambda _: None) -> WordCounts:
+    """`count_words` of part files, each counted where it is read; memory grows with the largest part too.
+
+    Raises Incomplete where some parts cannot be read.
+    """
+    with _Sum(scratch, PAIRS_IN_MEMORY) as total:
+        counts = each(over, _counted_part, parts)
+        for part in track(counts, "notes counted", say, size=lambda one: sum(batch.n_notes for batch in one)):
+            for batch in part:
+                total.add(batch)
+        return total.counts()
+
+
+def _counted_part(part: Corpus) -> list[Counted]:
+    return [counted(whole_note, batch) for batch in part.batches()]
 
 
 def over_words(n_words: int, workers: int) -> Map:

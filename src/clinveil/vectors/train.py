@@ -9,6 +9,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.beside import joined, open_text
 from clinveil.corpus.corpus import Corpus
+from clinveil.scale import processes_later
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
@@ -52,7 +53,7 @@ def train(
         InputError: fewer than two words to train on, GloVe of lines, other text or vectors that cannot be used.
     """
     private_folder(scratch)
-    counts = counts or count_words(corpus, scratch, split=split)  # serial: how many there are is not known
+    counts = counts or count_words(corpus, scratch, split=split, over=processes_later(workers))
     n_words = int((counts.counts >= settings.min_count).sum())
     if n_words < 2:
         raise InputError(
