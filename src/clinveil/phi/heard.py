@@ -132,9 +132,12 @@ def _sure(span: Span) -> bool:
 
 
 def _name(text: str, span: Span) -> Name:
-    if not _sure(span):
-        return ()
-    words = _PIECE.findall(plain(text[span.start : span.end]).text)
+    return _said_in(text[span.start : span.end]) if _sure(span) else ()
+
+
+@lru_cache(maxsize=1 << 11)  # a note says most of its names more than once, and is asked again
+def _said_in(text: str) -> Name:
+    words = _PIECE.findall(plain(text).text)
     parts = tuple(word.removesuffix("'s").lower() for word in words)
     return parts if any(len(name_form(part)) >= _SHORTEST and part not in PARTICLES for part in parts) else ()
 

@@ -208,6 +208,7 @@ class Words(Sequence[Word]):
     def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.ids = tokens, tokens.ids[tokens.words]
         self.starts: list[int] = tokens.starts[tokens.words].tolist()
+        self._made: dict[int, Word] = {}
 
     def column(self, of: Column) -> NDArray[Any]:
         """What a column says of each word."""
@@ -247,8 +248,11 @@ class Words(Sequence[Word]):
     def __getitem__(self, index: int | slice) -> Word | list[Word]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        start, text = self.starts[index], self.texts[index]
-        return Word(start, start + len(text), text, self.lowers[index], self.classes[index])
+        word = self._made.get(index)
+        if word is None:
+            start, text = self.starts[index], self.texts[index]
+            word = self._made[index] = Word(start, start + len(text), text, self.lowers[index], self.classes[index])
+        return word
 
 
 @lru_cache(maxsize=1 << 12)
