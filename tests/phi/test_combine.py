@@ -13,6 +13,7 @@ from clinveil.core.settings import load_settings
 from clinveil.core.spans import Span
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient
+from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form, nicknames
 from clinveil.phi.combine import agreed, off_list
 from clinveil.phi.deidentifier import Deidentifier
@@ -25,6 +26,9 @@ from clinveil.phi.settings import PhiSettings
 from clinveil.scale import serial
 
 KEY = Key.from_seed(5)
+PIECES = ["J", "M", "L", "JM", "ML", ".", " ", "\t", "with ", "By ", "PER ", "\n", "a"]
+TEXTS = st.lists(st.sampled_from(PIECES)).map("".join)
+WORDS = ("billy", "lee", "o'shea", "wiliam", "annie", "okwuoza", "reyes-lee", "wokwuosareyes", "pain", "van")
 
 
 def tagged(text, patients=None, **settings):
@@ -115,11 +119,21 @@ class TestForms:
         assert not is_near("kwuozareyes", "okwuosareyes")
         assert not is_near("hendrysn", "henderso")
 
-    @given(st.text("abcde", min_size=4, max_size=7), st.text("abcde", min_size=4, max_size=7))
-    def test_deletions_miss_no_misspelling(self, form, own):
-        forms = Forms([(own,)])
-        near = {got for left in _less_one(form) for got in forms._near.get(left, ())}
-        assert (own in near) >= is_near(form, own)
+    @given(st.text("abcde", min_size=4, max_size=11), st.text("abcde", min_size=4, max_size=11))
+    def test_no_misspelling_is_missed(self, form, own):
+        """By all names one after the other: what looking at beginnings and endings alone must find."""
+        assert (Forms([(own,)]).misspelt(form) is not None) == (is_near(form, own) and not _is_other(form))
+
+    @given(st.permutations(("john", "maria", "li", "o'shea", "van", "mary-jo")), TEXTS)
+    def test_initials_are_those_of_a_pattern(self, name, text):
+        for bare in (False, True):
+            forms = Forms([tuple(name[:3]), ("jo", "moss")])
+            want = [match.span() for match in _initials_of(forms.initials, bare).finditer(text)]
+            assert forms.initialled(text, bare=bare) == want
+
+    @given(st.sets(st.sampled_from(WORDS)))
+    def test_many_words_at_once_are_each_by_itself(self, words):
+        assert self.FORMS.among(words) == {word: why for word in words if (why := self.FORMS.why(word))}
 
     def test_nicknames_go_both_ways(self):
         assert {"billy", "bill", "will"} <= nicknames()["william"]
@@ -127,10 +141,16 @@ class TestForms:
         assert all(name_form(form) == form and form not in others for form, others in nicknames().items())
 
 
-def _less_one(form):
-    from clinveil.phi.forms import _less
+def _is_other(form):
+    return bool(lexical_classes(form) & (LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM))
 
-    return _less(form)
+
+def _initials_of(initials, bare):
+    """A pattern of these people's own: slow to compile, and plain."""
+    every = [letters.upper() for letters in sorted(initials)]
+    dotted = "|".join(r"\.[ \t]?".join(letters) + r"(?:\.|(?=[^\w.]|$))" for letters in every)
+    tight = "".join(rf"|(?<=\b{word} )(?:{'|'.join(every)})\b" for word in ("with", "By", "PER", "for")) if bare else ""
+    return re.compile(rf"(?<![\w.])(?:{dotted})(?!\w){tight}")
 
 
 FEED = {"p": Patient("p", ("William", "John", "van", "Zwiyemi"), emails=("wjzwi42x@home.example",))}

@@ -19,7 +19,8 @@ from clinveil.phi.policy import Policy
 from clinveil.phi.surrogates.accounts import email, number_or_account
 from clinveil.phi.surrogates.dates import WEEKDAYS, offset, parse, shifted
 from clinveil.phi.surrogates.names import NameSurrogates
-from clinveil.phi.surrogates.pools import culture_of, pool, sizes
+from clinveil.phi.surrogates.pools import RAREST, culture_of, pool, sizes
+from clinveil.phi.surrogates.roles import _HARDLY, _TIMES, _USUAL, _share, listed, usual_spelling
 
 KEY = Key.from_seed(1)
 FIRST = [name.capitalize() for name, _ in Counter(all_given_names()).most_common(400)]
@@ -230,3 +231,30 @@ def test_earlier_marks_stay():
 def test_a_kept_date_keeps_its_weekday():
     text = "Seen Tuesday, 3/5/2019, in 2019."
     assert treated(text, ("DATE", "3/5/2019"), policy="limited-dataset") == text
+
+
+@given(st.sampled_from(sorted(all_given_names())[::7] + sorted(surnames())[::997]), st.data())
+@settings(deadline=None)
+def test_usual_spelling_is_the_most_usual_name_within_one_edit(name, data):
+    """By all words within one edit: slow, and plain."""
+    edits = sorted(_one_edit(name))
+    for form in (name, *(data.draw(st.sampled_from(edits)) for _ in range(3))):
+        assert usual_spelling(form) == _usual_spelling(form)
+
+
+def _usual_spelling(form):
+    if len(form) < 4 or _share(form) > _HARDLY:
+        return form
+    found = [name for name in sorted(_one_edit(form)) if name[:1] == form[0] and listed(name)]
+    best = max(found, key=_share, default=form)
+    return best if _share(best) >= (_TIMES * max(_share(form), RAREST) if listed(form) else _USUAL) else form
+
+
+def _one_edit(form):
+    cuts, letters = [(form[:i], form[i:]) for i in range(len(form) + 1)], "abcdefghijklmnopqrstuvwxyz"
+    return {
+        *(a + b[1:] for a, b in cuts if b),
+        *(a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1),
+        *(a + c + b[1:] for a, b in cuts if b for c in letters),
+        *(a + c + b for a, b in cuts for c in letters),
+    }

@@ -29,13 +29,14 @@ class Key:
         test_seed: the seed it was made from when it is not secret (tests and studies), else None.
     """
 
-    __slots__ = ("_secret", "test_seed")
+    __slots__ = ("_known", "_secret", "test_seed")
 
     def __init__(self, secret: bytes, *, test_seed: int | None = None) -> None:
         if len(secret) != KEY_BYTES:
             raise InputError(f"a key has {KEY_BYTES} bytes, this one {len(secret)}")
         self._secret = secret
         self.test_seed = test_seed
+        self._known: dict[tuple[str, int], bytes] = {}
 
     @classmethod
     def generate(cls) -> Key:
@@ -68,7 +69,11 @@ class Key:
 
     def subkey(self, purpose: str, size: int = KEY_BYTES) -> bytes:
         """`size` bytes (at most 64) that belong to this purpose alone (keyed BLAKE2b, RFC 7693)."""
-        return hashlib.blake2b(purpose.encode(), digest_size=size, key=self._secret, person=b"clinveil-subkey").digest()
+        made = self._known.get((purpose, size))
+        if made is None:
+            hashed = hashlib.blake2b(purpose.encode(), digest_size=size, key=self._secret, person=b"clinveil-subkey")
+            made = self._known[purpose, size] = hashed.digest()
+        return made
 
     def digest(self, purpose: str, *path: str) -> int:
         """A 64-bit integer that is a keyed pseudo-random function of (purpose, path)."""
@@ -82,7 +87,7 @@ class Key:
         return isinstance(other, Key) and hmac.compare_digest(self._secret, other._secret)
 
     def __hash__(self) -> int:
-        return hash(self.commitment)
+        return int.from_bytes(self.subkey("hash of the object", 8), "little")
 
     def __repr__(self) -> str:
         return f"Key(commitment={self.commitment[:12]}…)"

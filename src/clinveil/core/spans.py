@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from clinveil.core.errors import InputError
 
@@ -34,8 +34,16 @@ LABELS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class _Fields(NamedTuple):
+    start: int
+    end: int
+    label: str
+    detector: str = "gold"
+    score: float = 1.0
+    why: str = ""
+
+
+class Span(_Fields):  # a tuple: a note has dozens, which are sorted, sent and kept
     """A half-open place [start, end) in one note, in Unicode code points.
 
     Attributes:
@@ -48,18 +56,21 @@ class Span:
         InputError: an empty or negative span, or an unknown label.
     """
 
-    start: int
-    end: int
-    label: str
-    detector: str = "gold"
-    score: float = 1.0
-    why: str = ""
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end:
-            raise InputError(f"a span needs 0 <= start < end, got [{self.start}, {self.end})")
-        if self.label not in LABELS:
-            raise InputError(f"unknown PHI label {self.label!r}", remedy="one of " + ", ".join(LABELS))
+    def __new__(
+        cls, start: int, end: int, label: str, detector: str = "gold", score: float = 1.0, why: str = ""
+    ) -> Self:
+        """Raises InputError as said above."""
+        if not 0 <= start < end:
+            raise InputError(f"a span needs 0 <= start < end, got [{start}, {end})")
+        if label not in LABELS:
+            raise InputError(f"unknown PHI label {label!r}", remedy="one of " + ", ".join(LABELS))
+        return tuple.__new__(cls, (start, end, label, detector, score, why))
+
+    def over(self, start: int, end: int) -> Span:
+        """The same over another place."""
+        return Span(start, end, self.label, self.detector, self.score, self.why)
 
     def overlaps(self, other: Span) -> bool:
         """Whether the two share a code point."""

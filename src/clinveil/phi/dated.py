@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from clinveil.core.spans import Span
 from clinveil.phi.surrogates.dates import WEEKDAY
@@ -18,10 +17,14 @@ _REACH = 14  # characters: the longest weekday with its signs
 _BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
 _AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
 _YEAR = re.compile(
-    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}"
-    r"(?P<phi>(?:19|20)\d{2})(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
+    r"(?<=[\s-])(?:19|20)\d{2}"
+    r"(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
     re.I,
 )
+_TO_YEAR = re.compile(
+    r"\b(?:in|since|during|until|till|before|after|circa|year|from|early|late|mid|around|by|of)[\s-]{1,2}\Z", re.I
+)
+_LONGEST_TO_YEAR = 8
 
 
 def dated(text: str, spans: Sequence[Span], *, years: bool) -> list[Span]:
@@ -38,13 +41,14 @@ def _grown(text: str, spans: Sequence[Span]) -> Iterator[Span]:
             before = _BEFORE.search(text, max(reach, span.start - _REACH), span.start)
             after = _AFTER.match(text, span.end, min(ahead, span.end + _REACH))
             start, end = before.start() if before else span.start, after.end() if after else span.end
-            span = span if (start, end) == (span.start, span.end) else replace(span, start=start, end=end)
+            span = span if (start, end) == (span.start, span.end) else span.over(start, end)
         reach = span.end
         yield span
 
 
 def _bare(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     for match in _YEAR.finditer(text):
-        start, end = match.span("phi")
-        if not any(span.start < end and start < span.end for span in spans):
+        start, end = match.span()
+        told = _TO_YEAR.search(text, max(0, start - _LONGEST_TO_YEAR), start)
+        if told and not any(span.start < end and start < span.end for span in spans):
             yield Span(start, end, "DATE", DETECTOR, 0.7, "year after a word of time")

@@ -87,8 +87,12 @@ class Rule:
 
     def found(self, note: NoteView) -> Iterator[tuple[int, int]]:
         """The places in the plain copy that the rule names."""
+        yield from self.among(places(self.pattern), note)
+
+    def among(self, where: Places, note: NoteView) -> Iterator[tuple[int, int]]:
+        """The same, of one who has looked up where its pattern can match."""
         group = "phi" if "phi" in self.pattern.groupindex else 0
-        for match in places(self.pattern).matches(note):
+        for match in where.matches(note):
             if match.end(group) > match.start(group) and (self.check is None or self.check(match, note)):
                 yield match.span(group)
 
@@ -128,8 +132,9 @@ class RuleDetector:
         """What each rule finds, rule by rule."""
         there = spots(note)
         for rule, place in zip(self.rules, self._places, strict=True):
-            for start, end in rule.found(note) if place.number is None or place.number in there else ():
-                yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
+            if place.number is None or place.number in there:
+                for start, end in rule.among(place, note):
+                    yield note.span(start, end, rule.label, self.name, rule.score, rule.why)
 
 
 _FIRST_MARK = re.compile(r"(?P<before>[^{}]*)\{(?P<phi>[^{}]*)\}")

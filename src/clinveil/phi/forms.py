@@ -1,16 +1,16 @@
 """`Forms`: how a note may write the names of some people, looked up word by word.
 
 A word is one of them by itself, as a hyphened part, as a nickname, as a user name, or by a misspelling. Particles (van,
-de) and single letters are no forms: they count only beside one. Misspellings are found through deletions: two words
-within one edit of one another share a word that is left when at most one letter is taken from each.
+de) and single letters are no forms: they count only beside one. Misspellings are found through beginnings and endings:
+one edit leaves the first two letters of a word as they are, or the last two.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from itertools import combinations
 
 from clinveil.lexicons.ambiguity import PARTICLES as LEXICAL_PARTICLES
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -30,7 +30,11 @@ _MEETING = re.compile(
     r"|spoke[ \t]+to|(?:mr|mrs|ms|miss|dr|pt|named)\.?)[ \t]+\Z",
     re.IGNORECASE,
 )
-_MOST_MEMO = 1 << 12
+_MOST_PEOPLE = 1 << 9  # as many as a batch has, or about; their forms are quickly made
+_DOT = re.compile(r"(?<![\w.])\S\.")
+_TIGHT = re.compile(
+    r"(?:(?<=\b(?:[Ww]ith|WITH) )|(?<=\b(?:[Bb]y|BY) )|(?<=\b(?:[Pp]er|PER) )|(?<=\b(?:[Ff]or) ))[^\W\d_]+\b"
+)
 _OTHER = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.EPONYM
 
 OWN, NICKNAME, USER_NAME, MISSPELT = "own name", "nickname", "user name", "misspelt name"
@@ -41,7 +45,7 @@ class Forms:
 
     Attributes:
         exact: name forms of the tokens and of their hyphened parts.
-        initials: of each name of several tokens its initials in order, at least two letters.
+        initials: of each name of several tokens its initials in order, at least two letters. firsts: the first ones.
         particles: those that stand in the names.
     """
 
@@ -54,8 +58,9 @@ class Forms:
         self.initials = frozenset(letters for name in spelt for letters in _initials(name))
         self._short = frozenset[str]().union(*(nicknames().get(form, frozenset()) for form in self.exact)) - self.exact
         self._users = frozenset(user for name in spelt for user in _user_names(name)) - self.exact
-        self._near = _deletions(self.exact)
-        self._memo: dict[str, str] = {}
+        self.firsts = frozenset(letters[0].upper() for letters in self.initials)
+        self._others = self.exact | self._users | self._short
+        self._near = _by_ends(self.exact)
 
     @classmethod
     def of(cls, *names: Name) -> Forms:
@@ -64,50 +69,77 @@ class Forms:
 
     def why(self, word: str) -> str:
         """How a word (lower case, no possessive ending) is one of the names; empty where it is none."""
-        if word not in self._memo:
-            if len(self._memo) >= _MOST_MEMO:
-                self._memo.clear()
-            self._memo[word] = self._why(word)
-        return self._memo[word]
-
-    def _why(self, word: str) -> str:
         form = name_form(word)
-        if form in self.exact or any(name_form(part) in self.exact for part in word.split("-")):
+        if form in self.exact or ("-" in word and any(name_form(part) in self.exact for part in word.split("-"))):
             return OWN
-        if form in self._users:
+        if form in self._users and not lexical_classes(form) and not is_word(form):
             return USER_NAME
         if form in self._short:
             return NICKNAME
         return MISSPELT if self.misspelt(form) else ""
 
+    def among(self, words: AbstractSet[str]) -> dict[str, str]:
+        """Those of some words that are one of the names, each with how: `why` of many at once."""
+        some = (word for word in words if word in self._others or not plainly_no_name(word))
+        return {word: why for word in some if (why := self.why(word))}
+
     def misspelt(self, form: str) -> str | None:
         """The first form by the alphabet that a form misspells; None for what is a word or a usual name itself."""
         if len(form) < SHORTEST_MISSPELLED or lexical_classes(form) & _OTHER:
             return None
-        near = {own for left in _less(form) for own in self._near.get(left, ())}
+        near = {own for end in _ends(form) for own in self._near.get(end, ())}
         return min((own for own in near if is_near(form, own)), default=None)
 
-    def initialled(self, *, bare: bool) -> re.Pattern[str] | None:
-        """`J.S.` and `J. S.` of the names; with `bare`, `JS` too, after with, by, per and the like."""
-        return _initialled(self.initials, bare)
+    def initialled(self, text: str, *, bare: bool) -> list[tuple[int, int]]:
+        """Where `J.S.` and `J. S.` of the names stand; with `bare`, `JS` too, after with, by, per and the like."""
+        if not self.initials:
+            return []
+        letters, done, found = [one.upper() for one in sorted(self.initials)], 0, list[tuple[int, int]]()
+        for match in _DOT.finditer(text):
+            start = match.start()
+            end = next((end for one in letters if (end := _dotted_end(text, start, one))), 0)
+            if end and start >= done:
+                found.append((start, end))
+                done = end
+        if bare:
+            found += [match.span() for match in _TIGHT.finditer(text) if match[0] in letters]
+        return sorted(found)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=_MOST_PEOPLE)
 def _forms(names: tuple[Name, ...]) -> Forms:
     return Forms(names)
 
 
-@lru_cache(maxsize=1 << 12)
-def _initialled(initials: frozenset[str], bare: bool) -> re.Pattern[str] | None:
-    if not initials:
-        return None
-    dotted = [r"\.[ \t]?".join(letters.upper()) + r"(?:\.|(?=[^\w.]|$))" for letters in sorted(initials)]
-    found = rf"(?<![\w.])(?:{'|'.join(dotted)})(?!\w)"
-    if bare:
-        tight = "|".join(letters.upper() for letters in sorted(initials))
-        found = rf"{found}|(?<=\b(?:[Ww]ith|WITH) )(?:{tight})\b|(?<=\b(?:[Bb]y|BY) )(?:{tight})\b"
-        found += rf"|(?<=\b(?:[Pp]er|PER) )(?:{tight})\b|(?<=\b(?:[Ff]or) )(?:{tight})\b"
-    return re.compile(found)
+def _dotted_end(text: str, at: int, letters: str) -> int:
+    """Where letters with dots between them, and perhaps one behind, end that begin at a place; 0 where none do.
+
+    Not a pattern of each patient's own: to compile one takes longer than to look.
+    """
+    for number, letter in enumerate(letters, 1):
+        if text[at : at + 1] != letter:
+            return 0
+        at += 1
+        dot = text[at : at + 1] == "."
+        if number == len(letters):
+            end = at + dot
+            return 0 if _in_word(text[end : end + 1]) else end
+        if not dot:
+            return 0
+        at += 2 if text[at + 1 : at + 2] in (" ", "\t") else 1
+    return 0
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+@lru_cache(maxsize=1 << 14)
+def plainly_no_name(word: str) -> bool:
+    """Whether only those whose name it is itself are named by a word, as it is written: so with most words."""
+    if "-" in word or name_form(word) != word:
+        return False
+    return len(word) < SHORTEST_MISSPELLED or bool(lexical_classes(word) & _OTHER)
 
 
 def is_met(text: str, start: int) -> bool:
@@ -124,27 +156,32 @@ def _initials(name: list[str]) -> Iterator[str]:
 
 
 def _user_names(name: list[str]) -> Iterator[str]:
-    """`jsmith`, `smithj`, `johnsmith`, `smithjohn`, where they are no words."""
+    """`jsmith`, `smithj`, `johnsmith`, `smithjohn`."""
     given, family = name[0], name[-1]
     if len(name) > 1 and len(family) > 2:
         made = (given[0] + family, family + given[0], given + family, family + given)
-        yield from (user for user in made if len(user) > 4 and not lexical_classes(user) and not is_word(user))
+        yield from (user for user in made if len(user) > 4)
 
 
-def _deletions(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _by_ends(forms: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """What one of them has in common with whatever misspells it -> those that have it.
+
+    Two edits are looked for in long forms alone, and only where the first letter is the same. A swap in the middle of
+    four letters leaves one letter at each end.
+    """
     found: dict[str, tuple[str, ...]] = {}
-    for form in sorted(forms):
-        for left in _less(form) if len(form) >= SHORTEST_MISSPELLED else ():
-            found[left] = (*found.get(left, ()), form)
+    for form in forms:
+        first, last, head, tail = _ends(form)
+        short, long = len(form) == SHORTEST_MISSPELLED, len(form) >= SHORTEST_TWO_EDITS
+        ends = (first, last) if short else (first, head, tail) if long else (head, tail)
+        for end in ends if len(form) >= SHORTEST_MISSPELLED else ():
+            found[end] = (*found.get(end, ()), form)
     return found
 
 
-def _less(form: str) -> set[str]:
-    """What is left of a form when one letter is taken away or none; of a long one, two."""
-    left = {form, *(form[:i] + form[i + 1 :] for i in range(len(form)))}
-    if len(form) >= SHORTEST_TWO_EDITS - 2:
-        left |= {form[:i] + form[i + 1 : j] + form[j + 1 :] for i, j in combinations(range(len(form)), 2)}
-    return left
+def _ends(form: str) -> tuple[str, str, str, str]:
+    """The first letter, the last one, the first two, the last two, told apart by a sign."""
+    return f"{form[:1]}<", f">{form[-1:]}", f"{form[:2]}<", f">{form[-2:]}"
 
 
 def is_near(form: str, own: str) -> bool:

@@ -132,9 +132,12 @@ def _sure(span: Span) -> bool:
 
 
 def _name(text: str, span: Span) -> Name:
-    if not _sure(span):
-        return ()
-    words = _PIECE.findall(plain(text[span.start : span.end]).text)
+    return _said_in(text[span.start : span.end]) if _sure(span) else ()
+
+
+@lru_cache(maxsize=1 << 11)  # a note says most of its names more than once, and is asked again
+def _said_in(text: str) -> Name:
+    words = _PIECE.findall(plain(text).text)
     parts = tuple(word.removesuffix("'s").lower() for word in words)
     return parts if any(len(name_form(part)) >= _SHORTEST and part not in PARTICLES for part in parts) else ()
 
@@ -151,9 +154,8 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
         names: full names heard of the note's patient. staff: forms of the names of staff. found: sorted spans.
     """
     forms = Forms.of(*sorted(names))
-    some = any(f"{letters[0].upper()}." in note.plain for letters in forms.initials)
-    if some and (pattern := forms.initialled(bare=False)):
-        yield from _outside(note, [match.span() for match in pattern.finditer(note.plain)], found, "initials")
+    if any(f"{first}." in note.plain for first in forms.firsts):
+        yield from _outside(note, forms.initialled(note.plain, bare=False), found, "initials")
     wanted = _wanted(note, forms, staff)
     if wanted and not _all_found(note, wanted, found):
         yield from _Lookup(note, wanted, found).spans()
@@ -162,10 +164,16 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
 def _wanted(note: NoteView, forms: Forms, staff: frozenset[str]) -> dict[str, str]:
     """Lower-case word of the note -> how it is one of the names; most notes have none that was not found before."""
     text = note.plain
-    capitals = {word.lower().removesuffix("'s") for word in (_CAPITALS if text.isascii() else _PIECE).findall(text)}
-    wanted = {word: why for word in capitals if (why := forms.why(word) or _of_staff(word, staff))}
+    written = set((_CAPITALS if text.isascii() else _PIECE).findall(text))
+    capitals = {word.removesuffix("'s") for word in map(str.lower, written)}
+    wanted = dict.fromkeys(_of_staff(capitals, staff), HEARD) | forms.among(capitals)
     lower = text.lower()
     return wanted | {form: OWN for form in forms.exact if form not in wanted and form in lower}
+
+
+def _of_staff(words: set[str], staff: frozenset[str]) -> set[str]:
+    odd = (word for word in words if not (word.isascii() and word.isalpha()))
+    return (words & staff).union(word for word in odd if name_form(word) in staff)
 
 
 def _all_found(note: NoteView, wanted: Iterable[str], found: Sequence[Span]) -> bool:
@@ -176,10 +184,6 @@ def _all_found(note: NoteView, wanted: Iterable[str], found: Sequence[Span]) -> 
     for span in reversed(found):
         left = f"{left[: span.start]}\n{left[span.end :]}"
     return not any(word in left for word in wanted)
-
-
-def _of_staff(word: str, staff: frozenset[str]) -> str:
-    return HEARD if name_form(word) in staff else ""
 
 
 def _outside(note: NoteView, places: Iterable[tuple[int, int]], found: Sequence[Span], why: str) -> Iterator[Span]:

@@ -31,6 +31,7 @@ _SIGNS = {ord(c): "'" for c in "‘’‚‛′ʼ＇`´"} | {ord(c): "-" for c i
 _SIGNS |= {ord(c): "/" for c in "∕⁄⧸"} | {ord(c): "." for c in "·‧∙"} | {ord(c): ":" for c in "∶ː"}
 # Letters of Cyrillic and Greek that look like Latin ones; put right inside words that hold Latin letters too.
 _LOOKS = str.maketrans("АВЕЅІЈКМНОРСТУХаеіјорсухѕԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα", "ABESIJKMHOPCTYXaeijopcyxsdqwABEZHIKMNOPTYXoa")
+_OF_OTHERS = re.compile(r"[\u0370-\u052f]")
 _MIXED = re.compile(r"[A-Za-z\u0370-\u052f]*(?:[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z])[A-Za-z\u0370-\u052f]*")
 # Marks of an earlier de-identification: MIMIC's, and the tags that this room writes.
 _MASK = re.compile(r"\[\*\*[^\]\n]{0,80}\*\*\]|\[(?:" + "|".join(LABELS) + r")\]|_{3,}")
@@ -40,7 +41,7 @@ _CONTRACTED = ("n't", "'re", "'ve", "'ll", "'m", "'d")
 class Plain(NamedTuple):
     """The copy, and for each of its characters the half-open place in the note that it stands for.
 
-    `starts` and `ends` are None where the copy is the note itself.
+    `starts` and `ends` are None where each character of the copy stands where it stood in the note.
     """
 
     text: str
@@ -58,18 +59,21 @@ def plain(text: str) -> Plain:
     """The plain copy: NFKC, ignorables gone, digits, dashes and quotes of any script as ASCII ones."""
     if text.isascii():
         return Plain(text)
-    pieces: list[str] = []
+    clusters = list(_clusters(text))
+    copy = "".join(piece for _, _, piece in clusters)
+    if _OF_OTHERS.search(copy):
+        copy = _MIXED.sub(lambda match: match[0].translate(_LOOKS), copy)
+    if all(len(piece) == end - start for start, end, piece in clusters):
+        return Plain(copy)
     starts: list[int] = []
     ends: list[int] = []
-    for start, end, piece in _clusters(text):
-        pieces.append(piece)
+    for start, end, piece in clusters:
         if len(piece) == end - start:
             starts.extend(range(start, end))
             ends.extend(range(start + 1, end + 1))
         else:
             starts.extend([start] * len(piece))
             ends.extend([end] * len(piece))
-    copy = _MIXED.sub(lambda match: match[0].translate(_LOOKS), "".join(pieces))
     return Plain(copy, starts, ends)
 
 
@@ -204,6 +208,7 @@ class Words(Sequence[Word]):
     def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.ids = tokens, tokens.ids[tokens.words]
         self.starts: list[int] = tokens.starts[tokens.words].tolist()
+        self._made: dict[int, Word] = {}
 
     def column(self, of: Column) -> NDArray[Any]:
         """What a column says of each word."""
@@ -243,8 +248,11 @@ class Words(Sequence[Word]):
     def __getitem__(self, index: int | slice) -> Word | list[Word]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        start, text = self.starts[index], self.texts[index]
-        return Word(start, start + len(text), text, self.lowers[index], self.classes[index])
+        word = self._made.get(index)
+        if word is None:
+            start, text = self.starts[index], self.texts[index]
+            word = self._made[index] = Word(start, start + len(text), text, self.lowers[index], self.classes[index])
+        return word
 
 
 @lru_cache(maxsize=1 << 12)

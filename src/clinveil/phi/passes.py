@@ -37,6 +37,7 @@ from clinveil.scale import Map
 HELD = 8 << 20
 _DIGEST = 16  # bytes
 RAISED = -1  # in place of a start: the detectors failed on this note
+_FAILED = ((RAISED, RAISED, "", "", 0.0, ""),)
 _WORDS = pa.dictionary(pa.int16(), pa.string())
 _SPANS = pa.schema(
     {
@@ -286,16 +287,8 @@ def _digest(batch: pa.RecordBatch) -> bytes:
 
 def _packed(found: list[list[Span] | None]) -> bytes:
     """Spans as Arrow's stream format, compressed; a note that raised has one row that is no span."""
-    flat: list[tuple[int, Span | None]] = []
-    for row, spans in enumerate(found):
-        flat += [(row, None)] if spans is None else [(row, span) for span in spans]
-    columns: list[list[Any]] = [
-        [row for row, _ in flat],
-        *([RAISED if span is None else getattr(span, name) for _, span in flat] for name in ("start", "end")),
-        *(["" if span is None else getattr(span, name) for _, span in flat] for name in ("label", "detector")),
-        [0.0 if span is None else span.score for _, span in flat],
-        ["" if span is None else span.why for _, span in flat],
-    ]
+    flat = [(row, *span) for row, spans in enumerate(found) for span in (_FAILED if spans is None else spans)]
+    columns = list(zip(*flat, strict=True)) or [()] * len(_SPANS)
     arrays = [_array(values, column.type) for values, column in zip(columns, _SPANS, strict=True)]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SPANS, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -303,7 +296,7 @@ def _packed(found: list[list[Span] | None]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return pa.array(values, pa.string()).dictionary_encode().cast(kind)
     return pa.array(values, kind)
@@ -311,10 +304,18 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 def _unpacked(packed: bytes) -> dict[int, list[Span]]:
     """Row -> its spans; an empty list where the detectors failed."""
-    table = pa.ipc.open_stream(packed).read_all()
+    batch = pa.ipc.open_stream(packed).read_next_batch()
+    rows, *places = map(_values, batch.columns)
     found: dict[int, list[Span]] = {}
-    for row, start, end, *rest in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    for row, place in zip(rows, zip(*places, strict=True), strict=True):
         spans = found.setdefault(row, [])
-        if start != RAISED:
-            spans.append(Span(start, end, *rest))
+        if place[0] != RAISED:
+            spans.append(Span(*place))
     return found
+
+
+def _values(array: pa.Array) -> list[Any]:
+    if not pa.types.is_dictionary(array.type):
+        return list(array.to_numpy(zero_copy_only=False).tolist())
+    words = array.dictionary.to_pylist()
+    return [words[number] for number in array.indices.to_numpy().tolist()]

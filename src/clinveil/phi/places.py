@@ -142,7 +142,7 @@ class Tables:
 
     def look(self, note: NoteView) -> dict[int, list[tuple[int, int]]]:
         """Where the patterns may begin in a note, and how far they may read."""
-        text = np.minimum(codes(note.plain), OTHER).astype(np.uint8)
+        text = _classes_of(note.plain)
         which, found = note.tokens.words, note.tokens
         rows = note.words.column(self._column)
         if self._held.row_of.size <= len(self._rows):
@@ -186,6 +186,12 @@ class Tables:
         ends = np.array([end for one in made for end in one.ends], np.bool_)
         chars = np.array([[chars >> code & 1 for code in range(CLASSES)] for chars in self._classes], np.bool_)
         return Automata(*_ragged(first), _ints(begins), _ints(before), _ints(takes), ends, *_ragged(follow), chars)
+
+
+def _classes_of(text: str) -> NDArray[np.uint8]:
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), np.uint8)
+    return np.minimum(codes(text), OTHER).astype(np.uint8)
 
 
 def _triggers(tried: list[_Tried], runs: list[tuple[int, Run]]) -> Triggers:

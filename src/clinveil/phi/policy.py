@@ -14,11 +14,10 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,22 +43,22 @@ def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
 
 def _clusters(spans: list[Span]) -> Iterator[list[Span]]:
     """Runs of sorted spans in which each overlaps one before it."""
-    reach = number = 0
-
-    def cluster(span: Span) -> int:
-        nonlocal reach, number
-        if span.start >= reach:
-            number += 1
+    run, reach = list[Span](), 0
+    for span in spans:
+        if span.start >= reach and run:
+            yield run
+            run = []
+        run.append(span)
         reach = max(reach, span.end)
-        return number
-
-    for _, run in groupby(spans, key=cluster):
-        yield list(run)
+    if run:
+        yield run
 
 
 def _union(spans: list[Span], kept: Collection[str]) -> Span:
+    if len(spans) == 1:
+        return spans[0]
     winner = max(spans, key=lambda s: (s.label not in kept, s.end - s.start, s.score, s.label, s.detector))
-    return replace(winner, start=min(s.start for s in spans), end=max(s.end for s in spans))
+    return winner.over(spans[0].start, max(s.end for s in spans))
 
 
 def _to_word_edges(text: str, span: Span) -> Span:
@@ -69,7 +68,7 @@ def _to_word_edges(text: str, span: Span) -> Span:
         start -= 1
     while end < len(text) and _goes_on(text, end):
         end += 1
-    return span if (start, end) == (span.start, span.end) else replace(span, start=start, end=end)
+    return span if (start, end) == (span.start, span.end) else span.over(start, end)
 
 
 def _goes_on(text: str, end: int) -> bool:

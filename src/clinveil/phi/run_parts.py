@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def _write(item: tuple[Treat, Path, Path]) -> _Written:
 def _noted(done: Deidentified) -> list[Any]:
     """What the vault is to keep of a batch, ready for JSON."""
     spans = done.spans
-    found = None if spans is None else [[each.note_id, astuple(each.span), each.text] for each in spans]
+    found = None if spans is None else [[each.note_id, list(each.span), each.text] for each in spans]
     return [done.audit, done.crosswalk, found]
 
 

@@ -256,7 +256,12 @@ class Tokens:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> str:
-        return self.text[self.starts[index] : self.ends[index]]
+        starts, ends = self._places
+        return self.text[starts[index] : ends[index]]
+
+    @cached_property
+    def _places(self) -> tuple[list[int], list[int]]:
+        return self.starts.tolist(), self.ends.tolist()
 
     @cached_property
     def words(self) -> NDArray[np.intp]:

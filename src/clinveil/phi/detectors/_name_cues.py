@@ -14,6 +14,7 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
 from clinveil.phi.note import NoteView, Word, begins_small
+from clinveil.phi.places import places
 
 
 class Trust(IntEnum):
@@ -65,8 +66,8 @@ _NAME_IS = re.compile(r"\s+is\s+")
 _TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
-_GLUED = re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+")
-_AGE = re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I)
+_GLUED = places(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
+_AGE = places(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
 _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
     re.I,
@@ -77,7 +78,7 @@ _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
 _OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # another one than the last: these two say different things
 _PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
-_IN_BED = re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I)
+_IN_BED = places(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
 
 _Link = tuple[re.Pattern[str], Trust, str]
 
@@ -138,13 +139,13 @@ def cues(note: NoteView) -> Iterator[Cue]:
             yield from _after(note, index, lower)
         if lower in _BEFORE:
             yield from _before(note, index, lower)
-    for match in _GLUED.finditer(note.plain):
+    for match in _GLUED.matches(note):
         at = bisect_left(starts, match.start())
         if at < len(starts) and starts[at] == match.start():
             yield Cue(at, Trust.TITLE, "title")
-    for match in _IN_BED.finditer(note.plain):
+    for match in _IN_BED.matches(note):
         yield from _in_bed(note, bisect_left(starts, match.start()) - 1, match.start())
-    for match in _AGE.finditer(note.plain):
+    for match in _AGE.matches(note):
         yield from _backwards(note, bisect_left(starts, match.start()) - 1, match.start(), _BEFORE_AGE, "age")
 
 

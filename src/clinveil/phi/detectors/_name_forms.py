@@ -13,6 +13,7 @@ from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detectors._name_reading import Reading
 from clinveil.phi.note import NoteView
+from clinveil.phi.places import places as where
 
 
 class Place(NamedTuple):
@@ -50,8 +51,8 @@ _HEADER = re.compile(
     re.M,
 )
 _ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", re.I)
-_EXTENSION = re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
-_FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern + ")", re.I)
+_EXTENSION = where(re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I))
+_FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern.pattern + ")", re.I)
 _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
 _PIECE = re.compile(r"[^\W\d_]+")
 _ACCOUNT = re.compile(
@@ -98,7 +99,7 @@ def places(note: NoteView) -> Iterator[Place]:
         yield from _segments(text)
     if "=" in text:
         yield from _values(_KEYED, text, "name field of a key")
-    if _EXTENSION.search(text):
+    if any(_EXTENSION.matches(note)):
         yield from _files(text)
     if _ACCOUNT_WORDS.intersection(note.words.lowers):
         yield from _accounts(text)

@@ -53,15 +53,14 @@ class _Known:
 
     def _names(self, note: NoteView, patient: Patient) -> Iterator[Span]:
         forms = Forms.of(patient.name)
-        why = {lower: forms.why(lower) for lower in set(note.words.lowers)}
-        hits = {index: said for index, lower in enumerate(note.words.lowers) if (said := why[lower])}
+        why = forms.among(set(note.words.lowers))
+        hits = {index: why[lower] for index, lower in enumerate(note.words.lowers) if lower in why}
         for index, said in hits.items():
             word = note.words[index]
             if _counts(word, said) or index - 1 in hits or index + 1 in hits or is_met(note.plain, word.start):
                 yield note.span(*_with_neighbours(note, index, said, forms), "NAME", self.name, why=said)
-        pattern = forms.initialled(bare=True)
-        for match in pattern.finditer(note.plain) if pattern else ():
-            yield note.span(*match.span(), "NAME", self.name, why="initials")
+        for start, end in forms.initialled(note.plain, bare=True):
+            yield note.span(start, end, "NAME", self.name, why="initials")
 
 
 def name_forms(name: tuple[str, ...]) -> frozenset[str]:
@@ -104,7 +103,7 @@ def _with_neighbours(note: NoteView, index: int, why: str, forms: Forms) -> tupl
     return start, end
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 9)
 def _patterns(patient: Patient) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """One pattern a label for what has digits or signs."""
     found = {

@@ -58,6 +58,7 @@ _WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$",
 _TIME_LAST = re.compile(r"(?:T|,?\s+(?:at\s+)?)\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?$")
 
 
+@lru_cache(maxsize=1 << 9)
 def offset(key: Key, patient_id: str) -> timedelta:
     """The patient's secret offset: uniform on the whole days from -365 to 365 without 0."""
     days = 1 + key.stream("date-shift", patient_id).below(2 * LARGEST_OFFSET)

@@ -142,9 +142,16 @@ class NameSurrogates:
         self._own = name_forms(self._name)
         self._first = _parts(self._name[0]) if self._name else set()
         self._last = _parts(self._name[-1]) if len(self._name) > 1 else set()
+        self._made: dict[str, str] = {}
 
     def of(self, original: str) -> str:
         """The name in which every word and number is replaced; other marks stay, particles go with their word."""
+        made = self._made.get(original)
+        if made is None:
+            made = self._made[original] = self._of(original)
+        return made
+
+    def _of(self, original: str) -> str:
         pieces = list(_PIECE.finditer(original))
         particles = {i for i in range(len(pieces)) if _is_particle(original, pieces, i)}
         if len(particles) == len(pieces):

@@ -9,8 +9,9 @@ that little is left over: of the people of the United States nine in ten bear a 
 from __future__ import annotations
 
 import tomllib
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -41,10 +42,9 @@ _LATIN = {"zh_CN": "romanized", "zh_TW": "romanized", "ja_JP": "romanized"}
 class Pool:
     """Names with their shares, in alphabetical order."""
 
-    def __init__(self, shares: Mapping[str, float]) -> None:
-        self._names = sorted(shares)
-        self._index = {name: i for i, name in enumerate(self._names)}
-        self._ends = list(accumulate(shares[name] for name in self._names))
+    def __init__(self, names: Sequence[str], shares: Mapping[str, float]) -> None:
+        self._names = names
+        self._ends = array("d", accumulate(shares[name] for name in names))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +55,11 @@ class Pool:
         return len(self._names)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._index
+        return self._at(name) is not None
+
+    def _at(self, name: str) -> int | None:
+        at = bisect_left(self._names, name)
+        return at if at < len(self._names) and self._names[at] == name else None
 
     def draw(self, stream: Stream, original: str) -> str | None:
         """A name by its share among all but the original; None if there is no other.
@@ -64,7 +68,7 @@ class Pool:
         """
         if not self._names:
             return None
-        index = self._index.get(original)
+        index = self._at(original)
         end = self._ends[index] if index is not None else 0.0
         start = self._ends[index - 1] if index else 0.0
         width = end - start if index is not None else 0.0
@@ -83,8 +87,16 @@ def pool(role: Role, initial: str = "", culture: str = "") -> Pool:
     shares = _shares(role)
     if culture:
         own = _cultures()[culture][role]
-        shares = {name: shares.get(name, RAREST) for name in own}
-    return Pool({name: share for name, share in shares.items() if name.startswith(initial)})
+        shares = {name: shares.get(name, RAREST) for name in own if name.startswith(initial)}
+        return Pool(sorted(shares), shares)
+    names = _in_order(role)
+    last = bisect_right(names, initial, key=lambda name: name[: len(initial)])
+    return Pool(names[bisect_left(names, initial) : last], shares)
+
+
+@cache
+def _in_order(role: Role) -> list[str]:
+    return sorted(_shares(role))
 
 
 @cache

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from math import log
 
 from clinveil.lexicons.names import all_given_names, given_names, surnames, world_given, world_surnames
+from clinveil.phi.forms import within_one_edit
 from clinveil.phi.surrogates.pools import RAREST, Role, gender
 
 _FEMALE = "daughter wife mother mom mum sister aunt niece grandmother girlfriend granddaughter"
@@ -28,7 +29,7 @@ _REACH = 30
 _SURE = 1.0  # log of how much likelier an ending is among first names than among surnames
 _ENOUGH = 12  # names with an ending, so that it says anything
 _HARDLY, _USUAL, _TIMES = 0.003, 0.01, 100  # the first two: percent of the population
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FOUR = 4
 
 
 def listed(form: str) -> bool:
@@ -54,8 +55,8 @@ def usual_spelling(form: str) -> str:
     """
     if len(form) < 4 or not form.isascii() or _share(form) > _HARDLY:
         return form
-    found = [name for name in sorted(_one_edit(form)) if name[0] == form[0] and listed(name)]
-    best = max(found, key=_share, default=form)
+    near = {name for end in _ends(form) for name in _usual().get(end, ()) if within_one_edit(form, name)}
+    best = max(sorted(near), key=_share, default=form)
     least = _TIMES * max(_share(form), RAREST) if listed(form) else _USUAL
     return best if _share(best) >= least else form
 
@@ -64,14 +65,22 @@ def _share(name: str) -> float:
     return max(surnames().get(name, 0.0), all_given_names().get(name, 0.0))
 
 
-def _one_edit(form: str) -> set[str]:
-    cuts = [(form[:i], form[i:]) for i in range(len(form) + 1)]
-    return {
-        *(a + b[1:] for a, b in cuts if b),
-        *(a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1),
-        *(a + c + b[1:] for a, b in cuts if b for c in _LETTERS),
-        *(a + c + b for a, b in cuts for c in _LETTERS),
-    }
+@cache
+def _usual() -> dict[str, list[str]]:
+    """The first letter of a usual name with the one behind it, or with the last two -> such names, and short ones.
+
+    One edit behind the first letter of a name of five letters or more leaves one of these as it was.
+    """
+    found: dict[str, list[str]] = {}
+    for name in (*surnames(), *all_given_names()):
+        if _share(name) >= _USUAL:
+            for end in _ends(name)[1:] if len(name) > _FOUR else _ends(name)[:1]:
+                found.setdefault(end, []).append(name)
+    return found
+
+
+def _ends(name: str) -> tuple[str, str, str]:
+    return name[:1], f"{name[:2]}<", f"{name[:1]}>{name[-2:]}"
 
 
 def kin(text: str, start: int) -> Role | None:

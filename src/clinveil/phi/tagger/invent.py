@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from random import Random
@@ -49,7 +49,7 @@ def joined(parts: Sequence[Labelled], between: str) -> Labelled:
     spans: list[Span] = []
     length = 0
     for part in parts:
-        spans += (replace(span, start=span.start + length, end=span.end + length) for span in part.spans)
+        spans += (span.over(span.start + length, span.end + length) for span in part.spans)
         pieces.append(part.text)
         length += len(part.text) + len(between)
     return Labelled(between.join(pieces), tuple(spans))
