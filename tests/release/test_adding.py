@@ -337,6 +337,23 @@ def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch
     assert any("it is time for a new channel" in line for line in record(desk / "few").warnings)
 
 
+def test_part_files_are_added_to_a_release_of_part_files_whose_notes_are_known_again(tmp_path):
+    parts = {"old": feed("out"), "new": feed("out2", first=80)}
+    for name, table in parts.items():
+        (tmp_path / name).mkdir()
+        for at in (0, 1):
+            pq.write_table(table.slice(at * 10, 10 if not at else None), tmp_path / name / f"{at}.parquet")
+    run = ["release", str(tmp_path / "old/*.parquet"), "-o", str(tmp_path / "out"), *QUIET, *FAST]
+    assert main([*run, "--keep", "kind", "--allow-small"]) == 0
+    add = ["release", str(tmp_path / "new"), "-o", str(tmp_path / "out2"), *QUIET, *onto(tmp_path, "out")]
+    assert main([*add, "--with", str(tmp_path / "new")]) == 3
+    for old in ("old/*.parquet", "old"):
+        assert main([*add, "--with", str(tmp_path / old), "--force", "--again"]) == 0
+    assert len(released(tmp_path / "out2")) == 20
+    facts = {fact.label for fact in record(tmp_path / "out2").corpus.more}
+    assert "measured on all its notes and these" in facts
+
+
 DEMO = ["--epochs", "1", "--window", "5", "--dim", "8", "--allow-small", "--shuffle", "none", "--vary-length", "0"]
 DEMO += ["--max-names", "1", "--max-linkage", "1"]
 

@@ -153,7 +153,7 @@ def _made(
     more = settings.vectors.places()
     for line in _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None):
         say(line)
-    word_files, source = (settings.channel.keep_words, settings.channel.drop_words), ready.source(notes)
+    word_files, source = (settings.channel.keep_words, settings.channel.drop_words), fingerprint(notes)
     read = (settings.identifiers.patients, settings.identifiers.phi_policy, *word_files, vectors, *more.values())
     seal: tuple[Path | str, ...] = (added.base.seal, *added.before) if added else ()
     asked = run_hash(settings, ready.question(source), *read, *seal, free=_NO_MATTER)

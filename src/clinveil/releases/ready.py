@@ -8,12 +8,11 @@ from pathlib import Path
 
 from clinveil.channel.build import read_words
 from clinveil.core.neural import need_torch
-from clinveil.core.runfolder import fingerprint
 from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
 from clinveil.corpus.corpus import rows as note_rows
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
-from clinveil.corpus.part_facts import PartFacts, digest_of
+from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.part_files import part_files
 from clinveil.corpus.people import Patient, read_patients
 from clinveil.releases.clock import nothing
@@ -43,10 +42,6 @@ class Ready:
     known: dict[str, Patient]
     imported: Vectors | None
     facts: tuple[PartFacts, ...] = ()
-
-    def source(self, notes: Path) -> str:
-        """The hash of the notes."""
-        return digest_of(self.facts) if self.facts else fingerprint(notes)
 
     def question(self, source: str) -> str:
         """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""
