@@ -108,12 +108,14 @@ class RuleDetector:
     rules: tuple[Rule, ...]
 
     _places: tuple[Places, ...] = field(init=False, repr=False, compare=False)
+    _sought: frozenset[int | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.labels.difference(LABELS)):
             raise ValueError(f"detector {self.name}: there is no label {unknown[0]}")
         # At once: each pattern that is new later would have all words looked through again.
         object.__setattr__(self, "_places", tuple(places(rule.pattern) for rule in self.rules))
+        object.__setattr__(self, "_sought", frozenset(place.number for place in self._places))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RuleDetector, (self.name, self.rules)  # so that a worker's copy knows its places too
@@ -131,6 +133,8 @@ class RuleDetector:
     def find(self, note: NoteView) -> Iterator[Span]:
         """What each rule finds, rule by rule."""
         there = spots(note)
+        if self._sought.isdisjoint(there) and None not in self._sought:
+            return
         for rule, place in zip(self.rules, self._places, strict=True):
             if place.number is None or place.number in there:
                 for start, end in rule.among(place, note):

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
+
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.names import name_form
@@ -21,7 +23,8 @@ from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name, is_met
-from clinveil.phi.note import NoteView, Word, plain
+from clinveil.phi.note import NoteView, Word, look_up, plain
+from clinveil.phi.wordtable import Column
 
 SURE = 0.85
 SCORE = 0.8  # of a mention that was looked up: under `SURE`, so that nothing is heard from it again
@@ -38,6 +41,11 @@ _STAFF = re.compile(
     r"(?:\bdrs?|\bdoctor|\bnurse|\bsurgeon|\battending|\bphysician|\bprovider|\bresident|\bsigned(?:[ \t]+by)?|\bauthor"
     r"|\bdictated[ \t]+by|\bdictator|\bconsultant|\b(?:patho|radio|cardio|anesthesio)logist|\bpcp)\.?[ \t]*:?[ \t]*\Z",
     re.IGNORECASE,
+)
+# What stands there ends with one of these, or the pattern need not be tried.
+_STAFF_ENDS = (
+    *("dr", "drs", "doctor", "nurse", "surgeon", "attending", "physician", "provider", "resident", "signed", "by"),
+    *("author", "dictator", "consultant", "ologist", "pcp"),
 )
 _SAYS = re.compile(
     r"\s+(?:states?|stated|reports?|reported|denies|denied|says|said|complains|complained|endorses|endorsed|feels|felt"
@@ -99,15 +107,20 @@ def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -
     if acronyms:
         short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
         yield from (text for text in short if not lexical_classes(text) & _USUAL)
-    taken = {note.text[span.start : span.end].lower() for span in spans}
-    for word in note.lower_case:
-        if _in_no_list(word) and not any(word in text for text in taken):
+    taken = "\n".join({note.text[span.start : span.end].lower() for span in spans})
+    for word in {note.words.texts[at] for at in note.words.where(_SMALL_IN_NO_LIST)}:
+        if word not in taken:
             yield word
 
 
-@lru_cache(maxsize=1 << 17)
-def _in_no_list(word: str) -> bool:
-    return len(word) > 2 and not lexical_classes(word) & (_USUAL | LexicalClass.WORD) and not is_word(word)
+def _in_no_list(written: str) -> bool:
+    """Whether a word in small letters is no listed word or usual name."""
+    word, lower, _ = look_up(written)
+    listed = lexical_classes(word) & (_USUAL | LexicalClass.WORD)
+    return word == lower and len(word) > 2 and not listed and not is_word(word)
+
+
+_SMALL_IN_NO_LIST = Column(_in_no_list, np.bool_)
 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
@@ -120,11 +133,16 @@ def staff_in(text: str, spans: Iterable[Span]) -> frozenset[str]:
     return frozenset(
         form
         for span in spans
-        if _sure(span)
-        and (_CREDENTIAL.match(text, span.end) or _STAFF.search(text[max(0, span.start - 40) : span.start]))
+        if _sure(span) and (_CREDENTIAL.match(text, span.end) or _of_one_who_treats(text, span.start))
         for form in map(name_form, _name(text, span))
         if len(form) >= _SHORTEST_STAFF and not _ambiguous(form)
     )
+
+
+def _of_one_who_treats(text: str, start: int) -> bool:
+    """Whether a title of staff, or a word for signing, stands before a place."""
+    before = text[max(0, start - 40) : start]
+    return before.rstrip(" \t:.").casefold().endswith(_STAFF_ENDS) and _STAFF.search(before) is not None
 
 
 def _sure(span: Span) -> bool:

@@ -256,7 +256,7 @@ class Words(Sequence[Word]):
 
 
 @lru_cache(maxsize=1 << 12)
-def _look_up(word: str) -> tuple[str, str, int]:
+def look_up(word: str) -> tuple[str, str, int]:
     """A word without its possessive ending, the same in lower case, and its lexical classes."""
     if "'" in word:
         if word[-2:] in ("'s", "'S"):
@@ -267,6 +267,6 @@ def _look_up(word: str) -> tuple[str, str, int]:
 
 
 _WRITTEN = Column(str)
-_TEXTS = Column(lambda word: _look_up(word)[0])
-_LOWERS = Column(lambda word: _look_up(word)[1])
-_CLASSES = Column(lambda word: _look_up(word)[2], np.int32)
+_TEXTS = Column(lambda word: look_up(word)[0])
+_LOWERS = Column(lambda word: look_up(word)[1])
+_CLASSES = Column(lambda word: look_up(word)[2], np.int32)

@@ -32,6 +32,7 @@ from clinveil.phi.forms import Name
 from clinveil.phi.heard import Heard, names_in, staff_in, unlisted
 from clinveil.phi.heard_store import COMMON, HeardStore
 from clinveil.phi.note import NoteView
+from clinveil.phi.pieces import Pieces
 from clinveil.scale import Map
 
 HELD = 8 << 20
@@ -67,7 +68,8 @@ def deidentify_corpus(
     if deidentifier.finder.listens:
         yield from _TwoPasses(corpus, deidentifier, heard, say).over(map)
     else:
-        yield from map(_treat, _with_patients(corpus, deidentifier))
+        pieces = Pieces()
+        yield from pieces.joined(iter(map(_treat, _with_patients(corpus, deidentifier, pieces))))
 
 
 def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
@@ -84,9 +86,12 @@ def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
         warnings.warn(said, InputWarning, stacklevel=2)
 
 
-def _with_patients(corpus: Corpus, deidentifier: Deidentifier) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:
+def _with_patients(
+    corpus: Corpus, deidentifier: Deidentifier, pieces: Pieces
+) -> Iterator[tuple[pa.RecordBatch, Deidentifier]]:
     for batch in corpus.batches():
-        yield batch, deidentifier.with_finder(deidentifier.finder.about(patients_of(batch)))
+        for piece in pieces.of(batch):
+            yield piece, deidentifier.with_finder(deidentifier.finder.about(patients_of(piece)))
 
 
 def patients_of(batch: pa.RecordBatch) -> set[str]:
@@ -157,7 +162,7 @@ class _TwoPasses:
         self, corpus: Corpus, deidentifier: Deidentifier, told: Callable[[Heard], None] | None, say: Say
     ) -> None:
         self.corpus, self.deidentifier, self.told, self.say = corpus, deidentifier, told, say
-        self.store, self.looked = HeardStore(), 0
+        self.store, self.looked, self.pieces = HeardStore(), 0, Pieces()
 
     def over(self, map: Map) -> Iterator[Deidentified]:
         with SpooledTemporaryFile(max_size=HELD) as self.file:
@@ -166,7 +171,7 @@ class _TwoPasses:
                 looked.seen.write(self.file)
                 self.store.add(looked.heard, looked.lower)
                 self.looked += 1
-            yield from (result for result in results if isinstance(result, Deidentified))
+            yield from self.pieces.joined(result for result in results if isinstance(result, Deidentified))
 
     def _first(self, results: Iterator[Looked | Deidentified | None]) -> Iterator[Looked]:
         """What the first pass gives; the one result more that is read stands for nothing."""
@@ -174,7 +179,7 @@ class _TwoPasses:
 
     def _items(self) -> Iterator[_Item]:
         sent = 0
-        for sent, batch in enumerate(self.corpus.batches(), 1):  # noqa: B007
+        for sent, batch in enumerate(self._batches(Pieces()), 1):  # noqa: B007
             yield _Look(batch, self.deidentifier.finder.about(patients_of(batch)))
         yield None  # the map gives a result for each item, and reads some items ahead of the results
         while self.looked < sent:
@@ -182,13 +187,16 @@ class _TwoPasses:
         knowing = self.deidentifier.finder.having(self._heard())
         self.file.seek(0)
         again = 0
-        for again, batch in enumerate(self.corpus.batches(), 1):
+        for again, batch in enumerate(self._batches(self.pieces), 1):
             if again > sent:
                 raise changed()
             treats = self.deidentifier.with_finder(knowing.about(patients_of(batch)))
             yield _Again(batch, treats, Seen.read(self.file))
         if again < sent:
             raise changed()
+
+    def _batches(self, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        return (piece for batch in self.corpus.batches() for piece in pieces.of(batch))
 
     def _heard(self) -> Heard:
         """What all notes say."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.phi.anchors import EDGE, NEAR, Literal, Run, Strings
+from clinveil.phi.anchors import EDGE, NEAR, Run, Strings
 from clinveil.phi.automaton import automaton
 from clinveil.phi.note import NoteView
 from clinveil.phi.required import required
@@ -41,7 +41,7 @@ class _Words:
 
     def __init__(self) -> None:
         self.numbers: dict[re.Pattern[str], int] = {}
-        self.wanted: dict[Literal, list[int]] = {}
+        self.wanted: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
         self.lengths: list[int] = []
         self.tried: list[_Tried] = []
         self._tables: Tables | None = None
@@ -54,8 +54,8 @@ class _Words:
         if pattern not in self.numbers:
             number = self.numbers[pattern] = len(self.numbers)
             for literal in anchor.literals if isinstance(anchor, Strings) else ():
-                self.wanted.setdefault(literal, []).append(number)
-            self.lengths = sorted({len(literal.text) for literal in self.wanted})
+                self.wanted[literal.any_case].setdefault(literal.text, []).append(number)
+            self.lengths = sorted({len(text) for texts in self.wanted.values() for text in texts})
             far = anchor.before.high > NEAR
             way = (-1 if far else anchor.before.high, anchor.before.high, whole.high, ahead + _READ_ON)
             run = None if isinstance(anchor, Strings) else anchor
@@ -72,20 +72,20 @@ class _Words:
     def held(self, word: str) -> tuple[tuple[int, int, int], ...]:
         """(number of a pattern, first and last place in the word) of the strings that a word holds."""
         places: dict[int, list[int]] = {}
-        for literal, place in self._strings_of(word):
-            for number in self.wanted.get(literal, ()):
+        for numbers, place in self._strings_of(word):
+            for number in numbers:
                 places.setdefault(number, []).append(place)
         return tuple((number, min(found), max(found)) for number, found in places.items())
 
-    def _strings_of(self, word: str) -> Iterator[tuple[Literal, int]]:
-        """The strings of the word, its edges marked, and where their first letter stands."""
-        for any_case in (False, True):
+    def _strings_of(self, word: str) -> Iterator[tuple[list[int], int]]:
+        """The patterns of the strings of the word, its edges marked, and where their first letter stands."""
+        for any_case, wanted in self.wanted.items():
             text = EDGE + _NO_LETTER.sub(EDGE, word.translate(_ASCII_OF) if any_case else word) + EDGE
             text = text.lower() if any_case else text
             for length in self.lengths:
                 for start in range(len(text) - length + 1):
-                    string = text[start : start + length]
-                    yield Literal(string, any_case), start - (string[0] != EDGE)
+                    if numbers := wanted.get(text[start : start + length]):
+                        yield numbers, start - (text[start] != EDGE)
 
 
 class _Made(NamedTuple):

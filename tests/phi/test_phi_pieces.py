@@ -1,0 +1,41 @@
+"""Batches in pieces: what comes out is that of whole batches."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from clinveil.core.keys import Key
+from clinveil.corpus.corpus import ROLE_FIELDS, MemoryCorpus
+from clinveil.phi.deidentifier import Deidentifier
+from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.pieces import ROWS, Pieces
+from clinveil.phi.settings import PhiSettings
+from clinveil.scale import serial
+
+
+def batch(rows, first=0):
+    ids = [f"n{first + row}" for row in range(rows)]
+    texts = [None if row % 97 == 5 else f"Dr. Zwiyemi{row % 7} came on 3/4/2019." for row in range(rows)]
+    return pa.record_batch([ids, [f"p{row % 50}" for row in range(rows)], texts], schema=pa.schema(ROLE_FIELDS))
+
+
+@pytest.mark.parametrize("rows", [0, 1, ROWS, ROWS + 1, 3 * ROWS])
+def test_pieces_are_the_batch_and_no_more_than_themselves(rows):
+    whole = batch(rows)
+    pieces = list(Pieces().of(whole))
+    assert pa.Table.from_batches(pieces).combine_chunks() == pa.Table.from_batches([whole])
+    assert all(piece.num_rows <= ROWS and len(pickle.dumps(piece)) < 80 * ROWS + 2000 for piece in pieces)
+
+
+@pytest.mark.parametrize("propagate", ["patient", "none"])
+def test_results_are_those_of_whole_batches(propagate, monkeypatch):
+    batches = [batch(ROWS + 20), batch(7, 10_000), batch(2 * ROWS, 20_000)]
+    made = Deidentifier.of(PhiSettings(propagate=propagate, no_tagger=True), Key.from_seed(1), keep_spans=True)
+    made = made.recording(audit=True, crosswalk=True)
+    found = list(deidentify_corpus(MemoryCorpus(batches), made, serial))
+    monkeypatch.setattr("clinveil.phi.pieces.ROWS", 1 << 20)
+    assert found == list(deidentify_corpus(MemoryCorpus(batches), made, serial))
+    assert [each.batch.num_rows + each.skipped["null text"] for each in found] == [each.num_rows for each in batches]
