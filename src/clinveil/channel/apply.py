@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clinveil.channel.arrays import Notes, Options, Released, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, Notes, Options, Released, Words64, obfuscate
+from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, obfuscate
 from clinveil.channel.order import in_order
 from clinveil.channel.policy import SCOPES
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of

@@ -8,24 +8,19 @@ afterwards (`order.py`). `tests/channel/channel_reference.py` says the same, slo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
+from clinveil.channel.arrays import Bytes, Notes, Options, Places, Released, Tables, Words64
 from clinveil.core.compiled import helper, kernel
-from clinveil.core.types import Ints, Mask, SmallInts
+from clinveil.core.types import Ints, SmallInts
 
-Bytes = NDArray[np.uint8]
-Words64 = NDArray[np.uint64]
 Token = tuple[int, int, bool, np.uint64]  # of a word: its start, its end, whether it is ASCII, its table hash
 
 # Numbers of `core.tokens.Kind`, written out (a test compares them): numba looks for changes in this file alone.
 _WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
 # Where the loop counts what: the fields of `Tally` from `words` to `released`, in their order.
 WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(12)
-THINNED, DOUBLED, RELEASED = range(12, 15)
-COUNTERS = 15
+THINNED, DOUBLED, RELEASED, COUNTERS = range(12, 16)
 # The loop's state: the counts of tokens, then bytes written, released words, and non-ASCII words read.
 WRITTEN, ALIGNED, NON_ASCII, _STATE = range(COUNTERS, COUNTERS + 4)
 # The SipHash keys of a note: those of draws, by the scope of a row (`policy.SCOPES`), then of its order and its length.
@@ -39,100 +34,9 @@ _NOTHING = 0  # the kind of the token before the first
 _BLANK, _LINE = 1, 2  # the white space since the last token; the greater wins
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _8, _11, _13, _16, _17, _21, _32, _56, _64 = (np.uint64(bits) for bits in (8, 11, 13, 16, 17, 21, 32, 56, 64))
-_UNIT = 2.0**-53
-_LOW = np.uint64(0xFFFFFFFF)
+_UNIT, _LOW = 2.0**-53, np.uint64(0xFFFFFFFF)
 _V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
 _V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
-
-
-class Notes(NamedTuple):
-    """A batch of notes.
-
-    Attributes:
-        data, offsets: uint8 and (n + 1,) int64, the texts.
-        keys: (n, KEYS, 2) uint64, the SipHash keys of each note; those that nothing needs may hold anything.
-        rows, forms: (n_occurrences,) int64 and uint64: of the non-ASCII words in order, the row (-1 where unknown) and
-            the keyed hash of the lookup form.
-    """
-
-    data: Bytes
-    offsets: Ints
-    keys: Words64
-    rows: Ints
-    forms: Words64
-
-
-class Tables(NamedTuple):
-    """A channel, ready to be drawn from.
-
-    Attributes:
-        kinds: (0x110000,) uint8, the `Kind` of each code point.
-        lower: (256,) uint8, an ASCII letter's lower case; 0 for every other byte.
-        data, offsets: uint8 and (n_words + 1,) int64, the words.
-        slots: (2^b,) int32, the open-addressing table of the words: row + 1, 0 where free.
-        forms: (n_words,) uint64, keyed hashes of the words, which memoised draws are made from.
-        kept: (n_words,) bool, words that the user asked to keep.
-        scopes: (n_words + 1,) uint8, with which key each row is drawn from; the last is of unknown words.
-        indptr, indices: the channel's rows and outputs.
-        limits, others: (n_entries,) uint64 and int32, Walker's alias table: of the part of [0, 1) that falls to entry j
-            of a row, the share limits[j] / 2^64 goes to indices[j] and the rest to others[j].
-        form_key: the SipHash key of `forms`.
-    """
-
-    kinds: Bytes
-    lower: Bytes
-    data: Bytes
-    offsets: Ints
-    slots: SmallInts
-    forms: Words64
-    kept: Mask
-    scopes: Bytes
-    indptr: Ints
-    indices: SmallInts
-    limits: Words64
-    others: SmallInts
-    form_key: tuple[np.uint64, np.uint64]
-
-
-class Options(NamedTuple):
-    """Keep the layout; mask numbers; say where released words come from, and where they stand; `Policy.length`."""
-
-    keep_layout: bool
-    mask_numbers: bool
-    align: bool
-    locate: bool
-    length: float
-
-
-class Places(NamedTuple):
-    """Of each released word, (n,) as far as `Released.aligned` goes; nothing unless asked for.
-
-    Attributes:
-        starts, ends: int32 code points of its source word.
-        sentences: int32, the number of its sentence in the source. firsts, lasts: int64, its bytes in the new text.
-    """
-
-    starts: SmallInts
-    ends: SmallInts
-    sentences: SmallInts
-    firsts: Ints
-    lasts: Ints
-
-
-class Released(NamedTuple):
-    """What was written.
-
-    Attributes:
-        data, offsets: uint8 and (n + 1,) int64, the released texts.
-        places: of the released words. aligned: (n + 1,) int64, the notes' places in these arrays.
-        counts: (COUNTERS,) int64, what became of the tokens (`tally.py`).
-    """
-
-    data: Bytes
-    offsets: Ints
-    places: Places
-    aligned: Ints
-    counts: Ints
 
 
 @helper
@@ -206,11 +110,7 @@ def hash_strings(k0: np.uint64, k1: np.uint64, data: Bytes, offsets: Ints, lette
 
 @kernel
 def numbered(keys: Words64, places: Ints, start: np.uint64) -> Words64:
-    """SipHash of start, start + 1, … for the things of each note, (places[-1],); compiled.
-
-    Args:
-        keys: (n, 2) one key a note. places: (n + 1,) the first of each note's things.
-    """
+    """SipHash of start, start + 1, … for the things of each note, (places[-1],), by `keys`, (n, 2); compiled."""
     hashes = np.empty(places[places.size - 1], dtype=np.uint64)
     for note in range(places.size - 1):
         for i in range(places[note], places[note + 1]):
@@ -394,17 +294,35 @@ def _read(text: Bytes, i: int, end: int, tables: Tables) -> tuple[np.int64, int,
 
 
 @helper
-def _ends_sentence(sign: np.uint8) -> bool:
-    return sign in (_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN)
-
-
-@helper
-def _place(places: Places, how: Options, word: int, source: tuple[int, int, int], first: int, last: int) -> None:
-    """Say where a released word comes from, (start, end, sentence), and where it stands."""
+def _place(
+    places: Places, how: Options, state: Ints, source: tuple[int, int, int], first: np.int64, last: np.int64
+) -> None:
+    """Say where a released word comes from, (start, end, sentence), and where it stands; counted."""
+    word = state[ALIGNED]
     if how.align:
         places.starts[word], places.ends[word] = source[0], source[1]
     if how.locate:
         places.sentences[word], places.firsts[word], places.lasts[word] = source[2], first, last
+    state[ALIGNED] += 1
+
+
+@helper
+def _mark(kind: np.int64, is_ascii: bool, how: Options, state: Ints) -> tuple[bool, bool]:
+    """Of a token that is no word: whether it is written as a mask, and whether it is copied; counted."""
+    masked, copied = how.mask_numbers and kind == _NUMBER, how.keep_layout and kind == _PUNCT and is_ascii
+    state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
+    state[MASKED] += masked
+    state[COPIED] += copied
+    return masked, copied
+
+
+@helper
+def _space(data: Bytes, written: np.int64, gap: int) -> np.int64:
+    """Write the white space before a token, if there is any; where the token begins."""
+    if gap == 0:
+        return written
+    data[written] = _SPACE_SIGN if gap == _BLANK else _LINE_SIGN
+    return written + 1
 
 
 @helper
@@ -416,7 +334,7 @@ def _obfuscate_note(
     written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
     sentence, at_stop = 0, False
     while i < end:
-        start, drawn, again = i, -1, -1
+        start, drawn, again, masked, copied = i, -1, -1, False, False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
         point += points
         if kind == _SPACE:
@@ -424,17 +342,14 @@ def _obfuscate_note(
             sentence += at_stop or flag
             at_stop = False
             continue
-        at_stop = kind == _PUNCT and _ends_sentence(notes.data[start])
+        at_stop = kind == _PUNCT and notes.data[start] in (_STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN)
         if kind == _WORD:
             drawn, again = _draw_word(notes, note, tables, how, (start, i, flag, value), position, state)
             position += 1
         else:
-            state[NUMBERS if kind == _NUMBER else PUNCT if kind == _PUNCT else OTHER] += 1
-        masked, copied = how.mask_numbers and kind == _NUMBER, how.keep_layout and kind == _PUNCT and flag
+            masked, copied = _mark(kind, flag, how, state)
         if drawn < 0 and not masked and not copied:
             continue
-        state[MASKED] += masked
-        state[COPIED] += copied
         for copy in range(2 if again >= 0 else 1):
             source, at, length = notes.data, start, points
             if drawn >= 0:
@@ -445,14 +360,11 @@ def _obfuscate_note(
                 return False
             if not how.keep_layout or (gap == 0 and last == kind and not copied):
                 gap = _BLANK  # two words or two masks would else become one
-            if last != _NOTHING and gap > 0:
-                data[written] = _SPACE_SIGN if gap == _BLANK else _LINE_SIGN
-                written += 1
+            written = _space(data, written, gap if last != _NOTHING else 0)
             for j in range(length):
                 data[written + j] = _MASK_SIGN if masked else source[at + j]
             if drawn >= 0:
-                _place(places, how, state[ALIGNED], (point - points, point, sentence), written, written + length)
-                state[ALIGNED] += 1
+                _place(places, how, state, (point - points, point, sentence), written, written + length)
             written, last, gap = written + length, kind, 0
             state[RELEASED] += not copied
     state[WRITTEN] = written
@@ -460,21 +372,11 @@ def _obfuscate_note(
 
 
 @kernel
-def obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
-    """Obfuscate a batch of valid UTF-8; compiled."""
+def _obfuscate(notes: Notes, tables: Tables, how: Options, places: Places) -> tuple[Bytes, Ints, Ints, Ints]:
+    """The texts with their offsets, the notes' places in `places`, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
     data = np.empty(n_bytes + n_bytes // 4 + 4096, dtype=np.uint8)
-    # Two words never touch, so a batch has no more of them than every second byte, and one a note; or twice as many.
-    most = (n_bytes + n_notes) // 2 * (2 if how.length > 0 else 1)
-    n_aligned, n_located = most if how.align else 0, most if how.locate else 0
-    places = Places(
-        np.empty(n_aligned, dtype=np.int32),
-        np.empty(n_aligned, dtype=np.int32),
-        np.empty(n_located, dtype=np.int32),
-        np.empty(n_located, dtype=np.int64),
-        np.empty(n_located, dtype=np.int64),
-    )
     offsets, aligned = np.zeros(n_notes + 1, dtype=np.int64), np.zeros(n_notes + 1, dtype=np.int64)
     state, before = np.zeros(_STATE, dtype=np.int64), np.zeros(_STATE, dtype=np.int64)
     for note in range(n_notes):
@@ -482,4 +384,17 @@ def obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
         while not _obfuscate_note(notes, note, tables, how, data, places, state):
             data, state[:] = np.append(data, np.empty_like(data)), before
         offsets[note + 1], aligned[note + 1] = state[WRITTEN], state[ALIGNED]
-    return Released(data[: state[WRITTEN]], offsets, places, aligned, state[:COUNTERS])
+    return data[: state[WRITTEN]], offsets, aligned, state[:COUNTERS]
+
+
+def obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
+    """Obfuscate a batch of valid UTF-8."""
+    n_notes = notes.offsets.size - 1
+    # Two words never touch, so a batch has no more of them than every second byte, and one a note; or twice as many.
+    most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2 * (2 if how.length > 0 else 1)
+    n_aligned, n_located = most if how.align else 0, most if how.locate else 0
+    starts, ends = (np.empty(n_aligned, dtype=np.int32) for _ in range(2))
+    firsts, lasts = (np.empty(n_located, dtype=np.int64) for _ in range(2))
+    places = Places(starts, ends, np.empty(n_located, dtype=np.int32), firsts, lasts)
+    data, offsets, aligned, counts = _obfuscate(notes, tables, how, places)
+    return Released(data, offsets, places, aligned, counts)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clinveil.channel.kernel import Bytes, Places, Released, Words64, numbered
+from clinveil.channel.arrays import Bytes, Places, Released, Words64
+from clinveil.channel.kernel import numbered
 from clinveil.channel.policy import Policy
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts

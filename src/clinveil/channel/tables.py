@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clinveil.channel.arrays import Bytes, Tables, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import Bytes, Tables, Words64, fill_slots, hash_strings
+from clinveil.channel.kernel import fill_slots, hash_strings
 from clinveil.core.compiled import kernel
 from clinveil.core.tokens import character_classes
 from clinveil.core.types import Doubles, Ints, SmallInts
