@@ -42,7 +42,7 @@ class LexicalClass:
     FUNCTION: Final = 256
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 15)
 def lexical_classes(word: str) -> int:
     """All classes of one word (or hyphenated name) in any case.
 

@@ -25,7 +25,7 @@ Gender = Literal["female", "male", ""]
 _PIECE = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def name_form(word: str) -> str:
     """`José` -> jose, `O'Brien` -> obrien, `NUÑEZ` -> nunez; letters only.
 

@@ -48,7 +48,7 @@ def vocabulary() -> frozenset[str]:
     return frozenset(usual).union(*map(word_list, ("common", "clinical", "usual", "brands")))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def is_word(form: str) -> bool:
     """Whether a lower-case form is a common or clinical word, plain or with a usual ending."""
     known = vocabulary()

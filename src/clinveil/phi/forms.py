@@ -134,7 +134,7 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 13)
 def plainly_no_name(word: str) -> bool:
     """Whether only those whose name it is itself are named by a word, as it is written: so with most words."""
     if "-" in word or name_form(word) != word:

@@ -160,7 +160,7 @@ def _said_in(text: str) -> Name:
     return parts if any(len(name_form(part)) >= _SHORTEST and part not in PARTICLES for part in parts) else ()
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 12)
 def _ambiguous(form: str) -> bool:
     return bool(lexical_classes(form) & _AMBIGUOUS) or is_word(form)
 

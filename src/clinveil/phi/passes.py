@@ -57,19 +57,22 @@ def deidentify_corpus(
     *,
     heard: Callable[[Heard], None] | None = None,
     say: Say = lambda _: None,
+    whole: bool = True,
 ) -> Iterator[Deidentified]:
-    """Treat a corpus batch by batch, in order; each worker gets only what is known of the patients of its batch.
+    """Treat a corpus batch by batch, in order; each worker gets only what is known of the patients of its notes.
 
     Args:
         heard: takes what the notes said of one another, once it is known. say: is shown how far the first pass is.
+        whole: a result for each batch of the corpus; else one for each piece of a batch, so that less is held.
 
     Raises InputError where the second pass does not read what the first one did.
     """
+    pieces = Pieces()
     if deidentifier.finder.listens:
-        yield from _TwoPasses(corpus, deidentifier, heard, say).over(map)
+        done = _TwoPasses(corpus, deidentifier, pieces, heard, say).over(map)
     else:
-        pieces = Pieces()
-        yield from pieces.joined(iter(map(_treat, _with_patients(corpus, deidentifier, pieces))))
+        done = iter(map(_treat, _with_patients(corpus, deidentifier, pieces)))
+    yield from pieces.joined(done) if whole else done
 
 
 def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
@@ -159,10 +162,15 @@ class _TwoPasses:
     """One corpus on its way; what is made of it goes through one map, so that the workers stay as they are."""
 
     def __init__(
-        self, corpus: Corpus, deidentifier: Deidentifier, told: Callable[[Heard], None] | None, say: Say
+        self,
+        corpus: Corpus,
+        deidentifier: Deidentifier,
+        pieces: Pieces,
+        told: Callable[[Heard], None] | None,
+        say: Say,
     ) -> None:
-        self.corpus, self.deidentifier, self.told, self.say = corpus, deidentifier, told, say
-        self.store, self.looked, self.pieces = HeardStore(), 0, Pieces()
+        self.corpus, self.deidentifier, self.pieces, self.told, self.say = corpus, deidentifier, pieces, told, say
+        self.store, self.looked = HeardStore(), 0
 
     def over(self, map: Map) -> Iterator[Deidentified]:
         with SpooledTemporaryFile(max_size=HELD) as self.file:
@@ -171,7 +179,7 @@ class _TwoPasses:
                 looked.seen.write(self.file)
                 self.store.add(looked.heard, looked.lower)
                 self.looked += 1
-            yield from self.pieces.joined(result for result in results if isinstance(result, Deidentified))
+            yield from (result for result in results if isinstance(result, Deidentified))
 
     def _first(self, results: Iterator[Looked | Deidentified | None]) -> Iterator[Looked]:
         """What the first pass gives; the one result more that is read stands for nothing."""

@@ -165,7 +165,7 @@ def _write(
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
         with opened_for(settings) as over:
-            done = deidentify_corpus(corpus, deidentifier, over, say=say)
+            done = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
             shown = track(done, "notes", say, size=lambda each: each.batch.num_rows)
             write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # such as that nothing is left to write

@@ -30,7 +30,7 @@ LONGEST_NUMBER: Final = 5
 _FIRST_SIGN, _LAST_SIGN = 33, 126
 _SIGNS: Final = 8
 FIRST_WORD: Final = _SIGNS + _LAST_SIGN - _FIRST_SIGN + 1
-_MOST_WORDS = 1 << 17
+_MOST_WORDS = 1 << 16
 _MOST_LETTERS = 1 << 22
 _SLOTS = 4  # slots of the hash table for each word that it has room for
 

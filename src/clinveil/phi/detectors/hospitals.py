@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from clinveil.lexicons.ambiguity import FAMILIAR_FAMILY, LexicalClass, lexical_classes
 from clinveil.lexicons.names import surnames
@@ -150,7 +150,7 @@ def _initials(match: re.Match[str], note: NoteView) -> bool:
     return match["phi"] not in _NO_PLACE
 
 
-@cache
+@lru_cache(maxsize=1 << 12)
 def _named(piece: str) -> bool:
     """Whether a word tells one institution from another; words of medicine only where they are familiar surnames."""
     if piece in word_list("clinical") and piece not in _NAMES_ANYWAY:

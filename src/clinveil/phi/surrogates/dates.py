@@ -164,7 +164,7 @@ def _with_day(text: str, day: str) -> str:
     return re.sub(r"\d{1,2}(?:st|nd|rd|th)?", day, text, count=1)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 10)
 def parse(text: str) -> tuple[date, Printer] | None:
     """The date that a text is, and how to print another one in the same way; None if it is no date of a known year.
 

@@ -222,7 +222,7 @@ class NameSurrogates:
         return role_of(form) or self._note.roles.get(form) or by_ending(form)
 
 
-@lru_cache(maxsize=1 << 14)  # a note says most of its names more than once
+@lru_cache(maxsize=1 << 12)  # a note says most of its names more than once
 def _draw(key: Key, scope: str, own: frozenset[str], role: Role, form: str, written: str) -> str:
     """The surrogate of a form: of its origin and under its new initial where there are such names."""
     culture, first = culture_of(form, role), _initial(key, scope, form[:1], role)

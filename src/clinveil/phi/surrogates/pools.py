@@ -12,7 +12,7 @@ import tomllib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import accumulate
@@ -119,7 +119,7 @@ def sizes() -> dict[str, int]:
     return {role: len(_shares(role)) for role in ("family", "female", "male", "given")}
 
 
-@cache
+@lru_cache(maxsize=1 << 12)
 def culture_of(form: str, role: Role) -> str:
     """The culture that a name is of, or "" where that cannot be told: it is of several, or a usual English one too."""
     table = surnames() if role == "family" else all_given_names()

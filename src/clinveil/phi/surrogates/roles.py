@@ -47,7 +47,7 @@ def role_of(form: str) -> Role | None:
     return "family" if form in world_surnames() else None
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 13)
 def usual_spelling(form: str) -> str:
     """What a name that is in no list, or is hardly ever borne, is one edit away from; itself where there is nothing.
 
