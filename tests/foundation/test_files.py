@@ -13,17 +13,8 @@ import numpy as np
 import pytest
 
 from clinveil.core.errors import UsageError
-from clinveil.core.files import (
-    default_vault,
-    locked,
-    private_folder,
-    private_text,
-    refuse_nested,
-    save_array,
-    sha256,
-    whole,
-    workplace,
-)
+from clinveil.core.files import default_vault, locked, private_folder, private_text, refuse_nested, save_array, sha256
+from clinveil.core.whole import whole, workplace
 
 
 def test_success_renames_and_is_private(tmp_path):
@@ -90,7 +81,7 @@ def test_files_of_the_user_beside_the_output_stay(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from clinveil.core.files import whole
+from clinveil.core.whole import whole
 with whole(Path(sys.argv[1]), force=True) as part:
     part.write_text("half")
     if sys.argv[2] == "between":
@@ -273,7 +264,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from clinveil.core.files import save_array, whole
+from clinveil.core.files import save_array
+from clinveil.core.whole import whole
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with whole(Path(sys.argv[1])) as part:

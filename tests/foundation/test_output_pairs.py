@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from clinveil.core.errors import UsageError
-from clinveil.core.files import Maker, whole_pair
+from clinveil.core.files import Maker
+from clinveil.core.whole import whole_pair
 
 MAKER, VAULT = Maker("test"), Maker("test --vault")
 MOVES = 4  # old notes aside, old vault aside, new vault in, new notes in

@@ -11,12 +11,12 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core import errors as stopping
-from clinveil.core.files import whole
+from clinveil.core.whole import whole
 
 SWALLOWED = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from clinveil.core.files import whole
+from clinveil.core.whole import whole
 from clinveil.core.errors import listen
 listen()
 CALLBACK = ctypes.CFUNCTYPE(None)

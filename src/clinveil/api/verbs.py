@@ -11,9 +11,9 @@ from warnings import warn
 from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scratch
 from clinveil.api.transformers import Deidentifier, Obfuscator
 from clinveil.core.errors import InputWarning, UsageError
-from clinveil.core.files import workplace
 from clinveil.core.settings import NotesSettings, Settings, load_settings
 from clinveil.core.types import Say
+from clinveil.core.whole import workplace
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings

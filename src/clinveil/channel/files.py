@@ -14,7 +14,8 @@ import pyarrow.feather as feather
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import Policy
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, save_array, whole
+from clinveil.core.files import private_folder, save_array
+from clinveil.core.whole import whole
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")

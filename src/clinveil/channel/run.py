@@ -13,17 +13,11 @@ from clinveil.channel.run_parts import obfuscate_parts
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.channel.tally import Tally
 from clinveil.channel.vault import Run, keep, learn, refuse_failures
-from clinveil.core.files import (
-    Maker,
-    default_vault,
-    locked,
-    private_folder,
-    refuse_places,
-    whole_pair,
-)
+from clinveil.core.files import Maker, default_vault, locked, private_folder, refuse_places
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.progress import track
 from clinveil.core.types import Say
+from clinveil.core.whole import whole_pair
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus

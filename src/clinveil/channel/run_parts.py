@@ -21,11 +21,12 @@ from clinveil.channel.part_draw import PartDraw, link
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.channel.tally import Tally, tally_from
 from clinveil.channel.vault import MANIFEST, Run, keep, learn, refuse_failures
-from clinveil.core.files import Maker, private_text, read_json, remove, whole
+from clinveil.core.files import Maker, private_text, read_json, remove
 from clinveil.core.keys import TEST_SEED
 from clinveil.core.progress import track
 from clinveil.core.runfolder import Kind, run_folder, run_hash
 from clinveil.core.types import Say
+from clinveil.core.whole import whole
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.part_facts import PartFacts, digest_of, facts_of, names_of
 from clinveil.corpus.parts import PartedCorpus

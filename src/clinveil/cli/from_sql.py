@@ -42,7 +42,8 @@ def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str
 
 @contextmanager
 def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]) -> Iterator[Path]:
-    from clinveil.core.files import owner_only, refuse_nameless, workplace
+    from clinveil.core.files import owner_only, refuse_nameless
+    from clinveil.core.whole import workplace
     from clinveil.corpus.sql import QueryPath, copy_notes, sql_source
 
     source = sql_source(query, uri, how)

@@ -18,7 +18,7 @@ from clinveil.corpus.file_format import Sink, makes_folder, open_sink, suffix_of
 class Writer:
     """Writes the batches of a corpus as a file or folder of the source's layout; use it in a `with`.
 
-    It writes to the path that it is given, so that a caller can rename it at the end (`files.whole`).
+    It writes to the path that it is given, so that a caller can rename it at the end (`core.whole`).
 
     Attributes:
         columns: the roles of the source's columns; names and order are restored from it.

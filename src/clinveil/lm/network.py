@@ -17,10 +17,10 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import whole
 from clinveil.core.fit import Weights
 from clinveil.core.neural import seeded
 from clinveil.core.types import Doubles
+from clinveil.core.whole import whole
 from clinveil.lm.model import Stream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary

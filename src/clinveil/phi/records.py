@@ -11,8 +11,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TextIO
 
-from clinveil.core.files import whole
 from clinveil.core.keys import Key
+from clinveil.core.whole import whole
 from clinveil.phi.audit import NAME, Chain, next_log
 from clinveil.phi.crosswalk import Writer
 from clinveil.phi.deidentifier import Deidentified

@@ -10,10 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker, locked, refuse_places, whole
+from clinveil.core.files import Maker, locked, refuse_places
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY, LOCK, fingerprint
 from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
+from clinveil.core.whole import whole
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows, with_texts
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove, whole
+from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
+from clinveil.core.whole import whole
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts
 from clinveil.corpus.people import write_patients

@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import read_json, whole
+from clinveil.core.files import read_json
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY, fingerprint
 from clinveil.core.settings import NotesSettings, Settings
+from clinveil.core.whole import whole
 from clinveil.corpus.uniqueness import hashes
 from clinveil.releases.crosswalk import CROSSWALK
 from clinveil.releases.ledger import IN_VAULT, SAME, Earlier, Entry, Hashes, Ledger, read_entry

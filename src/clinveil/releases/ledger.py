@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
-from clinveil.core.files import private_folder, refuse_nameless, whole
+from clinveil.core.files import private_folder, refuse_nameless
+from clinveil.core.whole import whole
 from clinveil.report.numerals import SMALL, SPACE, share
 
 Hashes = NDArray[np.uint64]

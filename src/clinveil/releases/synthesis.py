@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from clinveil.core.errors import GateError
-from clinveil.core.files import private_text, remove, whole
+from clinveil.core.files import private_text, remove
 from clinveil.core.finding import Finding
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.neural import device_named
 from clinveil.core.runfolder import FREE, Kind, run_folder, run_hash
 from clinveil.core.types import Say
+from clinveil.core.whole import whole
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.people import read_patients
 from clinveil.lm.model import fit_of

@@ -22,7 +22,7 @@ from clinveil.scale import Map, processes, serial
 from clinveil.scale.pieces import each
 from clinveil.vectors.sentences import Splitter, whole_note
 
-PAIRS_IN_MEMORY = 1 << 24
+PAIRS_IN_MEMORY = 1 << 20  # 8 MiB; more saves no time
 MANY_WORDS = 3_000_000
 _BUCKETS = 64
 _LOW = (1 << 32) - 1

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, private_folder, save_array, whole
+from clinveil.core.files import Maker, private_folder, save_array
+from clinveil.core.whole import whole
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import private_folder, save_array, whole
+from clinveil.core.files import private_folder, save_array
+from clinveil.core.whole import whole
 from clinveil.vectors.table import Neighbours, Vectors
 
 if TYPE_CHECKING:

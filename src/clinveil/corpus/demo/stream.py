@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, private_folder, whole
+from clinveil.core.files import Maker, private_folder
 from clinveil.core.spans import Span
+from clinveil.core.whole import whole
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import Note, many_notes

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import save_array, whole
+from clinveil.core.files import save_array
 from clinveil.core.types import Doubles, Ints
+from clinveil.core.whole import whole
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import Ids, Vocabulary

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
-from clinveil.core.files import whole
 from clinveil.core.spans import LABELS
+from clinveil.core.whole import whole
 from clinveil.phi.tagger.features import VERSION
 
 SCHEMA = "clinveil.tagger/1"

@@ -12,8 +12,9 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker, refuse_places, whole
+from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, KEEP, QUIET, NotesSettings, Settings, flag, group
+from clinveil.core.whole import whole
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.icd9 import Diagnoses, LabelledNotes, LabelTable, column, first_level, leaves

@@ -13,8 +13,9 @@ from rich.table import Table
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.core.errors import InputError
-from clinveil.core.files import Maker, refuse_places, whole
+from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
+from clinveil.core.whole import whole
 from clinveil.corpus.medtext import prepare, splitter
 from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows
 from clinveil.corpus.medtext.parts import SMALL, SplitSizes

@@ -11,9 +11,10 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
-from clinveil.core.files import Maker, refuse_places, whole
+from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.core.spans import Span
+from clinveil.core.whole import whole
 
 MAKER = Maker("prepare spans")
 Offsets = Literal["codepoints", "bytes", "utf16"]
