@@ -19,6 +19,7 @@ from clinveil.phi import finder as room
 from clinveil.phi import passes
 from clinveil.phi.deidentifier import NULL_TEXT, RAISED, Deidentifier
 from clinveil.phi.passes import deidentify_corpus
+from clinveil.phi.pieces import Pieces
 from clinveil.scale import processes, serial
 
 KEY = Key.from_seed(5)
@@ -158,7 +159,7 @@ class TestSameOutput:
 
     def test_workers_get_only_the_patients_of_their_batch(self):
         known = Deidentifier(KEY, patients=PATIENTS | {"p9": PATIENTS["p1"]})
-        items = list(passes._with_patients(memory_corpus(NOTES), known))
+        items = list(passes._with_patients(memory_corpus(NOTES), known, Pieces()))
         assert [set(one.patients) for _, one in items] == [{"p1"}]
 
     def test_a_note_without_patient_is_a_patient_of_its_own(self):
