@@ -297,11 +297,11 @@ class Column:
     def __call__(self, table: Table, ids: NDArray[Any]) -> NDArray[Any]:
         """The values of some tokens, by their numbers."""
         known, values = self._of(table)
-        if not (there := known[ids]).all():
+        if not (there := known.take(ids)).all():  # `take` is quicker than an index for as few as a note has
             for number in np.unique(ids[~there]).tolist():
                 values[number] = self.of(table.token(number))
                 known[number] = True
-        return values[ids]
+        return values.take(ids)
 
     def _of(self, table: Table) -> list[NDArray[Any]]:
         held = table.columns.get(self)

@@ -75,7 +75,7 @@ class Rows(dict[str, int]):
             known = [
                 w for name in self.features.properties(token, offset) if (w := self._weights.get(name)) is not None
             ]
-            self.table[row, at] = np.sum(known, axis=0) if known else 0.0
+            self.table[row, at] = np.add.reduce(known) if known else 0.0
         self.kinds[row] = self._kinds.get(self.features.kind(token), 0)
         self._used += 1
         return row
