@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -227,11 +228,8 @@ def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
     settings = job.settings
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
-    removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
-    with clock.stage("identifiers", removal, "keyed"):
-        heard: list[Heard] = []
-        beside = before.both.protect if before.both and before.both.given else None
-        protected, identifiers, left_out = (beside or (protect_parts if job.facts else protect))(job, heard.append)
+    heard: list[Heard] = []
+    protected, identifiers, left_out = _protected(job, before.both, heard, clock)
     with clock.stage("vocabulary", "words and the patients who use them"):
         counts = _counted(job, found, protected)
     learning = settings.vectors.said_of(counts.n_tokens) if job.imported is None else "take those that were given"
@@ -269,6 +267,17 @@ def _run(job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
     left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, demo_side_by_side(settings), enter)
+
+
+def _protected(
+    job: Job, both: Both | None, heard: list[Heard], clock: Clock
+) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+    """The notes as they enter the channel; `heard` gets what they say of one another."""
+    settings = job.settings
+    removal = f"find PHI, and treat it by {settings.identifiers.policy().name}" if settings.phi else "left out"
+    with clock.stage("identifiers", removal, "keyed"):
+        beside = both.protect if both and both.given else None
+        return (beside or (protect_parts if job.facts else protect))(job, heard.append)
 
 
 def _counted(job: Job, found: Preflight, protected: Corpus) -> WordCounts:
