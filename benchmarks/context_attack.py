@@ -110,9 +110,9 @@ def row(name: str, scene: Scene, strata: dict[str, np.ndarray], rng: np.random.G
     """One row of the table."""
     reader = readers.get(name)()
     first = Scene(scene.channel, scene.notes[:1], scene.released, scene.others[:1])
-    reader.read(first, rng)  # compiles
+    list(reader.read(first, rng))  # compiles
     began = time.process_time()
-    readings = reader.read(scene, rng)
+    readings = list(reader.read(scene, rng))
     seconds = time.process_time() - began
     got = scored(scene.notes, readings, len(scene.channel.words))
     low, high = share_by_patient(got.by_patient)

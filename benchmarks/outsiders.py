@@ -181,7 +181,7 @@ def report(scene: Scene, options: argparse.Namespace) -> None:
 def _read(reader: Reader, scene: Scene, options: argparse.Namespace) -> list[Reading]:
     if not reader.can(scene):
         raise SystemExit("a reader lacks something")
-    return reader.read(scene, _rng(options))
+    return list(reader.read(scene, _rng(options)))
 
 
 if __name__ == "__main__":

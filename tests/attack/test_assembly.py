@@ -16,7 +16,7 @@ WINDOW = Policy(shuffle="window", window=6)
 
 
 def read(name, case, seed=0, **settings):
-    return readers.get(name)(**settings).read(case, np.random.default_rng(seed))
+    return list(readers.get(name)(**settings).read(case, np.random.default_rng(seed)))
 
 
 def phrases(*, seed=0, window=6, policy=WINDOW, notes=10, others=150):

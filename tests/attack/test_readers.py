@@ -19,7 +19,7 @@ WITH_CHANNEL = ("nearest", "uniform", "unigram", "bigram", "trigram", "adapted")
 
 
 def read(name, case, seed=0, **settings):
-    return readers.get(name)(**settings).read(case, np.random.default_rng(seed))
+    return list(readers.get(name)(**settings).read(case, np.random.default_rng(seed)))
 
 
 def plain(case):

@@ -51,7 +51,7 @@ def test_it_makes_no_difference_how_many_notes_are_scored_at_once(among, monkeyp
     readings = [reading(*places) for places in pairs]
     whole = scored(notes, readings, 10, among, 6)
     monkeypatch.setattr(_scoring, "AT_ONCE", 10)
-    assert len(list(_scoring._blocks(readings))) > 2
+    assert len(list(_scoring._blocks(notes, readings))) > 2
     some = scored(notes, readings, 10, among, 6)
     for name in ("truth", "patient", "named", "rank", "belief"):
         assert getattr(some, name).tolist() == getattr(whole, name).tolist()

@@ -64,7 +64,9 @@ def test_what_was_found_outlives_a_run_that_is_stopped(dealt, one, tmp_path, mon
     assert rows(out) == rows(one)
 
 
-def test_a_broken_part_is_named_the_rest_is_done_and_the_same_command_goes_on(dealt, one, tmp_path, capsys):
+def test_a_broken_part_is_named_the_rest_is_done_and_the_same_command_goes_on(
+    dealt, one, tmp_path, capsys, monkeypatch
+):
     parts = copied(dealt, tmp_path)
     whole = (parts / "ward-1.parquet").read_bytes()
     cut(parts / "ward-1.parquet")
@@ -75,7 +77,10 @@ def test_a_broken_part_is_named_the_rest_is_done_and_the_same_command_goes_on(de
     assert "1 of 3 parts cannot be read: ward-1.parquet" in said and len(said.strip().splitlines()) <= 3
     assert not (tmp_path / "out").exists()
     (parts / "ward-1.parquet").write_bytes(whole)
+    looked, real = [], parted.look
+    monkeypatch.setattr(parted, "look", lambda batch, finder: looked.append(batch.num_rows) or real(batch, finder))
     assert main(command) == 0
+    assert sum(looked) == len(pq.read_table(parts / "ward-1.parquet"))
     assert rows(tmp_path / "out") == rows(one)
 
 

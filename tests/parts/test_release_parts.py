@@ -77,16 +77,22 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
 
 
-def test_a_broken_part_is_named_and_mended_the_same_command_makes_the_release(dealt, vectors, one, tmp_path, capsys):
+def test_a_broken_part_is_named_the_rest_is_done_and_mended_the_same_command_makes_the_release(
+    dealt, vectors, one, tmp_path, capsys, monkeypatch
+):
     parts, out = copied(dealt, tmp_path), tmp_path / "out"
     whole = (parts / "ward-0.parquet").read_bytes()
     cut(parts / "ward-0.parquet")
     asked = release_command(dealt, out, vectors, parts)
     assert main(asked) == 5
     assert "1 of 3 parts cannot be read: ward-0.parquet" in capsys.readouterr().err
-    assert not (out / "release").exists()
+    assert not (out / "release").exists() and not (out / "vault/channel").exists()
+    assert main([*asked, "--dry-run"]) == 5
     (parts / "ward-0.parquet").write_bytes(whole)
+    looked, real = [], parted.look
+    monkeypatch.setattr(parted, "look", lambda batch, finder: looked.append(batch.num_rows) or real(batch, finder))
     assert main(asked) == 4
+    assert sum(looked) == len(pq.read_table(parts / "ward-0.parquet"))
     assert rows(out / "vault/refused/notes") == rows(one / "refused/notes.parquet")
 
 

@@ -7,7 +7,7 @@ the truth of the notes that they attack they never see. `attacks/channel/ladder.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import getdoc
@@ -144,8 +144,8 @@ class Reader(Settings):
     order: ClassVar[int] = 1000
 
     @abstractmethod
-    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
-        """A reading of each of `scene.notes`."""
+    def read(self, scene: Scene, rng: Generator) -> Iterable[Reading]:
+        """A reading of each of `scene.notes`, in their order; all that is drawn is drawn before the first is made."""
 
     @classmethod
     def help(cls) -> str:

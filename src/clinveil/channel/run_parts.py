@@ -92,7 +92,7 @@ def obfuscate_parts(
     asked = run_hash(settings, "\n".join(part.name for part in corpus.parts), vectors)
     with run_folder(vault, KIND, asked, force=settings.force, made=out) as folder:
         with whole(out, force=settings.force, maker=maker) as place, opened_for(settings) as over:
-            facts = facts_of(corpus, over, say)
+            _, facts = facts_of(corpus, over, say)
             run = Run(settings, corpus, folder.key(settings.seed), folder.vault, vectors, say, over)
             how = run.vault, _learn(run, facts), settings.channel.policy, run.key.commitment
             test = run.key.test_seed is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -24,7 +24,7 @@ from clinveil.corpus.open import NotesCorpus
 from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.uniqueness import Hashes, HashLog
 from clinveil.scale import Map
-from clinveil.scale.pieces import each
+from clinveil.scale.pieces import Broken, each
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,19 @@ def part_facts(part: NotesCorpus, also: Callable[[pa.RecordBatch], None] = lambd
     return PartFacts(part.name, len(found), read.hexdigest(), found)
 
 
-def facts_of(corpus: PartedCorpus, over: Map, say: Say) -> tuple[PartFacts, ...]:
-    """What is known of every part, each read to its end.
+def facts_of(
+    corpus: PartedCorpus, over: Map, say: Say, broken: Broken | None = None
+) -> tuple[PartedCorpus, tuple[PartFacts, ...]]:
+    """The parts that can be read, and what is known of each.
 
     Raises:
-        Incomplete: some are broken; all are tried. InputError: an id stands in two.
+        Incomplete: some are broken, and nobody else is told of them; all are tried. InputError: an id stands in two.
     """
-    facts = tuple(track(each(over, part_facts, corpus.parts), "notes read", say, size=lambda one: one.rows))
-    refuse_repeats_over(corpus, facts)
-    return facts
+    found = each(over, part_facts, corpus.parts, broken)
+    facts = tuple(track(found, "notes read", say, size=lambda one: one.rows))
+    sound = corpus if broken is None else replace(corpus, parts=broken.left(corpus.parts))
+    refuse_repeats_over(sound, facts)
+    return sound, facts
 
 
 def digest_of(facts: Sequence[PartFacts]) -> str:

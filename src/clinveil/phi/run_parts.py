@@ -25,7 +25,7 @@ from clinveil.phi.records import Records
 from clinveil.phi.remover import Recipe, of_settings
 from clinveil.phi.settings import DeidentifySettings
 from clinveil.scale import Map
-from clinveil.scale.pieces import each
+from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store
 
 TASKS, SCRATCH = "tasks", "work"  # in the vault: spans, kept until the run has ended well; text, never kept
@@ -63,12 +63,14 @@ def write_parts(
         Incomplete: some parts are broken; what was found in the others is kept for the next run.
         InputError: an id stands in two parts.
     """
-    scratch, facts = kept.vault / SCRATCH, facts_of(corpus, over, say)
+    scratch, broken = kept.vault / SCRATCH, Broken()
+    corpus, facts = facts_of(corpus, over, say, broken)
     deidentifier.key.save(scratch / "key.bin")
     recipe = Recipe.of(of_settings, settings, scratch / "key.bin")
     parts = [(part, one.digest) for part, one in zip(corpus.parts, facts, strict=True)]
     store = Store(kept.vault / TASKS)
     works = look_through(parts, recipe, store, scratch, over, say, lambda: deidentifier.finder.listens)
+    broken.refuse()  # not before: the longest work on the others is done
     place.mkdir(mode=0o700)
     targets = [(work, place / name, scratch) for work, name in zip(works, names_of(corpus), strict=True)]
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())

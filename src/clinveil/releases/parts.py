@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import Job, Preflight, Sight, Target
 from clinveil.scale import Map
-from clinveil.scale.pieces import each
+from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store, name_of, performed
 
 TASKS, LEARNT = "tasks", "learnt.json"
@@ -54,23 +54,33 @@ NOTES = "notes"  # the folder of the released parts
 LEDGERS = ("crosswalk", "alignment")
 
 
-def preflight_parts(corpus: PartedCorpus, over: Map, say: Say) -> tuple[Preflight, tuple[PartFacts, ...]]:
-    """`preflight` of part files, and what is known of each.
+def preflight_parts(
+    corpus: PartedCorpus, over: Map, say: Say, broken: Broken
+) -> tuple[PartedCorpus, Preflight, tuple[PartFacts, ...]]:
+    """`preflight` of the parts that can be read and have rows, and what is known of each.
+
+    Args:
+        broken: is told of the others.
 
     Raises:
-        Incomplete: some parts are broken; all are tried. InputError: an id stands in two parts.
+        Incomplete: there is no note in those that can be read. InputError: an id stands in two parts.
     """
     sight, skipped, facts, patients = Sight(), Counter[str](), list[PartFacts](), 0
     with closing(HashLog()) as log:
-        for seen in track(each(over, _see, corpus.parts), "notes read", say, size=lambda one: one.facts.rows):
+        for seen in track(each(over, _see, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
             sight.add(seen.sight)
             skipped += seen.skipped
             facts.append(seen.facts)
             log.add(seen.patients)
             patients += len(seen.patients)
         patients -= count_repeats(log)
-    refuse_repeats_over(corpus, facts)
-    return sight.preflight(patients, skipped), tuple(facts)
+    sound = replace(corpus, parts=broken.left(corpus.parts))
+    refuse_repeats_over(sound, facts)
+    if not sight.rows:
+        broken.refuse()
+    held = [at for at, one in enumerate(facts) if one.rows]  # Spark writes parts without a row
+    with_rows = replace(sound, parts=tuple(sound.parts[at] for at in held))
+    return with_rows, sight.preflight(patients, skipped), tuple(facts[at] for at in held)
 
 
 @dataclass(frozen=True)
@@ -121,11 +131,13 @@ def protect_parts(job: Job, heard: Callable[[Heard], None]) -> tuple[Corpus, Cou
     assert isinstance(job.corpus, PartedCorpus)
     deidentifier = job.deidentifier()
     if deidentifier is None:
+        job.broken.refuse()
         return job.corpus, None, Counter()
     listens = deidentifier.finder.listens
     parts = [(part, one.digest) for part, one in zip(job.corpus.parts, job.facts, strict=True)]
     scratch = job.folder.work / "heard"
     works = look_through(parts, _recipe(job), _store(job), scratch, job.over, job.say, lambda: listens)
+    job.broken.refuse()  # not before: the longest work on the others is done
     place = private_folder(job.folder.work / "protected")
     items = [(work, place / f"part-{number:05d}.parquet") for number, work in enumerate(works)]
     found, skipped = Counter[str](), Counter[str]()

@@ -75,6 +75,7 @@ def dry_run(
     settings = base.settings_for(settings) if base else settings
     with opened_for_parts(notes, settings) as over:
         ready = ready_for(notes, settings, vectors, over, base)
+    ready.broken.refuse()
     yield from _plan_lines(ready.corpus, ready.found, settings, train=ready.imported is None)
     if settings.seed is not None:
         yield "TEST SEED: such a run ends in vault/refused, with exit code 4"
@@ -173,7 +174,8 @@ def _made(
             forget_others(folder, ready.facts, ("vectors", "neighbours", "channel"))
         if added is None and (folder.vault / "vectors").exists():
             say("resuming: the vectors of the interrupted run are used")
-        job = Job(ready.corpus, folder, key, settings, ready.known, ready.imported, say, ready.facts, over)
+        parts = ready.facts, over, ready.broken
+        job = Job(ready.corpus, folder, key, settings, ready.known, ready.imported, say, *parts)
         of_base = (added.left, added.both) if added else (None, None)
         return _run(job, ready.found, _Before(ledger, earlier, source, *of_base), Clock(say))
 

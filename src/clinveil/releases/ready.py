@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clinveil.channel.build import read_words
@@ -27,6 +27,7 @@ from clinveil.releases.stages import (
 )
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
+from clinveil.scale.pieces import Broken
 from clinveil.utility.classifiers import any_neural
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import refuse_foreign
@@ -35,17 +36,20 @@ from clinveil.vectors.table import Vectors
 
 @dataclass(frozen=True)
 class Ready:
-    """What a run needs from outside: notes, what one look at them found, known patients, vectors; facts of parts."""
+    """What a run needs from outside: notes, what one look at them found, known patients, vectors; of part files those
+    that can be read, what is known of each, the names of all, and what is wrong with the others."""
 
     corpus: OpenedCorpus | NewNotes
     found: Preflight
     known: dict[str, Patient]
     imported: Vectors | None
     facts: tuple[PartFacts, ...] = ()
+    names: tuple[str, ...] = ()
+    broken: Broken = field(default_factory=Broken)
 
     def question(self, source: str) -> str:
         """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""
-        return "\n".join(one.name for one in self.facts) or source
+        return "\n".join(self.names) or source
 
 
 def ready_for(
@@ -67,25 +71,25 @@ def ready_for(
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
-    facts: tuple[PartFacts, ...] = ()
+    facts, names, broken = tuple[PartFacts, ...](), tuple[str, ...](), Broken()
     if base is not None:
         added = NewNotes(corpus, base, beside)
         found = preflight(added, say)
         base.refuse_same(found.hashes, again=settings.again)
         return Ready(added, found, known, None)
     if isinstance(corpus, PartedCorpus):
-        found, facts = preflight_parts(corpus, over, say)
-        held = [at for at, one in enumerate(facts) if one.rows]  # Spark writes parts without a row
-        corpus, facts = replace(corpus, parts=tuple(corpus.parts[at] for at in held)), tuple(facts[at] for at in held)
+        names = tuple(part.name for part in corpus.parts)
+        corpus, found, facts = preflight_parts(corpus, over, say, broken)
     else:
         found = preflight(corpus, say)
-    require_patients(found, settings)
+    if not broken.said:
+        require_patients(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
     imported = load_vectors(place) if place else None
     if imported is not None:
         refuse_foreign(imported, (note.text for note in note_rows(corpus)))
-    return Ready(corpus, found, known, imported, facts)
+    return Ready(corpus, found, known, imported, facts, names, broken)
 
 
 def opened_for_parts(notes: Path, settings: ReleaseSettings) -> AbstractContextManager[Map]:

@@ -46,6 +46,7 @@ from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
+from clinveil.scale.pieces import Broken
 from clinveil.vectors.algorithm import OnEpoch
 from clinveil.vectors.count import WordCounts, over_words
 from clinveil.vectors.files import load_vectors, save_vectors
@@ -198,6 +199,7 @@ class Job:
 
     Attributes:
         facts: of part files, what is known of each; empty for one file. over: who works on the parts.
+        broken: parts that cannot be read: without them identifiers are looked for, and nothing more.
     """
 
     corpus: Corpus
@@ -209,6 +211,7 @@ class Job:
     say: Say = lambda _: None
     facts: tuple[PartFacts, ...] = ()
     over: Map = serial
+    broken: Broken = field(default_factory=Broken)
 
     @property
     def added(self) -> NewNotes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -26,26 +26,51 @@ class _Tried(Generic[R]):
     broken: str = ""
 
 
-def each(over: Map, function: Callable[[T], R], parts: Iterable[T]) -> Iterator[R]:
+@dataclass
+class Broken:
+    """The parts that cannot be read.
+
+    Attributes:
+        said: what is wrong with each, by its place among the parts. tried: how many parts there are.
+    """
+
+    said: dict[int, str] = field(default_factory=dict)
+    tried: int = 0
+
+    def left(self, parts: Iterable[T]) -> tuple[T, ...]:
+        """The parts without the broken ones."""
+        return tuple(part for at, part in enumerate(parts) if at not in self.said)
+
+    def refuse(self) -> None:
+        """Raise Incomplete if there are any: how many, and what is wrong with the first."""
+        if self.said:
+            said, rest = list(self.said.values())[:NAMED], len(self.said) - NAMED
+            more = f"; and {rest} more" if rest > 0 else ""
+            what = f"{len(self.said)} of {self.tried} parts cannot be read: {'; '.join(said)}{more}"
+            remedy = "mend them, and run the same command again: what is done of the others stays"
+            raise Incomplete(what, remedy=remedy)
+
+
+def each(over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None) -> Iterator[R]:
     """The function's results, in the order of the parts, without those of parts that are broken.
 
     The function is called in the folder of this process; what it writes is for the owner only.
 
+    Args:
+        broken: is told of the parts for which the function raised InputError, and may refuse them later.
+
     Raises:
-        Incomplete: at the end, if it raised InputError for some parts: how many, and what is wrong with the first.
+        Incomplete: at the end, if there are broken parts and nobody else is told of them.
     """
-    broken, count = [], 0
-    for tried in over(partial(_try, function, Path.cwd()), parts):
-        count += 1
+    found = Broken() if broken is None else broken
+    for at, tried in enumerate(over(partial(_try, function, Path.cwd()), parts)):
+        found.tried = at + 1
         if tried.broken:
-            broken.append(tried.broken)
+            found.said[at] = tried.broken
         else:
             yield tried.made  # type: ignore[misc]
-    if broken:
-        more = f"; and {len(broken) - NAMED} more" if len(broken) > NAMED else ""
-        what = f"{len(broken)} of {count} parts cannot be read: {'; '.join(broken[:NAMED])}{more}"
-        remedy = "mend them, and run the same command again: what is done of the others stays"
-        raise Incomplete(what, remedy=remedy)
+    if broken is None:
+        found.refuse()
 
 
 def _try(function: Callable[[T], R], folder: Path, part: T) -> _Tried[R]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -76,21 +76,57 @@ def scored(
             left out, and the rest brought to 1.
         usual: what they name where nothing is left.
     """
-    blocks = list(_blocks(readings)) or [slice(0)]
-    found = [_scored(notes[block], readings[block], n_words, among, usual) for block in blocks]
-    return Scored(*(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(Scored)))
+    return _together([_scored(*block, n_words, among, usual) for block in _blocks(notes, readings)])
 
 
-def _blocks(readings: Sequence[Reading]) -> Iterator[slice]:
-    """Some notes at a time, so that what is made of each candidate stays small."""
-    first, held = 0, 0
-    for i, reading in enumerate(readings):
-        if held and held + reading.rows.size > AT_ONCE:
-            yield slice(first, i)
-            first, held = i, 0
-        held += reading.rows.size
-    if first < len(readings):
-        yield slice(first, len(readings))
+def _together(parts: Sequence[Scored]) -> Scored:
+    return Scored(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Scored)))
+
+
+def _blocks(notes: Iterable[Seen], readings: Iterable[Reading]) -> Iterator[tuple[list[Seen], list[Reading]]]:
+    """Some notes at a time with their readings: a cluster has thousands of candidates for each word."""
+    block, held = list[tuple[Seen, Reading]](), 0
+    for pair in zip(notes, readings, strict=True):
+        if block and held + pair[1].rows.size > AT_ONCE:
+            yield [note for note, _ in block], [reading for _, reading in block]
+            block, held = [], 0
+        block.append(pair)
+        held += pair[1].rows.size
+    if block:
+        yield [note for note, _ in block], [reading for _, reading in block]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """All that is asked of what one reader reads, so that no reading is kept.
+
+    Attributes:
+        plain: of every word. told: by kind of words, of every word too: what is read by who knows that words are of it.
+        longest: (n_notes,) as `spans` has it.
+    """
+
+    plain: Scored
+    told: Mapping[str, Scored]
+    longest: Ints
+
+    @classmethod
+    def of(
+        cls, notes: Iterable[Seen], readings: Iterable[Reading], n_words: int, told: Mapping[str, tuple[Mask, int]]
+    ) -> Scores:
+        """Of readings as they come; `told`: by kind the words of it, and what is named where nothing is left."""
+        plain, longest = list[Scored](), list[Ints]()
+        kinds: dict[str, list[Scored]] = {kind: [] for kind in told}
+        for block in _blocks(notes, readings):
+            plain.append(_scored(*block, n_words, None, -1))
+            longest.append(spans(*block, n_words))
+            for kind, (among, usual) in told.items():
+                kinds[kind].append(_scored(*block, n_words, among, usual))
+        made = {kind: _together(parts) for kind, parts in kinds.items()}
+        return cls(_together(plain), made, np.concatenate(longest))
+
+    def kind(self, name: str, among: Mask) -> Scored:
+        """The words of a kind, (n_words + 1,); of some kinds by who knows that they are of it."""
+        return self.told.get(name, self.plain).where(among)
 
 
 def _scored(notes: Sequence[Seen], readings: Sequence[Reading], n_words: int, among: Mask | None, usual: int) -> Scored:

@@ -20,9 +20,9 @@ from numpy.random import Generator
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._canaries import EACH, planted
 from clinveil.attacks.channel._scene import halves, scenes
-from clinveil.attacks.channel._scoring import Scored, scored, spans
+from clinveil.attacks.channel._scoring import Scored, Scores
 from clinveil.attacks.channel._strata import word_strata
-from clinveil.attacks.reader import KNOWLEDGE, Reader, Reading, Scene, Seen, readers
+from clinveil.attacks.reader import KNOWLEDGE, Reader, Scene, Seen, readers
 from clinveil.channel.identity import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.core.settings import choice, flag
@@ -116,56 +116,48 @@ class _Rung:
 
     def findings(self, canaries: Sequence[tuple[Scene, Mask]], rng: Generator) -> Iterator[Finding]:
         """One for each kind of words, planted names and the positive control among them."""
-        readings = self._read(self.cases, rng)
+        read = self._read(self.cases, rng)
         few = _fewer(self.cases, min(CONTROLLED, (self.reader.at_most or 2 * CONTROLLED) // 2))
-        mixed = [_dealt(scene, rng) for scene in few]
-        control = self._read(mixed, rng)
+        control = self._read([_dealt(scene, rng) for scene in few], rng)
         for stratum, among in self.strata.items():
-            beside = self._scored(mixed, control, stratum, among)
-            yield self._finding(stratum, among, readings, beside)
+            yield self._finding(stratum, among, read, control.kind(stratum, among))
         if canaries and all(self.reader.can(scene) for scene, _ in canaries):
             yield self._canaries(canaries, rng)
         yield self._positive(rng)
 
-    def _read(self, cases: Sequence[Scene], rng: Generator) -> list[Reading]:
-        return [reading for scene in cases for reading in self.reader.read(scene, rng)]
+    def _read(self, cases: Sequence[Scene], rng: Generator) -> Scores:
+        """What was read, of some kinds of words by who knows that they are of it."""
+        readings = (reading for scene in cases for reading in self.reader.read(scene, rng))
+        told = {kind: (among, self._usual(among)) for kind, among in self.strata.items() if kind in TOLD}
+        return Scores.of((note for scene in cases for note in scene.notes), readings, self._n_words, told)
 
-    def _scored(self, cases: Sequence[Scene], readings: Sequence[Reading], stratum: str, among: Mask) -> Scored:
-        """What was read of the words of a kind; of some kinds by who knows that they are of it."""
-        notes, n_words = [note for scene in cases for note in scene.notes], among.size - 1
-        if stratum not in TOLD:
-            return scored(notes, readings, n_words).where(among)
-        return scored(notes, readings, n_words, among, self._usual(among)).where(among)
+    @property
+    def _n_words(self) -> int:
+        return self.strata["all"].size - 1
 
     def _usual(self, among: Mask) -> int:
         """The most frequent word of a kind, in the notes that the attackers have."""
         prior = np.where(among[:-1], self.cases[0].prior, 0)
         return int(np.argmax(prior)) if among[:-1].any() else -1
 
-    def _finding(self, stratum: str, among: Mask, readings: Sequence[Reading], control: Scored) -> Finding:
-        got = self._scored(self.cases, readings, stratum, among)
+    def _finding(self, stratum: str, among: Mask, read: Scores, control: Scored) -> Finding:
+        got = read.kind(stratum, among)
         detail = {**_who(self.name, self.reader), "stratum": stratum, **self.about}
         if not got.truth.size:
             return unmeasured(f"{MEASURE}.{stratum}", NONE_OF_THEM, detail=detail, source=SOURCE, unit="tokens")
         detail |= _figures(got, calibrated=self.reader.calibrated)
         if stratum in TOLD:
-            notes = [note for scene in self.cases for note in scene.notes]
-            detail["not_told"] = float(scored(notes, readings, among.size - 1).where(among).right.mean())
+            detail["not_told"] = float(read.plain.where(among).right.mean())
         if stratum == "all":
-            notes = [note for scene in self.cases for note in scene.notes]
-            longest = spans(notes, readings, among.size - 1)
-            detail |= {"span_median": float(np.median(longest)), "span_most": int(longest.max())}
+            detail |= {"span_median": float(np.median(read.longest)), "span_most": int(read.longest.max())}
         held = control.right.mean() if control.truth.size else None
         told: dict[str, Any] = {"chance": got.usual, "control": held, "source": SOURCE, **BESIDE}
         return clustered_share(f"{MEASURE}.{stratum}", got.by_patient, over="patients", detail=detail, **told)
 
     def _canaries(self, canaries: Sequence[tuple[Scene, Mask]], rng: Generator) -> Finding:
         """Names planted in copies of notes, which were written with the same channel under a key that is gone."""
-        cases = [scene for scene, _ in canaries]
-        readings, names = self._read(cases, rng), self.strata["names"]
-        notes = [note for scene in cases for note in scene.notes]
-        every = scored(notes, readings, names.size - 1, names, self._usual(names))
-        got = every.at(np.concatenate([where for _, where in canaries]))
+        read = self._read([scene for scene, _ in canaries], rng)
+        got = read.told["names"].at(np.concatenate([where for _, where in canaries]))
         detail = {**_who(self.name, self.reader), "stratum": "canaries", "planted": len(np.unique(got.patient))}
         told: dict[str, Any] = {"chance": got.usual, "source": SOURCE, "unit": "tokens"}
         told["chance_is"] = "always naming the planted name that stands most often"
@@ -174,8 +166,7 @@ class _Rung:
     def _positive(self, rng: Generator) -> Finding:
         """The same reader where every word came out as it went in."""
         some = [_unprotected(scene) for scene in _fewer(self.cases, PROVED)]
-        every = np.ones(self.strata["all"].size, dtype=np.bool_)
-        got = self._scored(some, self._read(some, rng), "all", every)
+        got = self._read(some, rng).plain
         detail = {**_who(self.name, self.reader), "stratum": "all", "unprotected": True}
         told: dict[str, Any] = {"better": None, "chance": got.usual, "chance_is": BESIDE["chance_is"], "unit": "tokens"}
         return clustered_share(f"{MEASURE}.unprotected", got.by_patient, over="patients", detail=detail, **told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -44,7 +44,7 @@ class Assembly(Reader):
         """Where words stand in their order, the readers of sequences read them better."""
         return super().can(scene) and scene.channel.policy.shuffle != "none"
 
-    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+    def read(self, scene: Scene, rng: Generator) -> Iterator[Reading]:
         """Orders and readings are drawn; by a seed for each note, so threads change nothing."""
         known = max(1, len(scene.others) // 10)
         tried = _own_notes(scene, scene.others[:known], rng)
@@ -55,7 +55,7 @@ class Assembly(Reader):
             there, parts, order = desk.parts(*case, trust)
             return there.reading(np.tensordot(mix, parts, 1), order)
 
-        return list(threads(scene.threads)(one, zip((n.outputs for n in scene.notes), seeds.tolist(), strict=True)))
+        return threads(scene.threads)(one, zip((n.outputs for n in scene.notes), seeds.tolist(), strict=True))
 
     def _desk(self, scene: Scene, notes: Sequence[Ints], rng: Generator) -> _Desk:
         policy, n_words = scene.channel.policy, len(scene.channel.words)

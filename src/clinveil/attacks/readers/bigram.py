@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from numpy.random import Generator
 
 from clinveil.attacks.reader import Reader, Reading, Scene, Seen, readers
@@ -21,7 +23,7 @@ class Bigram(Reader):
     order = 400
     most: int = flag(MOST, "Inputs of an output that are weighed, the likeliest.", ge=2)
 
-    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+    def read(self, scene: Scene, rng: Generator) -> Iterator[Reading]:
         """Nothing is drawn. Source: forward-backward, Baum et al. 1970."""
         held, pairs = candidates(scene, self.most), Counts.of(scene.others, len(scene.channel.words)).tables
 
@@ -30,4 +32,4 @@ class Bigram(Reader):
             linked = links(there.begin, there.rows, pairs)
             return there.reading(marginals(there.begin, there.rows, there.weights, pairs, linked))
 
-        return list(threads(scene.threads)(one, scene.notes))
+        return threads(scene.threads)(one, scene.notes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from numpy.random import Generator
 
 from clinveil.attacks.reader import Reader, Reading, Scene, readers
@@ -16,7 +18,7 @@ class Unigram(Reader):
     on_release = True
     order = 300
 
-    def read(self, scene: Scene, rng: Generator) -> list[Reading]:
+    def read(self, scene: Scene, rng: Generator) -> Iterator[Reading]:
         """Nothing is drawn."""
         held = candidates(scene)
-        return [held.reading(note.outputs) for note in scene.notes]
+        return (held.reading(note.outputs) for note in scene.notes)
