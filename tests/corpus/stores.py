@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -56,6 +57,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     server.start()
     host, port = server.get_host_and_port()
     _point(monkeypatch, f"{host}:{port}")
+    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST"))  # all servers of a process hold the same
     from pyarrow import fs
 
     made = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True)

@@ -15,12 +15,11 @@ PASS = {"cbow": (0.9, 0.022), "skipgram": (1.5, 0.45), "fasttext": (2.0, 0.5), "
 TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
 # Small notes need more passes before vectors know anything: so many words of training, in so many passes.
 TRAINING_WORDS, FEWEST_PASSES, MOST_PASSES = 10_000_000, 5, 20
-# Words a second and core, of invented notes, November 2026, two cores that others used too (docs/scale.md); replacing
-# without the order of the rows.
-PHI_PER_SECOND = 3.1e4
+# Words a second and core, of invented notes, November 2026 (docs/scale.md); replacing without the order of the rows.
+PHI_PER_SECOND = 8.0e4
 REPLACE_PER_SECOND = 2.3e6
-CHECK_PER_SECOND = 1.1e6
-MEASURE_PER_SECOND = 1.4e4  # in one process, of the words that are measured
+CHECK_PER_SECOND = 0.95e6
+MEASURE_PER_SECOND = 2.0e4  # in one process, of the words that are measured
 # Multiply-adds of exact neighbour search, a second and core; seconds to import, compile and draw the report.
 PRODUCTS_PER_SECOND = 2.0e10
 FIXED_SECONDS = 20.0
