@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from part_cases import copied, cut, release_command, rows, small_vectors
+from part_cases import copied, cut, release_command, rows, small_vectors, without_attacks
 
 from clinveil.cli.main import main
 from clinveil.phi import parted
@@ -18,9 +18,7 @@ from clinveil.releases.attacked import attacked_release
 
 @pytest.fixture(autouse=True)
 def no_attacks(monkeypatch):
-    """What attacks find is asked elsewhere, and takes most of the time."""
-    monkeypatch.setattr(pipeline, "attacked", lambda *_: [])
-    monkeypatch.setattr(pipeline, "demo_side_by_side", lambda *_: [])
+    without_attacks(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from held_workers import alive, gone, held, killer, told, unmoved
-from part_cases import release_command, small_vectors
+from part_cases import release_command, small_vectors, without_attacks
 
 from clinveil.cli.main import main
-from clinveil.releases import parts, pipeline
+from clinveil.releases import parts
 from clinveil.scale.executor import opened
 
 HERE = Path(__file__).parent
@@ -36,9 +36,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def no_attacks(monkeypatch):
-    """What is measured stays with the driver, and is asked elsewhere."""
-    monkeypatch.setattr(pipeline, "attacked", lambda *_: [])
-    monkeypatch.setattr(pipeline, "demo_side_by_side", lambda *_: [])
+    without_attacks(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +48,7 @@ def vectors(dealt):
 def alone(dealt, vectors):
     """All that is made of the parts in one process, in line."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "attacked", lambda *_: [])
-        patch.setattr(pipeline, "demo_side_by_side", lambda *_: [])
+        without_attacks(patch)
         assert main(release_command(dealt, dealt / "alone", vectors)) == 4
     return made(dealt / "alone")
 
