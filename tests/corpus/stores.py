@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -50,20 +55,41 @@ def _point(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
         monkeypatch.setenv(name, value)
 
 
-@contextmanager
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    """A moto server with a bucket `notes`, to which the environment points; what is yielded can be stopped."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    _point(monkeypatch, f"{host}:{port}")
-    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST"))  # all servers of a process hold the same
-    from pyarrow import fs
+class Store:
+    """A moto server in a process of its own: two in one process would hold the same objects."""
 
-    made = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True)
-    made.create_dir("notes")
-    server.files = made
+    def start(self) -> None:
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+        with tempfile.NamedTemporaryFile() as said:
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+            until = time.monotonic() + 60
+            while not (found := re.search(r"http://(127\.0\.0\.1:\d+)", Path(said.name).read_text())):
+                assert self._process.poll() is None, Path(said.name).read_text()
+                assert time.monotonic() < until, "moto does not start"
+                time.sleep(0.05)
+        self.address = found[1]
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def port(self) -> str:
+        return self.address.partition(":")[2]
+
+
+@contextmanager
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store with a bucket `notes`, to which the environment points; it can be stopped and started, then empty."""
+    pytest.importorskip("moto.server")
+    made = Store()
+    made.start()
     try:
-        yield server
+        _point(monkeypatch, made.address)
+        from pyarrow import fs
+
+        made.files = fs.S3FileSystem(endpoint_override=made.address, scheme="http", allow_bucket_creation=True)
+        made.files.create_dir("notes")
+        yield made
     finally:
-        server.stop()
+        made.stop()

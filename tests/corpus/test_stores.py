@@ -279,10 +279,9 @@ def test_a_store_that_is_gone(tmp_path):
             at.write_bytes(parquet(0))
             gone.stop()
 
-        gone_now = f"s3://notes/late.parquet?endpoint_override=127.0.0.1:{gone.get_host_and_port()[1]}&scheme=http"
+        gone_now = f"s3://notes/late.parquet?endpoint_override=127.0.0.1:{gone.port}&scheme=http"
         with pytest.raises(DiskError, match=r"the store cannot be reached \(what was made lies whole in v.upload"):
             through(place(gone_now), tmp_path / "v", make, lambda: "a", **how)
-        gone.start()
 
 
 def test_the_marker_holds_names_only(server, tmp_path):
