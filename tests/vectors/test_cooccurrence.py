@@ -15,8 +15,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from clinveil.corpus.corpus import memory_corpus
+from clinveil.vectors.encoded import END, encode
 from clinveil.vectors.glove import cooccurrence
-from clinveil.vectors.glove.cooccurrence import END, Cooccurrences, count_pairs, encode, unit_of
+from clinveil.vectors.glove.cooccurrence import Cooccurrences, count_pairs, unit_of
 
 NOTES = st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=8)
 

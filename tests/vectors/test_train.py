@@ -24,7 +24,7 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import algorithm_of, train
 
 SMALL = VectorSettings(dim=16, epochs=3)
-ONE_PASS = VectorSettings(dim=2, epochs=1, window=1)
+ONE_PASS = VectorSettings(algorithm="cbow", dim=2, epochs=1, window=1)
 
 
 def corpus_of(texts):
@@ -71,7 +71,8 @@ def test_planted_synonyms_come_near(algorithm, tmp_path):
 
 def test_the_table_is_the_one_of_the_counts(tmp_path):
     texts = ["pain pain fever", "pain fever rash", None, "rash pain"]
-    vectors = train(corpus_of(texts), VectorSettings(dim=4, min_count=2), seed=1, workers=4, scratch=tmp_path)
+    how = VectorSettings(algorithm="cbow", dim=4, min_count=2)
+    vectors = train(corpus_of(texts), how, seed=1, workers=4, scratch=tmp_path)
     assert list(vectors.words) == ["pain", "fever", "rash"]
     assert vectors.counts.tolist() == [4, 2, 2]
     assert vectors.patients.tolist() == [3, 2, 2]
@@ -148,7 +149,7 @@ def trained_counts(monkeypatch):
     [(1, 35_000), (4, 10_000), (7, 7_000), (3, 9_999), (2, 10_001), (12_000, 3), (20_001, 1), (300, 211)],
 )
 def test_gensim_trains_on_every_token(n_notes, length, monkeypatch, tmp_path):
-    monkeypatch.setattr(room.Word2Vec, "model", without_subsampling(room.Word2Vec.model))
+    monkeypatch.setattr(room.ByGensim, "model", without_subsampling(room.ByGensim.model))
     said = trained_counts(monkeypatch)
     corpus = corpus_of(flat_texts(n_notes, length, 3_000))
     train(corpus, ONE_PASS, seed=1, workers=1, scratch=tmp_path)
@@ -177,7 +178,7 @@ def test_several_workers_leave_no_part_of_the_notes_unread(workers, monkeypatch,
         before.append(self.wv.vectors.copy())
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(room.Word2Vec, "model", without_subsampling(room.Word2Vec.model))
+    monkeypatch.setattr(room.ByGensim, "model", without_subsampling(room.ByGensim.model))
     monkeypatch.setattr(Word2Vec, "train", listening)
     long = ["longwordindeed" * 3 + " " + t for t in flat_texts(360, 300, 3_000)]
     short = [" ".join(chr(97 + i % 26) + chr(97 + i // 26 % 26) for i in range(400))] * 360
@@ -208,14 +209,18 @@ def test_every_batch_that_gensim_cuts_ends_at_a_filler(lengths, tmp_path_factory
     assert list(scratch.iterdir()) == []
 
 
-def test_the_sentence_file_goes_when_training_fails(tmp_path, monkeypatch):
+@pytest.mark.parametrize("algorithm", ["cbow", "skipgram"])
+def test_the_file_of_words_goes_when_training_fails(algorithm, tmp_path, monkeypatch):
     def failing(*args, **how):
-        assert (tmp_path / "sentences.txt").exists()
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_mode & 0o777 == 0o600
         raise MemoryError
 
-    monkeypatch.setattr(room.Word2Vec, "model", failing)
+    monkeypatch.setattr(room.ByGensim, "model", failing)
+    monkeypatch.setattr("clinveil.vectors.algorithms.skipgram.train_skipgram", failing)
     with pytest.raises(MemoryError):
-        train(corpus_of(synonym_texts(5)), SMALL, seed=1, workers=1, scratch=tmp_path)
+        how = VectorSettings(algorithm=algorithm, dim=16, epochs=3)
+        train(corpus_of(synonym_texts(5)), how, seed=1, workers=1, scratch=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -252,25 +257,6 @@ def test_vectors_of_token_lines(tmp_path):
     counted = dict(zip(vectors.words, vectors.counts.tolist(), strict=True))
     assert counted == dict.fromkeys(("0", "<unk>", "Left", "right"), 200)
     assert set(train(corpus_of(texts), SMALL, seed=1, workers=1, scratch=tmp_path).words) == {"left", "right", "unk"}
-
-
-def test_no_window_crosses_a_line(monkeypatch, tmp_path):
-    """Lines of one token each give a window nothing to train on; the same tokens in one line do."""
-    from gensim.models import Word2Vec
-
-    before, original = [], Word2Vec.train
-
-    def listening(self, *args, **kwargs):
-        before.append(self.wv.vectors.copy())
-        return original(self, *args, **kwargs)
-
-    monkeypatch.setattr(Word2Vec, "train", listening)
-    monkeypatch.setattr(room.Word2Vec, "model", without_subsampling(room.Word2Vec.model))
-    moved, how = [], VectorSettings(algorithm="skipgram", dim=4, epochs=2)
-    for text in ("One\ntwo\nOne\ntwo", "One two One two"):
-        vectors = train(corpus_of([text] * 50), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)
-        moved.append(bool((vectors.matrix != before[-1]).any()))
-    assert moved == [False, True]
 
 
 def test_glove_of_lines_is_refused(tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 READ_PER_SECOND = 2.0e6
 # Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
 # and what each window word adds to it (benchmarks/vectors.md).
-PASS = {"cbow": (0.9, 0.022), "skipgram": (1.5, 0.45), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
+PASS = {"cbow": (0.9, 0.022), "skipgram": (1.2, 0.15), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
 # Of more words than these, training and measuring take a part (`--train-words`, `--measure-words`).
 TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
 # Small notes need more passes before vectors know anything: so many words of training, in so many passes.

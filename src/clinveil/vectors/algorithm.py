@@ -31,13 +31,17 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clinveil.core.settings import Settings
 from clinveil.corpus.corpus import Corpus
 from clinveil.vectors.algorithms import algorithms
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.sentences import Splitter, whole_note
+from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 
 OnEpoch = Callable[[int, int], None]
@@ -49,7 +53,7 @@ class Notes:
 
     Attributes:
         corpus: the notes. counts: their words. split: the words of a note, line by line.
-        seed: public; with one worker the same seed gives the same bits (`meta["determinism"]`).
+        seed: public; where `meta["determinism"]` is bitwise, the same seed gives the same bits.
         workers: threads. scratch: a private folder for the words of the notes; what is in it is removed at the end.
         on_epoch: called with (done, all) after each pass.
     """
@@ -61,6 +65,13 @@ class Notes:
     scratch: Path
     on_epoch: OnEpoch | None = None
     split: Splitter = whole_note
+
+    def table(self, matrix: NDArray[np.float32], meta: dict[str, Any], subwords: Subwords | None = None) -> Vectors:
+        """The vectors of the most frequent words, a row each."""
+        counts, n = self.counts, len(matrix)
+        return Vectors(
+            counts.words[:n], matrix, counts.counts[:n], counts.patients[:n], counts.n_patients, meta, subwords
+        )
 
 
 class Algorithm(Settings):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from clinveil.vectors.algorithm import algorithms
-from clinveil.vectors.by_gensim import Word2Vec
+from clinveil.vectors.by_gensim import ByGensim
 
 
 @algorithms.register("cbow")
-class Cbow(Word2Vec):
+class Cbow(ByGensim):
     """The word from the mean of its context."""
 
     name: ClassVar[str] = "cbow"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clinveil.vectors.algorithm import algorithms
-from clinveil.vectors.by_gensim import Word2Vec
+from clinveil.vectors.by_gensim import ByGensim
 from clinveil.vectors.subwords import Subwords
 
 # fastText's own defaults: character n-grams of 3 to 6, hashed into at most two million rows.
@@ -15,7 +15,7 @@ _SHORTEST, _LONGEST, _MOST_BUCKETS = 3, 6, 2_000_000
 
 
 @algorithms.register("fasttext")
-class FastText(Word2Vec):
+class FastText(ByGensim):
     """The word from the mean of its context, words and n-grams."""
 
     name: ClassVar[str] = "fasttext"

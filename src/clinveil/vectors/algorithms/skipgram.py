@@ -1,16 +1,38 @@
-"""Skip-gram: the context is predicted from the word (Mikolov et al. 2013)."""
+"""Skip-gram: the context is predicted from the word (Mikolov et al. 2013); the loop is ours."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from clinveil.vectors.algorithm import algorithms
-from clinveil.vectors.by_gensim import Word2Vec
+import numpy as np
+
+from clinveil.corpus.estimate import passes
+from clinveil.vectors.algorithm import Notes, algorithms
+from clinveil.vectors.encoded import END, encoded_file
+from clinveil.vectors.prediction import Predicting
+from clinveil.vectors.skipgram import Plan, train_skipgram
+from clinveil.vectors.table import Vectors
 
 
 @algorithms.register("skipgram")
-class Skipgram(Word2Vec):
+class Skipgram(Predicting):
     """The context from the word."""
 
     name: ClassVar[str] = "skipgram"
-    skipgram: ClassVar[bool] = True
+
+    def train(self, notes: Notes) -> Vectors:
+        """The vectors; the same for any number of workers.
+
+        Raises InputError for vectors to start from that cannot be read, do not fit, or share next to no word, and where
+        training runs away.
+        """
+        counts = notes.counts.counts[notes.counts.counts >= self.min_count]
+        words = {word: row for row, word in enumerate(notes.counts.words[: len(counts)])}
+        first = np.random.default_rng(notes.seed).random((len(counts), self.dim), np.float32)
+        matrix = (2 * first - 1) / np.float32(self.dim)  # as gensim begins
+        self.start(matrix, notes.counts)
+        with encoded_file(notes.corpus, words, notes.split, notes.scratch) as ids:
+            epochs = self.epochs or passes(int(np.count_nonzero(ids != END)))
+            plan = Plan(self.window, self.negative, epochs, notes.workers, notes.seed)
+            train_skipgram(ids, counts, matrix, plan, notes.on_epoch)
+        return notes.table(matrix, self.said(notes, epochs, notes.workers, "clinveil", bitwise=True))

@@ -20,8 +20,9 @@ from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
 from clinveil.corpus.corpus import Corpus
 from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.encoded import encode
 from clinveil.vectors.glove.adagrad import PAIR, Pairs, Parameters, Rule, descend, new_parameters
-from clinveil.vectors.glove.cooccurrence import Cooccurrences, count_pairs, encode
+from clinveil.vectors.glove.cooccurrence import Cooccurrences, count_pairs
 from clinveil.vectors.glove.strata import Strata
 from clinveil.vectors.settings import GloveSettings
 from clinveil.vectors.table import Vectors

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,14 +22,11 @@ from numpy.typing import NDArray
 
 from clinveil.core.compiled import kernel
 from clinveil.core.files import write_array
-from clinveil.core.tokens import words
-from clinveil.corpus.corpus import Corpus, rows
 from clinveil.scale.local import threads
+from clinveil.vectors.encoded import Ids
 
-Ids = NDArray[np.int32]
 Records = NDArray[np.void]
 
-END = -1  # follows each note in an array of word ids
 # A pair of words, row << 32 | column, and its weight. In a table, no units mean an empty slot.
 RECORD = np.dtype([("key", np.int64), ("units", np.int64)])
 _LARGEST_UNIT = 1 << 30
@@ -37,16 +34,6 @@ _FIRST_SLOTS = 1 << 16
 _LEAST_CHUNK = 1 << 12
 # A slot has 16 bytes; writing a table that is half full as a sorted run takes 16 more.
 _BYTES_PER_SLOT = 32
-
-
-def encode(corpus: Corpus, ids: Mapping[str, int]) -> Iterator[Ids]:
-    """The word ids of each batch of notes, `END` after each note; null texts and words without an id are left out."""
-    for batch in corpus.batches():
-        row: list[int] = []
-        for note in rows([batch]):
-            row += [ids[word] for word in words(note.text) if word in ids]
-            row.append(END)
-        yield np.array(row, dtype=np.int32)
 
 
 def unit_of(window: int) -> int:
@@ -88,7 +75,7 @@ def count_pairs(
     """Count the co-occurrences of encoded notes.
 
     Args:
-        batches: word ids with `END` after each note, as `encode` gives them.
+        batches: word ids with `END` after each note, as `encoded.encode` gives them.
         window: the largest distance that counts.
         symmetric: count unordered pairs, or (earlier, later) ones.
         memory_mb: MiB for all tables together.

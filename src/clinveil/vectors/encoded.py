@@ -1,0 +1,43 @@
+"""The words of notes as numbers, which is what our own training loops read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clinveil.core.files import write_array
+from clinveil.corpus.corpus import Corpus, rows
+from clinveil.vectors.sentences import Splitter, whole_note
+
+Ids = NDArray[np.int32]
+END = -1  # follows each line in an array of word ids
+
+
+def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note) -> Iterator[Ids]:
+    """The word ids of each batch of notes, `END` after each line; null texts and words without an id are left out."""
+    for batch in corpus.batches():
+        row: list[int] = []
+        for note in rows([batch]):
+            for line in split(note.text):
+                row += [ids[word] for word in line if word in ids]
+                row.append(END)
+        yield np.array(row, dtype=np.int32)
+
+
+@contextmanager
+def encoded_file(corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path) -> Iterator[Ids]:
+    """All of `encode` as one array, mapped from a file in `scratch` that its owner alone can read; gone at the end."""
+    path = scratch / "words.ids"
+    path.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            for part in encode(corpus, ids, split):
+                write_array(file, part)
+        yield np.memmap(path, np.int32, mode="r") if path.stat().st_size else np.zeros(0, np.int32)
+    finally:
+        path.unlink(missing_ok=True)

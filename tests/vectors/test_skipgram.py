@@ -1,0 +1,242 @@
+"""Skip-gram: the loop against one that is easy to read, the same bits for any workers, and nothing left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from test_train import corpus_of, synonym_texts
+
+from clinveil import demo_corpus
+from clinveil.core.errors import InputError
+from clinveil.core.tokens import words
+from clinveil.corpus.corpus import rows
+from clinveil.vectors import skipgram as room
+from clinveil.vectors.encoded import END
+from clinveil.vectors.sentences import token_lines
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.skipgram import Plan, chunks, rate, stretch, train_skipgram
+from clinveil.vectors.train import train
+
+N_WORDS, DIM = 40, 7
+
+
+@pytest.fixture
+def notes():
+    """Lines of words by falling frequency, some empty, and the counts of the words."""
+    rng = np.random.default_rng(2)
+    lines = [np.minimum(rng.geometric(0.1, n) - 1, N_WORDS - 1) for n in (0, 1, 2, 60, 5, 300, 17, 0, 41)]
+    ids = np.concatenate([part for line in lines for part in (line, [END])]).astype(np.int32)
+    return ids, np.bincount(ids[ids != END], minlength=N_WORDS) + 1
+
+
+def first_vectors():
+    return ((np.random.default_rng(1).random((N_WORDS, DIM)) - 0.5) / DIM).astype(np.float32)
+
+
+def trained(notes, *, workers=1, **changed):
+    ids, counts = notes
+    plan = {"window": 6, "negative": 4, "epochs": 2, "workers": workers, "seed": 9, **changed}
+    matrix = first_vectors()
+    train_skipgram(ids, counts, matrix, Plan(**plan), None)
+    return matrix
+
+
+def by_hand(notes, plan, chunk):
+    """What `train_skipgram` does, one number after the other, in double precision."""
+    ids, counts = notes
+    inputs = first_vectors().astype(np.float64)
+    outputs = np.zeros_like(inputs)
+    share = counts / counts.sum() / room.SAMPLE
+    keep = np.minimum(1, (np.sqrt(share) + 1) / share).astype(np.float32)
+    chance = np.cumsum(counts.astype(float) ** 0.75) / (counts.astype(float) ** 0.75).sum()
+    centres = stretch(counts, plan.window, plan.negative)
+    words, before = int((ids != END).sum()), 0
+    for epoch in range(plan.epochs):
+        for number, part in enumerate(chunks(ids, chunk)):
+            rngs = [np.random.default_rng([plan.seed, epoch, number, lane]) for lane in range(room.LANES + 1)]
+            kept = thinned_by_hand(part, keep, rngs[-1])
+            size = int((part != END).sum())
+            here = before + size
+            lane_size = -(-len(kept) // room.LANES)
+            for first in range(0, lane_size, centres):
+                done = (before + size * first / lane_size) / words / plan.epochs
+                changes = []
+                for lane, rng in enumerate(rngs[:-1]):
+                    one, two = inputs.copy(), outputs.copy()
+                    last = min(lane * lane_size + min(first + centres, lane_size), len(kept))
+                    for place in range(lane * lane_size + first, last):
+                        centre_by_hand(kept, place, one, two, chance, plan, rate(done), rng)
+                    changes.append((one - inputs, two - outputs))
+                inputs += sum(change[0] for change in changes)
+                outputs += sum(change[1] for change in changes)
+            before = here
+    return inputs
+
+
+def thinned_by_hand(ids, keep, rng):
+    lines, line = [], []
+    for word in ids.tolist():
+        if word == END:
+            lines.append(line)
+            line = []
+        else:
+            line.append(word)
+    kept = []
+    for number in rng.permutation(len(lines)).tolist():
+        kept += [word for word in lines[number] if keep[word] >= 1 or rng.random() < keep[word]]
+        kept.append(END)
+    return kept
+
+
+def centre_by_hand(kept, place, inputs, outputs, chance, plan, alpha, rng):
+    if kept[place] == END:
+        return
+    reach = 1 + int(rng.random() * plan.window)
+    targets = [kept[place]]
+    for _ in range(plan.negative):
+        word = int(np.searchsorted(chance, rng.random()))
+        if word not in targets:
+            targets.append(word)
+    before, after = [], []
+    for side, step in ((before, -1), (after, 1)):
+        at = place + step
+        while abs(at - place) <= reach and 0 <= at < len(kept) and kept[at] != END:
+            side.append(kept[at])
+            at += step
+    for word in before + after:
+        old, held = inputs[word].copy(), outputs[targets].copy()
+        wanted = np.array([1.0] + [0.0] * (len(targets) - 1))
+        gains = alpha * (wanted - 1 / (1 + np.exp(-held @ old)))
+        inputs[word] += gains @ held
+        outputs[targets] += gains[:, None] * old
+
+
+@pytest.mark.parametrize("negative", [1, 4, 5])
+def test_it_learns_what_the_readable_loop_learns(negative, notes, monkeypatch):
+    monkeypatch.setattr(room, "FIRST_RATE", 0.2)  # or vectors this young hardly move
+    monkeypatch.setattr(room, "SAMPLE", 0.02)
+    monkeypatch.setattr(room, "_CHUNK", 150)  # some chunks, and a line that is longer than one
+    plan = Plan(window=6, negative=negative, epochs=2, workers=1, seed=9)
+    wanted = by_hand(notes, plan, 150)
+    assert np.abs(wanted - first_vectors()).max() > 0.1
+    np.testing.assert_allclose(trained(notes, negative=negative), wanted, atol=2e-4)
+
+
+def test_the_bits_are_those_of_any_number_of_workers(notes, monkeypatch):
+    monkeypatch.setattr(room, "_CHUNK", 150)
+    one = trained(notes)
+    for workers in (2, 3, 4, 9):
+        assert trained(notes, workers=workers).tobytes() == one.tobytes()
+    assert trained(notes, seed=10).tobytes() != one.tobytes()
+
+
+def test_chunks_are_whole_lines_and_leave_out_no_word(notes):
+    ids = notes[0]
+    for size in (1, 2, 50, 150, 10_000):
+        found = list(chunks(ids, size))
+        assert all(part[-1] == END for part in found)
+        assert [word for part in found for word in part.tolist() if word != END] == ids[ids != END].tolist()
+    assert [part.tolist() for part in chunks(np.array([3, END, 4, 5, END], np.int32), 4)] == [[3, END], [4, 5, END]]
+
+
+def test_samples_are_drawn_by_counts_to_the_three_quarters():
+    counts = np.array([1000, 50, 50, 3, 1, 1])
+    cumulative, guide = room._samples(counts)
+    for draw in np.random.default_rng(0).random(2_000):
+        word = int(guide[int(draw * len(guide))])
+        assert word <= np.searchsorted(cumulative, draw)  # so the search finds it, going up
+    np.testing.assert_allclose(np.diff(cumulative, prepend=0), counts**0.75 / (counts**0.75).sum())
+
+
+def test_frequent_words_make_the_stretches_short():
+    even, few = np.full(100_000, 10), np.array([10, 10, 10])
+    assert stretch(even, 5, 5) == 512
+    assert 1 <= stretch(few, 40, 5) <= 4
+    assert stretch(few, 100, 100) == 1
+
+
+def test_training_that_runs_away_begins_again_and_then_is_refused(notes, monkeypatch):
+    monkeypatch.setattr(room, "UNSEEN", 10**9)
+    monkeypatch.setattr(room, "_MOST_CENTRES", 64)
+    begun, real = [], room._Training
+
+    class Watched(real):
+        def __init__(self, *args):
+            begun.append(args[-1])
+            super().__init__(*args)
+
+        def one_pass(self, ids, epoch, on_epoch):
+            return self.centres < 10 and super().one_pass(ids, epoch, on_epoch)
+
+    monkeypatch.setattr(room, "_Training", Watched)
+    assert np.isfinite(trained(notes)).all()
+    assert begun == [64, 8]
+    monkeypatch.setattr(room, "FIRST_RATE", 1e30)
+    with pytest.raises(InputError, match="ran away"), np.errstate(all="ignore"):
+        trained(notes)
+
+
+def test_no_window_crosses_a_line(tmp_path):
+    """Lines of one token each give a window nothing to train on; the same tokens in one line do."""
+    how = VectorSettings(algorithm="skipgram", dim=4, epochs=2)
+    tables = [
+        train(corpus_of([text] * 50), how, seed=1, workers=1, scratch=tmp_path, split=token_lines)
+        for text in ("One\ntwo\nOne\ntwo", "One two One two")
+    ]
+    first = (2 * np.random.default_rng(1).random((2, 4), np.float32) - 1) / np.float32(4)
+    assert [bool((table.matrix != first).any()) for table in tables] == [False, True]
+
+
+def test_it_says_that_its_bits_are_the_same(tmp_path):
+    corpus = corpus_of(synonym_texts(60))
+    one, two = (train(corpus, VectorSettings(dim=8), seed=4, workers=n, scratch=tmp_path) for n in (1, 2))
+    assert (two.meta["determinism"], two.meta["workers"]) == ("bitwise", 2)
+    assert one.matrix.tobytes() == two.matrix.tobytes()
+
+
+@pytest.mark.slow
+def test_unseen_notes_are_predicted_as_well_as_by_gensim(monkeypatch):
+    """The loss of pairs and samples in notes that were not trained on; the same settings and passes."""
+    from gensim.models import Word2Vec
+
+    texts = [words(note.text) for note in rows(demo_corpus(60, seed=3))]
+    seen, unseen = texts[:-40], texts[-40:]
+    counted = Counter(word for text in texts for word in text)
+    names = sorted(counted, key=lambda word: (-counted[word], word))
+    known = {word: row for row, word in enumerate(names)}
+    counts = np.array([counted[word] for word in names])
+
+    model = Word2Vec(vector_size=50, window=10, negative=5, sg=1, min_count=1, sorted_vocab=0, workers=1, seed=1)
+    model.build_vocab_from_freq({word: counted[word] for word in names})
+    model.train(seen, total_examples=len(seen), epochs=4)
+    theirs = model.wv.vectors, model.syn1neg
+
+    made, real = [], room._Training
+    monkeypatch.setattr(room, "_Training", lambda *args: made.append(real(*args)) or made[-1])
+    matrix = (2 * np.random.default_rng(1).random((len(names), 50), np.float32) - 1) / np.float32(50)
+    ids = np.concatenate([np.array([known[word] for word in text] + [END], np.int32) for text in seen])
+    train_skipgram(ids, counts, matrix, Plan(window=10, negative=5, epochs=4, workers=2, seed=1), None)
+    ours = matrix, made[0].model.outputs
+
+    told = [loss_of([[known[word] for word in text] for text in unseen], side, counts) for side in (theirs, ours)]
+    untrained = loss_of([[known[word] for word in text] for text in unseen], (matrix, 0 * matrix), counts)
+    assert told[1] < 1.01 * told[0] < 0.9 * untrained
+
+
+def loss_of(lines, model, counts):
+    """Mean over pairs at most five apart of their loss, with five samples each."""
+    rng, (inputs, outputs) = np.random.default_rng(8), model
+    chance = counts**0.75 / (counts**0.75).sum()
+    total = pairs = 0
+    for line in lines:
+        row = np.array(line)
+        for far in range(1, min(6, len(row))):
+            for around, centre in ((row[:-far], row[far:]), (row[far:], row[:-far])):
+                samples = rng.choice(len(counts), (len(row) - far, 5), p=chance)
+                right = (inputs[around] * outputs[centre]).sum(1)
+                wrong = np.einsum("nd,nkd->nk", inputs[around], outputs[samples])
+                total += np.logaddexp(0, -right).sum() + np.logaddexp(0, wrong).sum()
+                pairs += len(right)
+    return total / pairs
