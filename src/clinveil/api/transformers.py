@@ -171,7 +171,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
             `corpus`, or `rare` (the patient's, of rare words only).
         vectors: trained vectors, or their path; without them they are trained on what `fit` gets.
         key: what draws come from; a new one is drawn without it. It is a secret, and so are `channel_`, `vectors_`.
-        seed: of the training. workers: threads; with one, training is reproducible bit by bit.
+        seed: of the training. workers: threads; with one, training by any algorithm is reproducible bit by bit.
         columns: `text`, `id`, `patient`, `keep`, …: which columns of a frame are what.
         settings: any other field of `VectorSettings` and `ChannelSettings` by name (epochs, algorithm, layout, …).
 

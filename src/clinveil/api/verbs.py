@@ -86,7 +86,7 @@ def obfuscate(
 
 @in_python
 def embed(notes: Notes, *, seed: int = 1, workers: int = 1, **options: Any) -> Vectors:
-    """Train word vectors on notes; with one worker a seed gives the same bits.
+    """Train word vectors on notes; a seed gives the same bits (of CBOW and fastText with one worker).
 
     Args:
         options: columns of a frame, and fields of `VectorSettings` (algorithm, dim, window, epochs, …).

@@ -38,7 +38,7 @@ def train(
         corpus: the notes; read once, and once more where `counts` is not given or there is more text.
         settings: algorithm and its parameters; `cbow` and `fasttext` predict a word from its context's mean,
             `skipgram` the context from the word, and `glove` fits their co-occurrence counts.
-        seed: public; with one worker the same seed gives the same bits (`meta["determinism"]`).
+        seed: public; where `meta["determinism"]` is bitwise, the same seed gives the same bits.
         workers: threads; fewer are used where the notes are too few to share out.
         scratch: a private folder for the words of the notes, removed at the end.
         counts: the words of these same notes, if counted already.

@@ -24,7 +24,7 @@ class EmbedSettings(Settings):
     notes: NotesSettings = group(NotesSettings)
     quiet: bool = QUIET
     force: bool = FORCE
-    workers: int = flag(2, "Threads; with more than one the vectors are not reproducible to the bit.", ge=1, le=1024)
+    workers: int = flag(2, "Threads; of more than one, cbow and fasttext have other bits each time.", ge=1, le=1024)
     seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
 
 
