@@ -42,7 +42,7 @@ class Plan:
     seed: int
 
 
-def train_skipgram(ids: Ids, counts: NDArray[np.int64], inputs: Floats, plan: Plan, on_epoch: OnEpoch | None) -> None:
+def train_skipgram(ids: Ids, counts: NDArray[np.int64], inputs: Floats, plan: Plan, on_epoch: OnEpoch | None) -> Floats:
     """Train the vectors in place; the same seed gives the same bits on the same machine, for any number of workers.
 
     Args:
@@ -50,6 +50,8 @@ def train_skipgram(ids: Ids, counts: NDArray[np.int64], inputs: Floats, plan: Pl
         counts: (n_words,) occurrences in all notes, by which words are left out and samples are drawn.
         inputs: (n_words, dim) the first vectors.
         on_epoch: called with (done, all) after each pass.
+
+    Returns: (n_words, dim) the vectors of words as centres and samples, with which `inputs` tell them apart.
 
     Raises InputError where training runs away.
     """
@@ -59,7 +61,7 @@ def train_skipgram(ids: Ids, counts: NDArray[np.int64], inputs: Floats, plan: Pl
         with ThreadPoolExecutor(LANES) as pool:
             training = _Training(counts, inputs, plan, pool, max(1, unseen))
             if all(training.one_pass(ids, epoch, on_epoch) for epoch in range(plan.epochs)):
-                return
+                return training.model.outputs
     raise InputError("skip-gram training ran away", remedy="give a smaller --window or fewer --negative")
 
 
