@@ -20,8 +20,9 @@ from clinveil.stats.refusals import ALPHA
 
 SELDOM = 0.01  # an address of two words in a note of a hundred
 SURE = 20.0  # expected so often, a phrase stands there but for 1 in 10^8
+SINGLE = 0.8  # of the level, for single phrases; a count's tail is steep, so that it loses little by having the rest
 P_IS = (
-    "the words of each note in random orders: so many found, or one found whose words meet so seldom; twice the lesser"
+    "the words of each note in random orders: one found that would be so seldom, or so many found, at levels of 4 to 1"
 )
 
 
@@ -74,11 +75,11 @@ class PhraseOdds:
 
 
 def found_p(chances: Doubles, found: Mask, whose: Ints) -> float:
-    """P that random orders bring what was found: so many, or one that is so unlikely; twice the lesser of the two.
+    """P that random orders bring what was found: one that is so unlikely, or so many, at levels of 4 to 1.
 
-    So many: patients of whom one was found, against a Poisson of all that is expected, whose tail is no smaller than
-    the true one. One so unlikely: all phrases that are no more likely are expected so often. Phrases of one patient
-    may depend on each other.
+    One so unlikely: all phrases that are no more likely are expected so often. So many: patients of whom one was found,
+    against a Poisson of all that is expected, whose tail is no smaller than the true one. Phrases of one patient may
+    depend on each other.
 
     Args:
         chances: (n,) P of each phrase in its patient's notes. found: (n,) whether it stands there. whose: (n,) patient.
@@ -87,7 +88,8 @@ def found_p(chances: Doubles, found: Mask, whose: Ints) -> float:
     if not found.any():
         return 1.0
     seldom = float(chances[chances <= chances[found].min() * (1 + 1e-9)].sum())  # equal but for rounding
-    return min(1.0, 2 * min(_so_many(np.unique(whose[found]).size, float(chances.sum())), seldom))
+    many = _so_many(np.unique(whose[found]).size, float(chances.sum()))
+    return min(1.0, seldom / SINGLE, many / (1 - SINGLE))
 
 
 def _so_many(count: int, expected: float) -> float:
@@ -103,7 +105,7 @@ def found_refused_from(expected: float) -> int:
         expected: how many random orders bring, before any was left in.
     """
     count = max(2, int(expected))
-    while 2 * _so_many(count, expected + count * SELDOM) >= ALPHA:
+    while _so_many(count, expected + count * SELDOM) >= ALPHA * (1 - SINGLE):
         count += 1
     return count
 
@@ -111,7 +113,7 @@ def found_refused_from(expected: float) -> int:
 def one_refused_below(chances: Doubles) -> float:
     """A phrase with a smaller chance is refused alone, as one more among phrases of these chances."""
     ordered = np.concatenate([[0.0], np.sort(chances)])
-    room = ALPHA / 2 - np.cumsum(ordered)
+    room = ALPHA * SINGLE - np.cumsum(ordered)
     last = int(np.flatnonzero(ordered < room)[-1])  # the first is 0, and has all the room
     following = float(ordered[last + 1]) if last + 1 < ordered.size else 1.0
     return min(following, float(room[last]))
