@@ -2,8 +2,8 @@
 
 A release draws its words at random and puts those of each note in a secret order, so that the two words of "12 School
 Street" may come to stand side by side in its patient's notes. How likely that is follows from the words of each note.
-Where a release keeps any order, its words meet more often than that: there the chance is a lower bound, and the P too
-small rather than too large.
+Where a release keeps an order, words meet more or less often than that, by what they are: there the chance is a rough
+one, and the gate asks for none at all.
 """
 
 from __future__ import annotations
