@@ -52,7 +52,8 @@ def test_later_notes_are_added_to_it(made, tmp_path):
     released = pl.read_parquet(added.folder.release / "notes.parquet")
     assert released.columns == ["note_id", "patient_id", "text", "diagnosis_group"]
     assert set(released["patient_id"]) <= set(new.values())
-    for wrong, said in (({"vectors": "v", "vault": out / "vault"}, "vectors cannot"), ({"before": [out]}, "its vault")):
+    both = {"vectors": "v", "vault": out / "vault"}
+    for wrong, said in ((both, "vectors= cannot"), ({"before": [out]}, "before= is of .*vault= too")):
         with pytest.raises(UsageError, match=said):
             clinveil.release(later, tmp_path / "out3", **wrong)
     with pytest.raises(UsageError, match="dim"):

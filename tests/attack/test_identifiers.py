@@ -95,11 +95,21 @@ def test_what_is_not_ones_own_is_not_found(patient, text):
     assert all(f.value in (0.0, None) for name, f in found.items() if name.startswith("own_"))
 
 
-def test_chance_is_another_patients_identifiers_in_the_same_notes():
+def test_chance_of_numbers_is_another_patients_and_of_words_their_order():
     everything = "004711, 4165550199, m.oneil@mail.example, 8123, elm street springfield"
     found = audit([(p, everything) for p in PEOPLE])
-    for kind in ("record_number", "phone", "email", "address"):
-        assert found[f"own_{kind}"].value == 1.0 and found[f"own_{kind}"].chance == 1.0
+    assert all(found[f"own_{kind}"].value == 1.0 for kind in ("record_number", "phone", "email", "address"))
+    assert found["own_record_number"].chance == found["own_phone"].chance == 1.0
+    assert found["own_email"].chance == pytest.approx(4 / (7 * 6 * 5 * 4))  # 4 of the 7 words, at 4 places
+    assert found["own_address"].chance == found["own_address"].detail["expected"] == pytest.approx(5 / (7 * 6 * 5))
+    assert found["own_address"].p == pytest.approx(5 / (7 * 6 * 5) / 0.8)
+
+
+def test_chance_is_that_of_any_of_the_notes_and_none_where_a_word_is_missing():
+    two = [("p2", "elm street springfield"), ("p2", "Springfield, street of elm"), ("p2", "elm street")]
+    own = audit([*CLEAN, *two])["own_address"]
+    assert own.count == 1 and own.chance == pytest.approx(1 - (1 - 1 / 6) * (1 - 2 / 24))
+    assert audit([*CLEAN, two[-1]])["own_address"].chance == 0.0
 
 
 def test_nothing_known_is_a_null_with_why():

@@ -227,8 +227,8 @@ def test_notes_under_other_ids_are_refused(desk, capsys):
 def test_flags_that_do_not_belong_together(desk, capsys):
     for flags, said in (
         (["--add"], "--add needs the vault"),
-        (["--vault", str(desk / "out/vault")], "are of --add"),
-        (["--with", str(desk / "out.parquet")], "are of --add"),
+        (["--vault", str(desk / "out/vault")], "--vault is of --add"),
+        (["--with", str(desk / "out.parquet")], "--with is of a release that is added to"),
         ([*onto(desk, "out3"), "--vectors", "v.vec"], "--vectors cannot differ"),
         ([*onto(desk, "out3"), "--min-patients", "3", "--seed", "1"], "--min-patients, --seed cannot differ"),
         ([*onto(desk, "out3"), "-o", str(desk / "out3/more")], "lies inside"),

@@ -91,8 +91,11 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
 _FLAG = re.compile(r"--(no-)?([a-z][a-z0-9-]*)")
 
 
+_RENAMED = {"with": "before"}  # a word of Python's own
+
+
 def _keyword(flag: re.Match[str]) -> str:
-    return flag[2].replace("-", "_") + ("=False" if flag[1] else "=")
+    return _RENAMED.get(flag[2], flag[2].replace("-", "_")) + ("=False" if flag[1] else "=")
 
 
 def path_of(given: str | Path, where: str, remedy: str) -> Path:

@@ -154,11 +154,8 @@ def _added_to(vault: str | Path | None, before: Sequence[str | Path], vectors: s
 
     if isinstance(before, str | Path):
         raise UsageError("before is a list of files", remedy="before=[FILE]")
-    if vault is None and before:
-        raise UsageError("before is of a release that is added to", remedy="give its vault too")
-    if vault is not None and vectors is not None:
-        raise UsageError("vectors cannot differ from the release that is added to", remedy="leave them out")
-    return None if vault is None else Base.read(Path(vault))
+    places = (None if at is None else Path(at) for at in (vault, vectors))
+    return Base.of_flags(*places, before=bool(before))
 
 
 @in_python

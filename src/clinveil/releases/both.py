@@ -294,7 +294,7 @@ def of_both(job: Job, both: Both | None, alone: Context, say: Say) -> tuple[list
 def gates_of_both(settings: ReleaseSettings, shared: Sequence[Finding]) -> list[Gate]:
     """What is held against all parts together, beside what is held against the new one."""
     made = [
-        *patient_gates(shared, digits=settings.channel.numbers != "drop"),
+        *patient_gates(shared, digits=settings.channel.numbers != "drop", shuffled=settings.channel.shuffle == "note"),
         *reading_gates(shared, settings.max_names),
         *single_gates(shared, settings.max_names),
         *linkage_gates(shared, settings.max_linkage),

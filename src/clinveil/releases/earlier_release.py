@@ -95,6 +95,19 @@ class Base:
             raise _damaged(vault, "its crosswalk lacks notes")
         return made
 
+    @classmethod
+    def of_flags(cls, vault: Path | None, vectors: Path | None, *, before: bool) -> Base | None:
+        """The release that is added to, None for one of its own; raises UsageError where flags do not belong together.
+
+        Args:
+            before: whether notes of that release were named.
+        """
+        if vault is None and before:
+            raise UsageError("--with is of a release that is added to", remedy="give --vault too, its OUT/vault")
+        if vault is not None and vectors is not None:
+            raise UsageError("--vectors cannot differ from the release that is added to", remedy="leave it out")
+        return None if vault is None else cls.read(vault)
+
     @property
     def run(self) -> str:
         """Its name."""

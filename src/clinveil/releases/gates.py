@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from clinveil.releases.check import OutputCheck
 from clinveil.releases.new_notes import LEFT_BEFORE
 from clinveil.report.numerals import SMALL
 from clinveil.report.record import Gate
+from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 SKIPPED_SHARE = 0.01
@@ -27,7 +29,8 @@ FAULT = "This is a fault of the program. Do not release; report it."
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
 NUMBERS = frozenset({"attack.own_record_number", "attack.own_phone"})
 DROPPED = "Holds by construction: no digit is written (--numbers drop), so there is nothing that this could find."
-DRAWN = "Only random draws can put it there, word for word in a row, for PHI is replaced before."
+DRAWN = "Draws can put it there too; where words keep an order nobody can say how often, so any is refused."
+MET = "Words drawn at random and put in a random order can meet: no more may be found than that brings."
 
 
 @cache
@@ -72,18 +75,19 @@ def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list
     ]
 
 
-def patient_gates(findings: Sequence[Finding], *, digits: bool = True) -> list[Gate]:
+def patient_gates(findings: Sequence[Finding], *, digits: bool = True, shuffled: bool = False) -> list[Gate]:
     """What the known-patient feed must not find in the patients' own notes; empty without a feed.
 
     What could not be looked for, because the feed knows none of it, has no gate: the report warns instead.
 
     Args:
         digits: whether the release can hold any; without, the gates of numbers hold by construction and say so.
+        shuffled: whether the words of every note stand in a random order, so that it is known how often two meet.
     """
     own = [f for f in findings if f.measure.startswith("attack.own_")]
     return [
         *(_feed(f) for f in own if f.measure == "attack.own_name"),
-        *(_own_name(f) if f.measure == "attack.own_name" else _own(f, digits) for f in own if f.value is not None),
+        *(_own(f, digits, shuffled) for f in own if f.value is not None),
     ]
 
 
@@ -92,22 +96,53 @@ def _feed(finding: Finding) -> Gate:
     return gate("feed", passed=known == 0 or met > 0, value=met, threshold="at least 1")
 
 
-def _own(finding: Finding, digits: bool) -> Gate:
-    kind = finding.measure.removeprefix("attack.own_").replace("_", " ")
+def _own(finding: Finding, digits: bool, shuffled: bool) -> Gate:
+    if finding.measure == "attack.own_name":
+        return _own_name(finding)
+    if finding.measure in NUMBERS:
+        return _none(finding, certain=not digits)
+    return _met(finding) if shuffled else _none(finding, DRAWN)
+
+
+def _none(finding: Finding, why: str = "", *, certain: bool = False) -> Gate:
+    """Not one may stand there."""
     count = finding.count or 0
-    certain = finding.measure in NUMBERS and not digits
-    how = "" if finding.measure in NUMBERS else f" {DRAWN}"
-    looked = f"{_many(finding.n)} of the known-patient feed were looked for in the released notes of their own patient."
     return gate(
         "own",
         passed=count == 0,
         value=count,
         threshold=0,
-        fill={"kind": kind},
-        meaning=DROPPED if certain else looked + how,
+        unit=finding.unit,
+        fill={"kind": _kind(finding)},
+        meaning=DROPPED if certain else f"{_looked(finding)} {why}".rstrip(),
         power="" if certain else "Refuses from 1 on, among those that were looked for.",
         by_construction=certain,
     )
+
+
+def _met(finding: Finding) -> Gate:
+    """A test against the words of each note in random orders: no more may be found than that explains."""
+    expected, alone = (float(finding.detail.get(name) or 0.0) for name in ("expected", "one_refused_below"))
+    many = found_refused_from(expected)
+    return gate(
+        "own_met",
+        passed=finding.p is None or finding.p >= ALPHA,
+        value=finding.count,
+        threshold=f"what chance explains, P {ALPHA} or more",
+        unit=finding.unit,
+        fill={"kind": _kind(finding)},
+        meaning=f"{_looked(finding)} {MET}",
+        power=f"Refuses a single one whose words would meet in fewer than one of {ceil(1 / alone):,} orders of its "
+        f"patient's notes, and {many} patients' or more if each would in fewer than one of {1 / SELDOM:,.0f}.",
+    )
+
+
+def _kind(finding: Finding) -> str:
+    return finding.measure.removeprefix("attack.own_").replace("_", " ")
+
+
+def _looked(finding: Finding) -> str:
+    return f"{_many(finding.n)} of the known-patient feed were looked for in the released notes of their own patient."
 
 
 def _many(people: int) -> str:

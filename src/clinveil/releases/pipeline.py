@@ -313,7 +313,9 @@ def _gates(made: Obfuscation, check: OutputCheck, name: str, findings: Sequence[
     job, settings = made.job, made.job.settings
     return [
         *output_gates(check, made.tally, made.channel),
-        *patient_gates(findings, digits=settings.channel.numbers != "drop"),
+        *patient_gates(
+            findings, digits=settings.channel.numbers != "drop", shuffled=settings.channel.shuffle == "note"
+        ),
         *reading_gates(findings, settings.max_names),
         *single_gates(findings, settings.max_names),
         *linkage_gates(findings, settings.max_linkage),

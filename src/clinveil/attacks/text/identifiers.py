@@ -1,15 +1,16 @@
 """Known identifiers in released notes: a patient's own record numbers, phones, e-mails, addresses, and names.
 
-Numbers are compared by their digits, any script, any usual separators. E-mails and addresses are compared by their
-words, as adjacent lookup forms. What is too short to tell from chance (numbers of fewer than 4 digits, addresses of one
-word) is not tested, only counted. Chance is another patient's identifiers, looked for in the same way.
+Numbers are compared by their digits, any script, any usual separators; their chance is another patient's numbers,
+looked for in the same way. E-mails and addresses are compared by their words, as adjacent lookup forms; their chance is
+that of the notes' words in random orders (`_phrases`). What is too short to tell from chance (numbers of fewer than 4
+digits, addresses of one word) is not tested, only counted.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -19,6 +20,7 @@ from numpy.random import Generator
 
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
+from clinveil.attacks.text._phrases import PhraseSearch
 from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.words import words_beside
@@ -28,13 +30,13 @@ from clinveil.stats.findings import proportion, unmeasured
 if TYPE_CHECKING:
     from clinveil.corpus.people import Patient
 
-MIN_DIGITS, MIN_WORDS = 4, 2
+MIN_DIGITS = 4
 BATCH = 2_000  # notes that are searched for names at once
 LONG_NUMBER = 7
 _ASCII_DIGITS = re.compile("[0-9]+")
 _SEPARATOR = r"[\s().\-/+]{0,3}"
 SOURCE = "45 CFR 164.514(b)(2); gate of own identifiers: none"
-CHANCE_IS = "another patient's identifiers, looked for in the same notes"
+CHANCE_IS = "another patient's numbers, looked for in the same notes"
 
 
 @attacks.register("identifiers")
@@ -96,10 +98,6 @@ class ReleasedText:
         """Whether the digits stand together, with usual separators; short numbers only as whole numbers."""
         return digits in self.digits and _number(digits).search(_plain_digits(self._text)) is not None
 
-    def has_phrase(self, phrase: str) -> bool:
-        """Whether the words stand together."""
-        return phrase in self.phrase
-
 
 @lru_cache(maxsize=4096)
 def _number(digits: str) -> re.Pattern[str]:
@@ -111,30 +109,40 @@ def _numbers(values: Sequence[str]) -> list[str]:
     return sorted({digits for value in values if len(digits := digits_of(value)) >= MIN_DIGITS})
 
 
-def _phrases(values: Sequence[str]) -> list[str]:
-    return sorted({f" {' '.join(forms)} " for value in values if len(forms := words(value)) >= MIN_WORDS})
+class _NumberSearch:
+    """One patient's numbers of one kind that are still to be found in their notes, and another patient's."""
 
+    __slots__ = ("other", "own", "sought", "sought_other")
 
-KINDS: dict[str, tuple[str, Callable[[Sequence[str]], list[str]], Callable[[ReleasedText, str], bool]]] = {
-    "record_number": ("record_numbers", _numbers, ReleasedText.has_number),
-    "phone": ("phones", _numbers, ReleasedText.has_number),
-    "email": ("emails", _phrases, ReleasedText.has_phrase),
-    "address": ("addresses", _phrases, ReleasedText.has_phrase),
-}
-"""Of each kind the field of a patient, the forms that its values are looked for in, and whether a note has one."""
+    def __init__(self, own: Sequence[str], other: Sequence[str]) -> None:
+        self.own = _numbers(own)
+        # What both share (a family's phone) would be found as the other's while it is their own.
+        self.other = [number for number in _numbers(other) if number not in self.own]
+        self.sought, self.sought_other = len(self.own), len(self.other)
 
-
-class _Search:
-    """One patient's identifiers of one kind that are still to be found in their notes, and another patient's."""
-
-    def __init__(self, own: list[str], other: list[str]) -> None:
-        self.own, self.other = own, other
-        self.sought, self.sought_other = len(own), len(other)
-
-    def look(self, note: ReleasedText, stands: Callable[[ReleasedText, str], bool]) -> None:
+    def look(self, note: ReleasedText) -> None:
         """Look through one note for what is still missing."""
-        self.own = [form for form in self.own if not stands(note, form)]
-        self.other = [form for form in self.other if not stands(note, form)]
+        self.own = [number for number in self.own if not note.has_number(number)]
+        self.other = [number for number in self.other if not note.has_number(number)]
+
+    @staticmethod
+    def finding(measure: str, searches: Sequence[_NumberSearch], detail: Mapping[str, Any], unit: str) -> Finding:
+        """The share of own numbers that were found; it must be 0."""
+        n, count = sum(s.sought for s in searches), sum(s.sought - len(s.own) for s in searches)
+        others = sum(s.sought_other for s in searches)
+        by_chance = others - sum(len(s.other) for s in searches)
+        about: dict[str, Any] = {"source": SOURCE, "unit": unit}
+        if others:
+            about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
+        else:
+            detail = {**detail, "why": "no other patient's differs, so there is no chance to count"}
+        return proportion(measure, count, n, over=unit, detail={**detail, "chance_count": by_chance}, **about)
+
+
+KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}
+"""Of each kind the field of a patient."""
+NUMBERS = frozenset({"record_number", "phone"})
+_Search = _NumberSearch | PhraseSearch
 
 
 class OwnIdentifiers:
@@ -153,33 +161,25 @@ class OwnIdentifiers:
             return
         if patient not in self._searches:
             self._searches[patient] = self._begin(patient)
-        for kind, search in self._searches[patient].items():
-            search.look(note, KINDS[kind][2])
+        for search in self._searches[patient].values():
+            search.look(note)
 
     def _begin(self, patient: str) -> dict[str, _Search]:
         own, other = self._patients[patient], self._patients[self._other[patient]]
-        forms = {kind: [of(getattr(one, field)) for one in (own, other)] for kind, (field, of, _) in KINDS.items()}
-        # What both share (a family's address) would be found as the other's while it is their own.
-        return {kind: _Search(a, [form for form in b if form not in a]) for kind, (a, b) in forms.items()}
+        values = {kind: [getattr(one, field) for one in (own, other)] for kind, field in KINDS.items()}
+        return {k: _NumberSearch(*both) if k in NUMBERS else PhraseSearch(both[0]) for k, both in values.items()}
 
     def finding(self, kind: str) -> Finding:
-        """The share of own identifiers of one kind that were found; it must be 0."""
-        searches, field = [search[kind] for search in self._searches.values()], KINDS[kind][0]
+        """The share of own identifiers of one kind that were found, beside chance."""
+        searches: list[Any] = [search[kind] for search in self._searches.values()]
+        field = KINDS[kind]
         known = sum(len(set(getattr(self._patients[patient], field))) for patient in self._searches)
-        n, count = sum(s.sought for s in searches), sum(s.sought - len(s.own) for s in searches)
-        others = sum(s.sought_other for s in searches)
-        by_chance = others - sum(len(s.other) for s in searches)
-        detail: dict[str, Any] = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
-        about: dict[str, Any] = {"source": SOURCE, "unit": "identifiers"}
-        if not n:
+        detail = {"known": known, "in_feed": len(self._patients), "in_release": len(searches)}
+        measure, unit = f"attack.own_{kind}", f"own {field.replace('_', ' ')}"
+        if not any(search.sought for search in searches):
             why = "none that is long enough to look for is known of the patients in the release"
-            return unmeasured(f"attack.own_{kind}", why, detail=detail, **about)
-        if others:
-            about |= {"chance": by_chance / others, "chance_is": CHANCE_IS}
-        else:
-            detail["why"] = "no other patient's differs, so there is no chance to count"
-        detail["chance_count"] = by_chance
-        return proportion(f"attack.own_{kind}", count, n, over="identifiers", detail=detail, **about)
+            return unmeasured(measure, why, detail=detail, unit=unit, source=SOURCE)
+        return type(searches[0]).finding(measure, searches, detail, unit)
 
 
 def identifiers(

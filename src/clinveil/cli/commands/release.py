@@ -58,8 +58,6 @@ def _base(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) 
     """The release that is added to; raises UsageError where flags do not belong together."""
     if add and vault is None:
         raise UsageError("--add needs the vault of the release that is added to", remedy="--vault OUT/vault")
-    if not add and (vault is not None or before):
-        raise UsageError("--vault and --with are of --add", remedy="give it too; the vault of a release is OUT/vault")
-    if add and vectors is not None:
-        raise UsageError("--vectors cannot differ from the release that is added to", remedy="leave it out")
-    return None if vault is None else Base.read(vault)
+    if vault is not None and not add:
+        raise UsageError("--vault is of --add", remedy="give it too; the vault of a release is OUT/vault")
+    return Base.of_flags(vault, vectors, before=before)
