@@ -51,9 +51,9 @@ def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path
     assert "Rows stand in the order of the source" in (tmp_path / "o/release/report.html").read_text()
 
 
-def test_a_test_seed_is_refused_and_repeats(desk, capsys):
-    for out in ("one", "two"):
-        assert main(release(desk, out, *TAKEN, "--seed", "5")) == 4
+def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, capsys):
+    for out, workers in (("one", "1"), ("two", "2")):
+        assert main(release(desk, out, *TAKEN, "--seed", "5", "--workers", workers)) == 4
     said = capsys.readouterr()
     assert "no test seed" in said.out
     assert not (desk / "one" / "release").exists()
