@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from clinveil.core.collector import uncollected
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
@@ -150,6 +151,7 @@ class Deidentifier:
         """What stands in the place of each span of `find`, and what was done."""
         return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
 
+    @uncollected
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
         done = Deidentified(batch, spans=[] if self.keep_spans else None)
