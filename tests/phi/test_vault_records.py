@@ -128,7 +128,7 @@ def test_a_reason_that_holds_the_text_is_left_out():
         Span(0, 10, "NAME", "a", 1, "smith"),
     ]
     line = note_line(Key.from_seed(1), "n", "Mary Smith", spans, [Treated("X", Treatment.SURROGATE)] * 3)
-    assert [span[4] for span in line["spans"]] == ["", "title", ""]
+    assert [span[4] for span in json.loads(line + "}")["spans"]] == ["", "title", ""]
 
 
 def test_the_chain_holds_over_runs(vault, capsys):

@@ -36,13 +36,13 @@ def reference(key: Key, note_id: str) -> str:
     return f"{stream.uint64():016x}{stream.uint64():016x}"
 
 
-def note_line(key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> dict[str, Any]:
-    """The line of one note; `spans` in code points of the source."""
+def note_line(key: Key, note_id: str, text: str, spans: Sequence[Span], treated: Sequence[Treated]) -> str:
+    """The line of one note as `Chain.add` takes it; `spans` in code points of the source."""
     done = [
         [s.start, s.end, s.label, s.detector, _reason(s, text), round(s.score, 4), made.action.value, len(made.text)]
         for s, made in zip(spans, treated, strict=True)
     ]
-    return {"note": reference(key, note_id), "spans": done}
+    return _body({"note": reference(key, note_id), "spans": done})
 
 
 def _reason(span: Span, text: str) -> str:
@@ -71,9 +71,16 @@ class Chain:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """One line."""
-        body = json.dumps(line, separators=(",", ":"))[:-1]
+        self.add(_body(line))
+
+    def add(self, body: str) -> None:
+        """One line that is JSON already, but for the bracket behind it."""
         self.head = _link(self.head, body)
         self._file.write(f'{body},"chain":"{self.head}"}}\n')
+
+
+def _body(line: Mapping[str, Any]) -> str:
+    return json.dumps(line, separators=(",", ":"))[:-1]
 
 
 def _link(before: str, body: str) -> str:

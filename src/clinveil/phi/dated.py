@@ -17,7 +17,7 @@ _REACH = 14  # characters: the longest weekday with its signs
 _BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
 _AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
 _YEAR = re.compile(
-    r"(?<=[\s-])(?:19|20)\d{2}"
+    r"(?:19|20)(?<=[\s-]\d\d)\d{2}"  # the digits first: so it is looked for quickly
     r"(?![\w/.-]*\d|\s*(?:mg|ml|mcg|cc|g|kg|units?|iu|cal|kcal|hours?|hrs?|h|%|ft|steps|m[lg])\b)",
     re.I,
 )

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from clinveil.core.collector import uncollected
 from clinveil.core.keys import Key
 from clinveil.core.spans import Span, splice
 from clinveil.corpus.corpus import TEXT, Note, rows, with_texts
@@ -60,7 +61,7 @@ class Deidentified:
     skipped: Counter[str] = field(default_factory=Counter)
     tagged: Counter[str] = field(default_factory=Counter)
     spans: list[Found] | None = field(default=None, repr=False)
-    audit: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    audit: list[str] = field(default_factory=list, repr=False)
     crosswalk: list[Row] = field(default_factory=list, repr=False)
 
 
@@ -150,6 +151,7 @@ class Deidentifier:
         """What stands in the place of each span of `find`, and what was done."""
         return self.treating.treated(text, spans, patient_id, self.patients.get(patient_id))
 
+    @uncollected
     def __call__(self, batch: pa.RecordBatch) -> Deidentified:
         """Treat a batch that begins with note_id, patient_id, text; other columns pass unchanged."""
         done = Deidentified(batch, spans=[] if self.keep_spans else None)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import filterfalse
 
 from clinveil.lexicons.ambiguity import PARTICLES as LEXICAL_PARTICLES
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -78,10 +79,13 @@ class Forms:
             return NICKNAME
         return MISSPELT if self.misspelt(form) else ""
 
-    def among(self, words: AbstractSet[str]) -> dict[str, str]:
-        """Those of some words that are one of the names, each with how: `why` of many at once."""
-        some = (word for word in words if word in self._others or not plainly_no_name(word))
-        return {word: why for word in some if (why := self.why(word))}
+    def among(self, words: AbstractSet[str], odd: AbstractSet[str] | None = None) -> dict[str, str]:
+        """Those of some words that are one of the names, each with how: `why` of many at once.
+
+        `odd`: those of the words that are not `plainly_no_name`, if that is known.
+        """
+        odd = set(filterfalse(plainly_no_name, words)) if odd is None else odd
+        return {word: why for word in (words & self._others) | odd if (why := self.why(word))}
 
     def misspelt(self, form: str) -> str | None:
         """The first form by the alphabet that a form misspells; None for what is a word or a usual name itself."""

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-
-import numpy as np
+from itertools import chain, filterfalse
 
 from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
@@ -22,7 +21,8 @@ from clinveil.lexicons.names import name_form
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import PEOPLE
-from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name, is_met
+from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, PARTICLES, Forms, Name, is_met, plainly_no_name
+from clinveil.phi.marks import mark
 from clinveil.phi.note import NoteView, Word, look_up, plain
 from clinveil.phi.wordtable import Column
 
@@ -108,7 +108,7 @@ def unlisted(note: NoteView, spans: Iterable[Span], *, acronyms: bool = False) -
         short = {text for text in note.words.texts if text.isupper() and 2 <= len(text) <= _LONGEST_ACRONYM}
         yield from (text for text in short if not lexical_classes(text) & _USUAL)
     taken = "\n".join({note.text[span.start : span.end].lower() for span in spans})
-    for word in {note.words.texts[at] for at in note.words.where(_SMALL_IN_NO_LIST)}:
+    for word in {note.words.texts[at] for at in note.words.marked(_SMALL_IN_NO_LIST)}:
         if word not in taken:
             yield word
 
@@ -120,7 +120,7 @@ def _in_no_list(written: str) -> bool:
     return word == lower and len(word) > 2 and not listed and not is_word(word)
 
 
-_SMALL_IN_NO_LIST = Column(_in_no_list, np.bool_)
+_SMALL_IN_NO_LIST = mark(_in_no_list)
 
 
 def names_in(text: str, spans: Iterable[Span]) -> frozenset[Name]:
@@ -181,17 +181,26 @@ def mentions(note: NoteView, names: frozenset[Name], staff: frozenset[str], foun
 
 def _wanted(note: NoteView, forms: Forms, staff: frozenset[str]) -> dict[str, str]:
     """Lower-case word of the note -> how it is one of the names; most notes have none that was not found before."""
-    text = note.plain
-    written = set((_CAPITALS if text.isascii() else _PIECE).findall(text))
-    capitals = {word.removesuffix("'s") for word in map(str.lower, written)}
-    wanted = dict.fromkeys(_of_staff(capitals, staff), HEARD) | forms.among(capitals)
-    lower = text.lower()
+    said = set(note.words.column(_CAPITALISED if note.plain.isascii() else _ALL).tolist())
+    written, odd = (set(chain.from_iterable(some)) for some in zip(*said, ((), ()), strict=True))
+    wanted = dict.fromkeys(_of_staff(written, odd, staff), HEARD) | forms.among(written, odd)
+    lower = note.plain.lower()
     return wanted | {form: OWN for form in forms.exact if form not in wanted and form in lower}
 
 
-def _of_staff(words: set[str], staff: frozenset[str]) -> set[str]:
-    odd = (word for word in words if not (word.isascii() and word.isalpha()))
-    return (words & staff).union(word for word in odd if name_form(word) in staff)
+def _of_staff(words: set[str], odd: set[str], staff: frozenset[str]) -> set[str]:
+    bent = (word for word in odd if not (word.isascii() and word.isalpha()))
+    return (words & staff).union(word for word in bent if name_form(word) in staff)
+
+
+def _said_by(pattern: re.Pattern[str], word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What may be a name in a word, in lower case, and what of it is not `plainly_no_name`."""
+    said = tuple(part.lower().removesuffix("'s") for part in pattern.findall(word))
+    return said, tuple(filterfalse(plainly_no_name, said))
+
+
+_CAPITALISED = Column(lambda word: _said_by(_CAPITALS, word))
+_ALL = Column(lambda word: _said_by(_PIECE, word))
 
 
 def _all_found(note: NoteView, wanted: Iterable[str], found: Sequence[Span]) -> bool:

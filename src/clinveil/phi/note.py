@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from clinveil.core.spans import LABELS, Span
 from clinveil.core.tokens import Kind, character_classes
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
+from clinveil.phi.marks import marks
 from clinveil.phi.wordtable import Column, Tokens
 
 if TYPE_CHECKING:
@@ -214,9 +215,13 @@ class Words(Sequence[Word]):
         """What a column says of each word."""
         return of(self.tokens.table, self.ids)
 
-    def where(self, holds: Column) -> list[int]:
-        """The indices of the words of which something holds."""
-        return np.flatnonzero(self.column(holds)).tolist()
+    def marked(self, mark: int) -> list[int]:
+        """The indices of the words that have a mark (`phi/marks.py`)."""
+        return np.flatnonzero(self._marks & mark).tolist()
+
+    @cached_property
+    def _marks(self) -> NDArray[np.int32]:
+        return self.column(marks.column)
 
     @cached_property
     def written(self) -> list[str]:

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from clinveil.core.collector import uncollected
 from clinveil.core.errors import InputError, InputWarning
 from clinveil.core.progress import track
 from clinveil.core.spans import Span
@@ -222,6 +223,7 @@ def _do(item: _Item) -> Looked | Deidentified | None:
     return treat_again(item.batch, item.deidentifier, item.seen)
 
 
+@uncollected
 def look(batch: pa.RecordBatch, finder: Finder) -> Looked:
     """What the detectors find in each note of a batch, and what the batch says of names and words."""
     ear, found = _Ear(finder), list[list[Span] | None]()
@@ -232,6 +234,7 @@ def look(batch: pa.RecordBatch, finder: Finder) -> Looked:
     return Looked(batch.num_rows, Seen(_packed(found), _digest(batch)), *ear.heard())
 
 
+@uncollected
 def hear_again(batch: pa.RecordBatch, finder: Finder, seen: Seen) -> Looked:
     """As `look`, with what was seen in the batch before. Raises InputError if it is another batch."""
     _refuse_changed(batch, seen)
@@ -270,6 +273,7 @@ def _detected(finder: Finder, view: NoteView) -> list[Span] | None:
         return None
 
 
+@uncollected
 def treat_again(batch: pa.RecordBatch, deidentifier: Deidentifier, seen: Seen) -> Deidentified:
     """Treat a batch in which the detectors have looked before. Raises InputError if it is another batch."""
     _refuse_changed(batch, seen)

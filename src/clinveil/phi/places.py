@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.phi.anchors import EDGE, NEAR, Run, Strings
+from clinveil.phi.anchors import ALL, EDGE, NEAR, Run, Strings
 from clinveil.phi.automaton import automaton
 from clinveil.phi.note import NoteView
 from clinveil.phi.required import required
@@ -182,10 +183,18 @@ class Tables:
         follow = [
             [begin + at for at in after] for begin, one in zip(begins, made, strict=False) for after in one.follow
         ]
+        heads = [self._class(_heads(one)) for one in made]
         before, takes = [self._class(one.before) for one in made], [self._class(c) for one in made for c in one.takes]
         ends = np.array([end for one in made for end in one.ends], np.bool_)
         chars = np.array([[chars >> code & 1 for code in range(CLASSES)] for chars in self._classes], np.bool_)
-        return Automata(*_ragged(first), _ints(begins), _ints(before), _ints(takes), ends, *_ragged(follow), chars)
+        return Automata(
+            *_ragged(first), _ints(begins), _ints(before), _ints(heads), _ints(takes), ends, *_ragged(follow), chars
+        )
+
+
+def _heads(made: _Made) -> int:
+    """What may stand first in a match; anything, of an automaton that was too large."""
+    return reduce(or_, (made.takes[at] for at in made.first), 0) or ALL
 
 
 def _classes_of(text: str) -> NDArray[np.uint8]:

@@ -42,8 +42,8 @@ class Records:
 
     def add(self, done: Deidentified) -> None:
         """What is to be kept of a batch."""
-        for line in done.audit:
-            self.audit.write(line)
+        for body in done.audit:
+            self.audit.add(body)
         if self.crosswalk is not None and done.crosswalk:
             self.crosswalk.write(done.crosswalk)
         for found in done.spans or () if self.spans else ():

@@ -29,7 +29,8 @@ class Automata(NamedTuple):
 
     Attributes:
         first_of: of each automaton where its first positions begin in `first`; one more, where the last ones end.
-        begins: the number of the first position of each automaton. before: the row of `chars` for what stands before.
+        begins: the number of the first position of each automaton. before, heads: the rows of `chars` for what stands
+            before it, and for what it begins with.
         takes: the row of `chars` of each position. ends: whether a match may end there.
         follow_of, follow: as `first_of` and `first`, of each position.
         chars: rows of classes of characters.
@@ -39,6 +40,7 @@ class Automata(NamedTuple):
     first: Ints
     begins: Ints
     before: Ints
+    heads: Ints
     takes: Ints
     ends: Bools
     follow_of: Ints
@@ -95,7 +97,8 @@ class State(NamedTuple):
 
     Attributes:
         tried: up to where a pattern was tried. begun, read, on: how far back and on was read for its stretches.
-        left, right: its stretch that is not tried yet; none where `right` is negative.
+        left, right: its stretch that is not tried yet; none where `right` is negative. last: where what a match of it
+            must hold stands last, so that none begins behind.
         now, then, seen: positions of an automaton here and one on; `mark` says when one was seen.
         found: pattern, start and end by place.
         total: how many were found, also without room; characters read for stretches; places tried.
@@ -107,6 +110,7 @@ class State(NamedTuple):
     on: Ints
     left: Ints
     right: Ints
+    last: Ints
     now: Ints
     then: Ints
     seen: Ints
@@ -118,10 +122,10 @@ class State(NamedTuple):
 def state(patterns: int, widest: int, room: int) -> State:
     """A pass that begins; `widest` are the positions of the largest automaton, `room` the places it can report."""
     tried, begun, read, left = np.zeros((4, patterns), np.int32)
-    on, right = np.full((2, patterns), -1, np.int32)
+    on, right, last = np.full((3, patterns), -1, np.int32)
     now, then, seen = np.zeros((3, widest + 1), np.int32)
     mark, found, total = np.zeros(1, np.int32), np.empty((3, room), np.int32), np.zeros(3, np.int64)
-    return State(tried, begun, read, on, left, right, now, then, seen, mark, found, total)
+    return State(tried, begun, read, on, left, right, last, now, then, seen, mark, found, total)
 
 
 @helper
@@ -178,8 +182,9 @@ def _try(
 ) -> None:  # fmt: skip
     """Report the places from `start` to `stop` where a pattern may begin that ends before `end`."""
     state.total[2] += max(0, stop - start)
+    head = automata.heads[pattern]
     for place in range(start, stop):
-        if _goes_on(text, place, end, pattern, automata, state) >= 0:
+        if automata.chars[head, text[place]] and _goes_on(text, place, end, pattern, automata, state) >= 0:
             at = state.total[0]
             if at < state.found.shape[1]:
                 state.found[0, at], state.found[1, at], state.found[2, at] = pattern, place, end
@@ -187,8 +192,14 @@ def _try(
 
 
 @helper
+def _try_stretch(text: Bytes, pattern: int, automata: Automata, state: State) -> None:
+    right = state.right[pattern]
+    _try(text, pattern, state.left[pattern], min(right, state.last[pattern] + 1), right, automata, state)
+
+
+@helper
 def _stretch(
-    text: Bytes, pattern: int, start: int, end: int, ways: Ways, automata: Automata, state: State
+    text: Bytes, pattern: int, start: int, end: int, last: int, ways: Ways, automata: Automata, state: State
 ) -> None:  # fmt: skip
     """Join what a match about a spot can reach to the pattern's stretch, or try that and begin a new one.
 
@@ -212,10 +223,9 @@ def _stretch(
     low = max(state.begun[pattern], start - ways.most_behind[pattern])
     high = min(text.size, end + min(ways.most_ahead[pattern], on - end) + ways.reads_on[pattern])
     if low > state.right[pattern]:
-        right = state.right[pattern]
-        _try(text, pattern, state.left[pattern], right, right, automata, state)
+        _try_stretch(text, pattern, automata, state)
         state.left[pattern] = low
-    state.right[pattern] = max(state.right[pattern], high)
+    state.right[pattern], state.last[pattern] = max(state.right[pattern], high), last
 
 
 @helper
@@ -225,7 +235,7 @@ def _spot(
     """Take in what a match must hold: it begins in [first, last], or about [start, end)."""
     lead = ways.lead[pattern]
     if lead < 0:
-        _stretch(text, pattern, start, end, ways, automata, state)
+        _stretch(text, pattern, start, end, last, ways, automata, state)
     else:
         _try(text, pattern, max(first - lead, state.tried[pattern]), last + 1, text.size, automata, state)
         state.tried[pattern] = max(state.tried[pattern], last + 1)
@@ -277,5 +287,4 @@ def where_rules_begin(
         if at >= digits:
             digits = _digits(text, at, triggers, ways, automata, state)
     for pattern in range(ways.lead.size):
-        right = state.right[pattern]
-        _try(text, pattern, state.left[pattern], right, right, automata, state)
+        _try_stretch(text, pattern, automata, state)

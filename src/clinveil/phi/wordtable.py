@@ -86,6 +86,23 @@ def _same(text: NDArray[np.uint32], start: int, end: int, letters: NDArray[np.ui
     return True
 
 
+@helper
+def _known(
+    text: NDArray[np.uint32], start: int, end: int, slots: Ints, hashes: NDArray[np.int64], firsts: Ints,
+    letters: NDArray[np.uint32],
+) -> int:  # fmt: skip
+    """The number of a word; -1 where the table has it not."""
+    value = _hash(text, start, end)
+    slot = value % slots.size
+    while slots[slot] >= 0:
+        word = slots[slot]
+        same = hashes[word] == value and firsts[word + 1] - firsts[word] == end - start
+        if same and _same(text, start, end, letters, firsts[word]):
+            return FIRST_WORD + word
+        slot = (slot + 1) % slots.size
+    return -1
+
+
 @kernel
 def _scan(
     text: NDArray[np.uint32],
@@ -112,18 +129,7 @@ def _scan(
         number = ODD
         if kind == _LETTER:
             at = _end_of_word(text, kinds, start)
-            value = _hash(text, start, at)
-            slot, number = value % slots.size, -1
-            while slots[slot] >= 0:
-                word = slots[slot]
-                if (
-                    hashes[word] == value
-                    and firsts[word + 1] - firsts[word] == at - start
-                    and _same(text, start, at, letters, firsts[word])
-                ):
-                    number = FIRST_WORD + word
-                    break
-                slot = (slot + 1) % slots.size
+            number = _known(text, start, at, slots, hashes, firsts, letters)
             unknown += number < 0
         elif kind == _DIGIT:
             while at < text.size and kinds[text[at]] == _DIGIT:

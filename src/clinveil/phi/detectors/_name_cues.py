@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
-from clinveil.phi.note import NoteView, Word, begins_small
+from clinveil.phi.marks import mark
+from clinveil.phi.note import NoteView, Word, begins_small, look_up
 from clinveil.phi.places import places
 
 
@@ -118,6 +119,7 @@ _AFTER = _links(
 )
 _BEFORE = cue_words.SAYS | cue_words.DOES | cue_words.PEOPLE | cue_words.CHARTED
 _CUE_WORDS = frozenset(_AFTER) | _BEFORE | cue_words.MEETINGS
+_CUE = mark(lambda word: look_up(word)[1] in _CUE_WORDS)
 _TO_VERB = re.compile(r"[ \t]{1,2}|\r?\n|,?[ \t](?:also|now|then|still)[ \t]")
 _LABELS_WITH = {"care": ("primary",), "to": ("copy", "copies", "sent", "cc"), "from": ("letter", "fax")}
 _PERSONAL = frozenset(("per", "by", "with", "from", "to"))
@@ -127,7 +129,7 @@ _IS = frozenset(("is", "was", "has", "had"))
 def cues(note: NoteView) -> Iterator[Cue]:
     """Where names may begin, by what stands before or after them; in no particular order, several at one word."""
     lowers, starts, texts = note.words.lowers, note.words.starts, note.words.texts
-    for index in [i for i, lower in enumerate(lowers) if lower in _CUE_WORDS]:
+    for index in note.words.marked(_CUE):
         lower = lowers[index]
         if lower in cue_words.MEETINGS:
             last = index + 1 == len(texts)
@@ -269,16 +271,15 @@ _DOTTED = re.compile(r"(?:M\.\s?D|D\.\s?O|R\.\s?N|N\.\s?P|P\.\s?A|Ph\.\s?D)\b")
 _DOTTED_HEADS = frozenset(("M", "D", "R", "N", "P", "Ph"))
 _SMALL = frozenset(("md", "rn", "np", "lpn", "crna", "pa", "pa-c", "phd", "msw", "lcsw", "do", "dpm", "pharmd", "dpt"))
 _CREDENTIAL_HEADS = cue_words.CREDENTIALS | _DOTTED_HEADS | _SMALL
+_CREDENTIAL = mark(lambda word: look_up(word)[0] in _CREDENTIAL_HEADS)
 _WITHOUT_COMMA = frozenset(("MD", "RN", "M", "NP", "CRNA", "PA-C", "FNP"))
 _ZIP = re.compile(r"\.?,?\s{1,3}\d{5}")
 
 
 def credentials(note: NoteView) -> Iterator[int]:
     """The indices of the last words of names that a credential follows: `John Smith, MD`."""
-    words, known = note.words, _CREDENTIAL_HEADS
-    if known.isdisjoint(words.texts):
-        return
-    for index in [i for i, text in enumerate(words.texts) if text in known and i]:
+    words = note.words
+    for index in [i for i in words.marked(_CREDENTIAL) if i]:
         text, start = words.texts[index], words.starts[index]
         if text in _SMALL:
             if note.plain[words.starts[index - 1] + len(words.texts[index - 1]) : start] == ", ":

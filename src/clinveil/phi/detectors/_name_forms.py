@@ -12,7 +12,8 @@ from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detectors._name_reading import Reading
-from clinveil.phi.note import NoteView
+from clinveil.phi.marks import mark
+from clinveil.phi.note import NoteView, look_up
 from clinveil.phi.places import places as where
 
 
@@ -54,6 +55,7 @@ _ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", 
 _EXTENSION = where(re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I))
 _FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern.pattern + ")", re.I)
 _ACCOUNT_WORDS = words("user username userid login logon logged operator opid")
+_ACCOUNT_WORD = mark(lambda word: look_up(word)[1] in _ACCOUNT_WORDS)
 _PIECE = re.compile(r"[^\W\d_]+")
 _ACCOUNT = re.compile(
     r"\b(?:user(?:[ _-]?(?:name|id))?|log[io]n(?:[ _-]?(?:name|id))?|logged in as|opid|operator id)\b[ \t]*"
@@ -76,7 +78,9 @@ _BARE_INITIALS = re.compile(
     r"[: ]{1,3}(?P<phi>[A-Z]{2,3})\b"
 )
 _SIGNING = words("signed initials initialed dictated transcribed entered typed")
+_SIGNS = mark(lambda word: look_up(word)[1] in _SIGNING)
 _CAPITALS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_CAPITAL = mark(lambda word: look_up(word)[0] in _CAPITALS)
 _ABBREVIATED = words(
     "po iv im sc us md do rn np pa am pm bp er or ed qd bid tid qid prn hs sq od os ou dc la ny uk eg ie ad bc cc hr tv"
     " id et ng gi gu as au ap pc ac nj nc sd nd va ma ct ri nh vt me de wv ky tn al ms mo ia ok tx nm az ut co wy mt"
@@ -101,7 +105,7 @@ def places(note: NoteView) -> Iterator[Place]:
         yield from _values(_KEYED, text, "name field of a key")
     if any(_EXTENSION.matches(note)):
         yield from _files(text)
-    if _ACCOUNT_WORDS.intersection(note.words.lowers):
+    if note.words.marked(_ACCOUNT_WORD):
         yield from _accounts(text)
 
 
@@ -221,15 +225,15 @@ def initials(reading: Reading) -> Iterator[Place]:
         spoken = _TO_INITIALS.search(text, max(0, match.start() - 16), match.start())
         if letters in own or spoken or _FROM_INITIALS.match(text, match.end()):
             yield Place(*match.span(), "initials")
-    for match in _BARE_INITIALS.finditer(text) if _SIGNING.intersection(reading.words.lowers) else ():
+    for match in _BARE_INITIALS.finditer(text) if reading.words.marked(_SIGNS) else ():
         if match["phi"].lower() not in _ABBREVIATED and match["phi"] not in CREDENTIALS:
             yield Place(*match.span("phi"), "initials")
 
 
 def _dotted(reading: Reading) -> Iterator[re.Match[str]]:
     """Two or three capitals with dots, looked for where a word is one letter."""
-    texts, starts, reach = reading.words.texts, reading.words.starts, 0
-    for index in [i for i, text in enumerate(texts) if text in _CAPITALS]:
+    starts, reach = reading.words.starts, 0
+    for index in reading.words.marked(_CAPITAL):
         match = _INITIALS.match(reading.text, starts[index])
         if match and starts[index] >= reach:
             reach = match.end()

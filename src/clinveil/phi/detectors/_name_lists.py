@@ -13,7 +13,8 @@ from clinveil.phi.detectors._name_extent import LONGEST
 from clinveil.phi.detectors._name_pairs import MANY_BEAR, only_eponym
 from clinveil.phi.detectors._name_reading import AFTER_INITIAL, GAP, Reading, is_particle, shaped_like_name, unknown
 from clinveil.phi.detectors._name_runs import CueRuns
-from clinveil.phi.note import Word
+from clinveil.phi.marks import mark
+from clinveil.phi.note import Word, look_up
 
 _SOME_BEAR = 0.02
 _OWNED = re.compile(r"'s[ \t](?!(?:is|was|and|or|in|on|at|as|not|test|sign|disease)\b)[a-z]{3,}")
@@ -26,6 +27,17 @@ _ARTICLES = frozenset(("the", "a", "an"))
 # In small letters only usual first names that are no words are worth a look.
 _NAME_OR_WORD = LexicalClass.NAME | LexicalClass.WORD
 _MAYBE_LOWER = LexicalClass.USUAL_GIVEN | LexicalClass.WORD
+_SURE = LexicalClass.WORD | LexicalClass.EPONYM
+
+
+def _may_begin(written: str) -> bool:
+    """Whether a word may begin a name, whatever stands beside it."""
+    text, lower, kind = look_up(written)
+    small = kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN or (kind & LexicalClass.GIVEN and not kind & _SURE)
+    return kind & _NAME_OR_WORD != LexicalClass.WORD and (text != lower or bool(small))
+
+
+_MAY_BEGIN = mark(_may_begin)
 
 
 class ListRuns:
@@ -100,22 +112,19 @@ class ListRuns:
 
     def candidates(self) -> list[int]:
         """The words that may begin such a run."""
-        texts, lowers = self.words.texts, self.words.lowers
-        found = [
+        texts, lowers, kinds = self.words.texts, self.words.lowers, self.words.classes
+        return [
             index
-            for index, kind in enumerate(self.words.classes)
-            if kind & _NAME_OR_WORD != LexicalClass.WORD
-            and (texts[index] != lowers[index] or self._small_worth(index, kind))
+            for index in self.words.marked(_MAY_BEGIN)
+            if (texts[index] != lowers[index] or self._small_worth(index, kinds[index])) and self._worth_a_look(index)
         ]
-        return [index for index in found if self._worth_a_look(index)]
 
     def _small_worth(self, index: int, kind: int) -> bool:
         """In small letters: a usual first name, or a first name and a surname side by side, no words."""
         following = self.words.classes[index + 1] if index + 1 < len(self.words) else LexicalClass.NOTHING
-        sure = LexicalClass.WORD | LexicalClass.EPONYM
         if kind & _MAYBE_LOWER == LexicalClass.USUAL_GIVEN:
             return True
-        return bool(kind & LexicalClass.GIVEN and following & LexicalClass.FAMILY and not (kind | following) & sure)
+        return bool(kind & LexicalClass.GIVEN and following & LexicalClass.FAMILY and not (kind | following) & _SURE)
 
     def _worth_a_look(self, index: int) -> bool:
         """False where an ordinary or unknown word stands alone: nothing beside it can make a name of it."""

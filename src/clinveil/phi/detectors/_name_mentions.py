@@ -10,7 +10,8 @@ from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detectors._name_reading import Reading
 from clinveil.phi.forms import within_one_edit
-from clinveil.phi.note import Word, begins_small
+from clinveil.phi.marks import mark
+from clinveil.phi.note import Word, begins_small, look_up
 
 _STOPS = ".!?:\n"
 _SAYS = re.compile(
@@ -27,6 +28,19 @@ _OF_DISEASE = words("dementia like related type patients patient and medications
 _OWNED = words("other own first most more many every only such")
 _GUESS = 0.6  # the score of runs whose words that are ordinary are not looked for
 _SHORTEST_MISSPELLED = 5
+
+
+_KNOWN = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY | LexicalClass.EPONYM
+
+
+def _may_be_slip(written: str) -> bool:
+    """Whether a word may be a misspelt name: a long one with a capital that is nothing else."""
+    text, _, kind = look_up(written)
+    return not kind & _KNOWN and len(text) >= _SHORTEST_MISSPELLED - 1 and not begins_small(text)
+
+
+_MAY_BE_SLIP = mark(_may_be_slip)
+_ODD = mark(lambda word: not (look_up(word)[1].isascii() and look_up(word)[1].isalpha()))
 
 
 class Mentions:
@@ -75,10 +89,8 @@ class Mentions:
 
     def _lowers(self, found: set[str]) -> set[str]:
         """The words of the note whose form is that of a name, hyphenated ones by their parts."""
-        distinct = set(self.words.lowers)
-        plain = {lower for lower in distinct if lower in found}
-        odd = {lower for lower in distinct if not (lower.isascii() and lower.isalpha())}
-        return plain | {
+        odd = {self.words.lowers[at] for at in self.words.marked(_ODD)}
+        return found.intersection(self.words.lowers) | {
             w for w in odd if name_form(w) in found or ("-" in w and any(name_form(p) in found for p in w.split("-")))
         }
 
@@ -113,13 +125,10 @@ class Mentions:
         """An unknown word with a capital, one slip away from a name of the note."""
         if not found:
             return
-        sure = LexicalClass.WORD | LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY | LexicalClass.EPONYM
         heads = {form[0] for form in found} | {form[1] for form in found}
-        for index, kind in enumerate(self.words.classes):
-            if kind & sure or index in self.at.taken:
-                continue
+        for index in self.words.marked(_MAY_BE_SLIP):
             text = self.words.texts[index]
-            if len(text) < _SHORTEST_MISSPELLED - 1 or begins_small(text) or text[0].lower() not in heads:
+            if index in self.at.taken or text[0].lower() not in heads:
                 continue
             form = name_form(text)
             if any(within_one_edit(form, own) for own in found):

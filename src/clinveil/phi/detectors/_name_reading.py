@@ -10,7 +10,8 @@ from clinveil.lexicons.ambiguity import PARTICLES, LexicalClass
 from clinveil.lexicons.words import word_list
 from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import NO_NAMES
-from clinveil.phi.note import NoteView, Word
+from clinveil.phi.marks import mark
+from clinveil.phi.note import NoteView, Word, look_up
 
 GAP = re.compile(r"[ \t]{1,6}|[ \t]*\r?\n[ \t]*|_|-[ \t]*\r?\n?|[ \t]+[\"'(\[]|[\"')\]][ \t]+|[ \t]+[asd]/[lopr][ \t]+")
 AFTER_INITIAL = re.compile(r"\.?[ \t]{0,2}|\.?[ \t]*[\"(]")
@@ -24,6 +25,7 @@ _TWO_PARTICLES = frozenset(
 _OF_EPONYM = re.compile(r"'?s?[ \n-]?[ \n]?")
 
 
+_NOUN = mark(lambda word: look_up(word)[1] in word_list("eponym_nouns"))
 _LONG = 5  # letters; words in capitals of fewer are more often abbreviations than names
 
 
@@ -122,10 +124,7 @@ class Reading:
     @cached_property
     def eponymous(self) -> frozenset[str]:
         """The words that stand before an eponym's noun somewhere in the note."""
-        nouns, lowers = word_list("eponym_nouns"), self.words.lowers
-        return frozenset(
-            lowers[i - 1] for i, lower in enumerate(lowers) if i and lower in nouns and self.before_noun(i)
-        )
+        return frozenset(self.words.lowers[i - 1] for i in self.words.marked(_NOUN) if i and self.before_noun(i))
 
     def given_like(self, word: Word, *, any_word: bool = False) -> bool:
         """Whether a word can be a first name; of ordinary words only the usual ones, or any that a cue speaks for."""

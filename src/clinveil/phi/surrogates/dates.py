@@ -78,10 +78,10 @@ def _moved(text: str, by: timedelta) -> str | None:
     if match := _WEEKDAY_FIRST.match(text):
         rest = _moved(text[match.end() :], by)
         return rest and _weekday(match["day"], by) + match["gap"] + rest
-    if match := _WEEKDAY_LAST.search(text):
+    if not text[-1:].isdigit() and (match := _WEEKDAY_LAST.search(text)):
         rest = _moved(text[: match.start()], by)
         return rest and rest + match["gap"] + _weekday(match["day"], by) + match["end"]
-    if match := _TIME_LAST.search(text):
+    if ":" in text and (match := _TIME_LAST.search(text)):
         rest = _moved(text[: match.start()], by)
         return rest and rest + match[0]
     read = parse(text)
@@ -222,8 +222,8 @@ def _printed(match: re.Match[str], new: date, *, swapped: bool) -> str:
         "M": lambda old: _month_like(MONTHS[new.month - 1], old),
         "o": lambda old: _ordinal(new.day, old),
     }
-    out, position = [], 0
-    for (start, end), name in sorted((match.span(name), name) for name in values if match.groupdict().get(name)):
+    out, position, said = [], 0, match.groupdict()
+    for (start, end), name in sorted((match.span(name), name) for name in values if said.get(name)):
         out += [match.string[position:start], values[name](match[name])]
         position = end
     return "".join([*out, match.string[position:]])

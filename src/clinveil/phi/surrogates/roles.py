@@ -25,6 +25,7 @@ _KIN: dict[str, Role] = {
     **dict.fromkeys(_OTHER.split(), "given"),
 }
 _CUE = re.compile(rf"\b(?P<kin>{'|'.join(_KIN)})(?:'s name is|\s+(?:is|named|called|also)|,|:)?\s+\(?$", re.I)
+_CUE_ENDS = (*_KIN, "is", "named", "called", "also")  # or the pattern need not be tried
 _REACH = 30
 _SURE = 1.0  # log of how much likelier an ending is among first names than among surnames
 _ENOUGH = 12  # names with an ending, so that it says anything
@@ -37,6 +38,7 @@ def listed(form: str) -> bool:
     return form in surnames() or form in all_given_names() or form in world_given() or form in world_surnames()
 
 
+@lru_cache(maxsize=1 << 12)
 def role_of(form: str) -> Role | None:
     """The role that lists give a name; None where it stands in none."""
     given, family = all_given_names().get(form, 0.0), surnames().get(form, 0.0)
@@ -85,6 +87,9 @@ def _ends(name: str) -> tuple[str, str, str]:
 
 def kin(text: str, start: int) -> Role | None:
     """The role of the first name that stands at a place after a relative (`her son `), or None."""
+    before = text[max(0, start - _REACH) : start]
+    if before.isascii() and not before.rstrip().rstrip("(").rstrip().rstrip(",:").lower().endswith(_CUE_ENDS):
+        return None
     match = _CUE.search(text, max(0, start - _REACH), start)
     return _KIN[match["kin"].lower()] if match else None
 
