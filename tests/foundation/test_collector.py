@@ -1,6 +1,7 @@
 """The collector of cycles rests while short work runs, and is as it was afterwards."""
 
 import gc
+import weakref
 
 import pytest
 
@@ -25,3 +26,16 @@ def test_the_collector_rests_and_is_as_it_was(was):
         assert gc.isenabled() is was
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_cycles_of_the_work_are_gone_at_its_end():
+    class Node:
+        pass
+
+    @uncollected
+    def work():
+        one = Node()
+        one.itself = one
+        return weakref.ref(one)
+
+    assert work()() is None
