@@ -13,7 +13,7 @@ from clinveil.core.errors import InputError
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
 from clinveil.vectors import skipgram as room
-from clinveil.vectors.encoded import END
+from clinveil.vectors.encoded import END, encoded_file, words_in
 from clinveil.vectors.sentences import token_lines
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.skipgram import Plan, chunks, rate, stretch, train_skipgram
@@ -141,6 +141,16 @@ def test_chunks_are_whole_lines_and_leave_out_no_word(notes):
     assert [part.tolist() for part in chunks(np.array([3, END, 4, 5, END], np.int32), 4)] == [[3, END], [4, 5, END]]
 
 
+def test_words_in_a_file_are_those_of_the_array(tmp_path):
+    texts = ["pain fever pain", "", "rash\nfever unknown"]
+    known = {"pain": 0, "fever": 1, "rash": 2}
+    with encoded_file(corpus_of(texts), known, token_lines, tmp_path) as ids:
+        assert ids[0 : ids.size].tolist() == [0, 1, 0, END, 2, END, 1, END]
+        assert [part.tolist() for part in chunks(ids, 6)] == [[0, 1, 0, END, 2, END], [1, END]]
+        assert words_in(ids) == 5 == words_in(ids[0 : ids.size])
+        assert ids[8:20].size == 0
+
+
 def test_samples_are_drawn_by_counts_to_the_three_quarters():
     counts = np.array([1000, 50, 50, 3, 1, 1])
     cumulative, guide = room._samples(counts)
@@ -167,8 +177,8 @@ def test_training_that_runs_away_begins_again_and_then_is_refused(notes, monkeyp
             begun.append(args[-1])
             super().__init__(*args)
 
-        def one_pass(self, ids, epoch, on_epoch):
-            return self.centres < 10 and super().one_pass(ids, epoch, on_epoch)
+        def one_pass(self, *args):
+            return self.centres < 10 and super().one_pass(*args)
 
     monkeypatch.setattr(room, "_Training", Watched)
     assert np.isfinite(trained(notes)).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from clinveil.vectors.sentences import Splitter, whole_note
 
 Ids = NDArray[np.int32]
 END = -1  # follows each line in an array of word ids
+_AT_ONCE = 1 << 20
 
 
 def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note) -> Iterator[Ids]:
@@ -29,15 +31,32 @@ def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note)
         yield np.array(row, dtype=np.int32)
 
 
+@dataclass(frozen=True)
+class IdFile:
+    """Word ids in a file; a slice is read when it is asked for, so that many words take no memory."""
+
+    path: Path
+    size: int
+
+    def __getitem__(self, part: slice) -> Ids:
+        start, stop, _ = part.indices(self.size)
+        return np.fromfile(self.path, np.int32, max(0, stop - start), offset=start * np.dtype(np.int32).itemsize)
+
+
+def words_in(ids: Ids | IdFile) -> int:
+    """How many words there are, without the ends of lines."""
+    return sum(int(np.count_nonzero(ids[first : first + _AT_ONCE] != END)) for first in range(0, ids.size, _AT_ONCE))
+
+
 @contextmanager
-def encoded_file(corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path) -> Iterator[Ids]:
-    """All of `encode` as one array, mapped from a file in `scratch` that its owner alone can read; gone at the end."""
+def encoded_file(corpus: Corpus, ids: Mapping[str, int], split: Splitter, scratch: Path) -> Iterator[IdFile]:
+    """All of `encode` in a file in `scratch` that its owner alone can read; gone at the end."""
     path = scratch / "words.ids"
     path.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for part in encode(corpus, ids, split):
                 write_array(file, part)
-        yield np.memmap(path, np.int32, mode="r") if path.stat().st_size else np.zeros(0, np.int32)
+        yield IdFile(path, path.stat().st_size // np.dtype(np.int32).itemsize)
     finally:
         path.unlink(missing_ok=True)

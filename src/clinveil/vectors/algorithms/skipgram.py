@@ -8,7 +8,7 @@ import numpy as np
 
 from clinveil.corpus.estimate import passes
 from clinveil.vectors.algorithm import Notes, algorithms
-from clinveil.vectors.encoded import END, encoded_file
+from clinveil.vectors.encoded import encoded_file, words_in
 from clinveil.vectors.prediction import Predicting
 from clinveil.vectors.skipgram import Plan, train_skipgram
 from clinveil.vectors.table import Vectors
@@ -32,7 +32,7 @@ class Skipgram(Predicting):
         matrix = (2 * first - 1) / np.float32(self.dim)  # as gensim begins
         self.start(matrix, notes.counts)
         with encoded_file(notes.corpus, words, notes.split, notes.scratch) as ids:
-            epochs = self.epochs or passes(int(np.count_nonzero(ids != END)))
+            epochs = self.epochs or passes(words_in(ids))
             plan = Plan(self.window, self.negative, epochs, notes.workers, notes.seed)
             train_skipgram(ids, counts, matrix, plan, notes.on_epoch)
         return notes.table(matrix, self.said(notes, epochs, notes.workers, "clinveil", bitwise=True))

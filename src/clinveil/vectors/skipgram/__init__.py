@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
 from clinveil.vectors.algorithm import OnEpoch
-from clinveil.vectors.encoded import END, Ids
+from clinveil.vectors.encoded import END, IdFile, Ids, words_in
 from clinveil.vectors.skipgram.steps import Floats, Model, Rule, add_changes, new_lane, thin_lines, walk_lane
 
 LANES = 4  # stretches of text that are walked side by side; part of the result, so not a setting
@@ -42,7 +42,9 @@ class Plan:
     seed: int
 
 
-def train_skipgram(ids: Ids, counts: NDArray[np.int64], inputs: Floats, plan: Plan, on_epoch: OnEpoch | None) -> Floats:
+def train_skipgram(
+    ids: Ids | IdFile, counts: NDArray[np.int64], inputs: Floats, plan: Plan, on_epoch: OnEpoch | None
+) -> Floats:
     """Train the vectors in place; the same seed gives the same bits on the same machine, for any number of workers.
 
     Args:
@@ -55,12 +57,12 @@ def train_skipgram(ids: Ids, counts: NDArray[np.int64], inputs: Floats, plan: Pl
 
     Raises InputError where training runs away.
     """
-    first, centres = inputs.copy(), stretch(counts, plan.window, plan.negative)
+    words, first, centres = words_in(ids), inputs.copy(), stretch(counts, plan.window, plan.negative)
     for unseen in (centres, centres // FEWER, centres // FEWER**2):
         inputs[:] = first
         with ThreadPoolExecutor(LANES) as pool:
             training = _Training(counts, inputs, plan, pool, max(1, unseen))
-            if all(training.one_pass(ids, epoch, on_epoch) for epoch in range(plan.epochs)):
+            if all(training.one_pass(ids, words, epoch, on_epoch) for epoch in range(plan.epochs)):
                 return training.model.outputs
     raise InputError("skip-gram training ran away", remedy="give a smaller --window or fewer --negative")
 
@@ -77,12 +79,12 @@ class _Training:
         how = {"centres": centres, "window": plan.window, "negative": plan.negative}
         self.lanes = [new_lane(*inputs.shape, **how) for _ in range(LANES)]
 
-    def one_pass(self, ids: Ids, epoch: int, on_epoch: OnEpoch | None) -> bool:
-        """Train on all lines once; whether all numbers are finite."""
-        words, before = max(1, int(np.count_nonzero(ids != END))), 0
+    def one_pass(self, ids: Ids | IdFile, words: int, epoch: int, on_epoch: OnEpoch | None) -> bool:
+        """Train once on all lines, of so many words together; whether all numbers are finite."""
+        before = 0
         for number, chunk in enumerate(chunks(ids, _CHUNK)):
             size = int(np.count_nonzero(chunk != END))
-            done, then = ((epoch + part / words) / self.plan.epochs for part in (before, before + size))
+            done, then = ((epoch + part / max(1, words)) / self.plan.epochs for part in (before, before + size))
             self.chunk(chunk, done, then, [self.plan.seed, epoch, number])
             before += size
         if on_epoch:
@@ -129,11 +131,11 @@ def _each(walk: Callable[[int], None], lanes: range) -> None:
         walk(lane)
 
 
-def chunks(ids: Ids, size: int) -> Iterator[Ids]:
+def chunks(ids: Ids | IdFile, size: int) -> Iterator[Ids]:
     """Whole lines of about so many words at a time; only a longer line is cut, and ends where it is cut."""
     first = 0
     while first < ids.size:
-        part = np.array(ids[first : first + size])
+        part = ids[first : first + size]
         ends = np.flatnonzero(part == END)
         part = part[: ends[-1] + 1] if len(ends) else part
         first += part.size
