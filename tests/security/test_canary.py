@@ -1,4 +1,7 @@
-"""Invented secret words, each in few patients' notes, hunted through everything that a command leaves behind."""
+"""Invented secret words, in all notes of four patients, hunted through everything that a command leaves behind.
+
+Of four, for a model is trained without a tenth of the patients, drawn by its key: of one, it might not know the words.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,14 @@ def desk(tmp_path_factory):
     """A working folder, a home and a temporary folder that nothing else uses, after every command has run."""
     root = folders(tmp_path_factory.mktemp("canary"))
     table = pa.Table.from_batches(demo_notes(PATIENTS, 9)).select(["note_id", "patient_id", "text", "diagnosis_group"])
-    texts = [_planted(row, text) for row, text in enumerate(table["text"].to_pylist())]
+    patients, texts = (table[name].to_pylist() for name in ("patient_id", "text"))
+    some = set(list(dict.fromkeys(patients))[:4])
+    texts = [text + SENTENCE if patient in some else text for patient, text in zip(patients, texts, strict=True)]
     table = table.set_column(2, "text", pa.array(texts, pa.string()))
     pq.write_table(table, root / "work" / "notes.parquet")
     pq.write_table(table.slice(0, 60), root / "work" / SOME)
     _broken(root / "work")
     return run(root, [*_good(), *_bad()])
-
-
-def _planted(row: int, text: str) -> str:
-    """The first notes get all canaries (they belong to at most four patients), in the middle of a sentence."""
-    if row >= 4:
-        return text
-    return text + SENTENCE
 
 
 def _broken(folder: Path) -> None:
