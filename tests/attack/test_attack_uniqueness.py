@@ -48,7 +48,10 @@ def test_nothing_is_a_null_with_why():
 
 
 def kept(*rows, keep=("a", "b"), size=2):
-    table = pa.table({"a": [r[0] for r in rows], "b": [r[1] for r in rows]})
+    ids = [str(i) for i in range(len(rows))]
+    people = [r[2] if len(r) > 2 else None for r in rows]
+    roles = {"note_id": pa.array(ids, pa.string()), "patient_id": pa.array(people, pa.string())}
+    table = pa.table({**roles, "a": [r[0] for r in rows], "b": [r[1] for r in rows]})
     return kept_columns(MemoryCorpus(table.to_batches(max_chunksize=size)), keep)
 
 
@@ -60,6 +63,14 @@ def test_kept_values_by_hand(size):
     assert (finding.value, finding.n, finding.count, finding.detail["combinations"]) == (0.5, 4, 2, 3)
     (one,) = kept(*rows, size=size, keep=["a"])
     assert (one.value, one.detail["smallest"]) == (0.25, 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_values_of_one_patient_alone_single_out_all_of_the_patients_notes(size):
+    """(x,1) is of two patients; (y,1) three times of one, (y,2) of a note without a patient."""
+    rows = [("x", 1, "p"), ("y", 1, "q"), ("y", 1, "q"), ("x", 1, "q"), ("y", 1, "q"), ("y", 2)]
+    (finding,) = kept(*rows, size=size)
+    assert (finding.count, finding.n, finding.detail["smallest"]) == (4, 6, 1)
 
 
 def test_kept_values_of_nobody_and_everybody():

@@ -93,7 +93,7 @@ def test_a_command_that_is_registered_is_listed_and_runs(play, capsys):
     assert main(["play", "she", "--instrument", "horn", "--pitch", "7", "--json", "-", "--seed", "5"]) == 0
     ran = capsys.readouterr()
     assert json.loads(ran.out)["findings"][0]["value"] == 7
-    assert ran.err == "seed 5 (public: --seed 5 gives the same again)\n"
+    assert ran.err == "seed 5 (public: --seed 5 draws the same again)\n"
     assert main(["play", "she", "--pitch", "7"]) == 2
     assert capsys.readouterr().err == "clinveil: --pitch is of --instrument horn\n"
     assert main(["play", "she", "--instrument", "lute"]) == 2

@@ -77,7 +77,7 @@ class Command(Generic[S]):
         with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
             self.function(run, **given)
         if "seed" in vars(run):
-            run.say(f"seed {run.seed} (public: --seed {run.seed} gives the same again)")
+            run.say(f"seed {run.seed} (public: --seed {run.seed} draws the same again)")
 
     def parser(self) -> Any:
         """The parser of its command line."""

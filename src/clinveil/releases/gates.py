@@ -142,7 +142,8 @@ def _kind(finding: Finding) -> str:
 
 
 def _looked(finding: Finding) -> str:
-    return f"{_many(finding.n)} of the known-patient feed were looked for in the released notes of their own patient."
+    what = f"{_many(finding.n)} {finding.unit} of the known-patient feed"
+    return f"{what} were looked for in the released notes of their own patient."
 
 
 def _many(people: int) -> str:

@@ -290,9 +290,9 @@ def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]
     said += made.channel.shortfalls
     said += _memo_warnings(made)
     if settings.channel.layout == "keep":
-        said.append(_singled_out(findings, "attack.layout_unique", "Layout was kept:"))
+        said.append(_singled_out(findings, "attack.layout_unique", *LAYOUT))
     if job.corpus.columns.keep:
-        said.append(_singled_out(findings, "attack.kept_columns_unique", "Kept columns are passed as they are:"))
+        said.append(_singled_out(findings, "attack.kept_columns_unique", *KEPT))
     if settings.order == "source":
         said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
     if job.facts:
@@ -354,7 +354,14 @@ def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     return said
 
 
-def _singled_out(findings: Sequence[Finding], measure: str, what: str) -> str:
+LAYOUT = "Layout was kept:", "are the only ones with theirs"
+KEPT = (
+    "Kept columns are passed as they are, and nobody looks for identifiers in them:",
+    "have values that are one patient's alone",
+)
+
+
+def _singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
-    return f"{what} {some} of the notes are the only ones with theirs."
+    return f"{what} {some} of the notes {alone}."

@@ -43,7 +43,7 @@ class ByGensim(Predicting):
                 callbacks=_callbacks(notes.on_epoch, epochs),
             )
         matrix = np.ascontiguousarray(model.wv.vectors, dtype=np.float32)
-        said = self.said(notes, epochs, workers, f"gensim {__version__}", bitwise=workers == 1)
+        said = self.said(notes, epochs, f"gensim {__version__}", workers)
         return notes.table(matrix, said, self.subwords(model))
 
     def model(self, words: Any, **how: Any) -> Any:

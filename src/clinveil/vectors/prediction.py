@@ -42,14 +42,14 @@ class Predicting(Algorithm):
         rows = [i for i in shared_words(given, counts).tolist() if i < len(matrix)]
         matrix[rows] = given.matrix[[given.ids[counts.words[i]] for i in rows]]
 
-    def said(self, notes: Notes, epochs: int, workers: int, library: str, *, bitwise: bool) -> dict[str, Any]:
-        """What is known of vectors trained so."""
+    def said(self, notes: Notes, epochs: int, library: str, workers: int | None = None) -> dict[str, Any]:
+        """What is known of vectors trained so; `workers` where the bits depend on them."""
         return {
             "algorithm": self.name,
             **{name: getattr(self, name) for name in ("dim", "window", "negative", "min_count")},
             "seed": notes.seed,
-            "workers": workers,
-            "determinism": "bitwise" if bitwise else "statistical",
+            **({"workers": workers} if workers else {}),
+            "determinism": "bitwise" if workers in (None, 1) else "statistical",
             **({"started_from": self.start_vectors.name} if self.start_vectors else {}),
             "library": library,
             "n_notes": notes.counts.n_notes,

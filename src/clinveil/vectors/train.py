@@ -58,7 +58,7 @@ def train(
     if n_words < 2:
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; vectors need two",
-            remedy="give more notes, or a smaller --min-count",
+            remedy="give more notes" + (", or a smaller --min-count" if settings.min_count > 1 else ""),
         )
     how = Thinning.of(counts, settings.train_words, seed)
     learnt = thinned(corpus, how, split, over_words(counts.n_tokens, workers)) if how else corpus

@@ -1,4 +1,4 @@
-"""Notes that stand alone: with their layout, with their length, or with their combination of kept values.
+"""Notes that stand alone: with their layout, with their length, or their patient with his combination of kept values.
 
 An attacker who holds a copy of the source note finds a unique layout without reading a word. The skeleton of a note
 keeps punctuation and line breaks and writes `a` for a word and `0` for a number; under `--layout plain` it is the
@@ -22,7 +22,7 @@ from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints
 from clinveil.core.words import words_beside
-from clinveil.corpus.corpus import Corpus, rows
+from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, rows
 from clinveil.scale import Map, serial
 from clinveil.stats.findings import unmeasured
 from clinveil.vectors.count import over_words
@@ -65,7 +65,7 @@ def layout(released: Corpus, over: Map = serial) -> list[Finding]:
         if sizes.size:
             few = float(sizes[sizes < SMALL].sum() / len(keys))
             detail |= {"distinct": len(sizes), f"below_{SMALL}": few, "largest": int(sizes.max())}
-        found.append(_unique(measure, sizes, detail))
+        found.append(_unique(measure, len(keys), int((sizes == 1).sum()), detail))
     return found
 
 
@@ -121,19 +121,32 @@ def _shape(kind: Kind, token: str) -> str:
 
 
 def kept_columns(released: Corpus, keep: Sequence[str]) -> list[Finding]:
-    """The share of notes whose kept values, taken together, no other note has; nothing where no column is kept.
+    """The share of notes whose kept values, taken together, no other patient's note has; nothing where none is kept.
 
-    Streams; 8 bytes a note are kept. Source: k-anonymity with k = 1, Sweeney 2002.
+    A note without a patient is its own. Streams; 16 bytes a note are kept. Source: k-anonymity with k = 1, Sweeney
+    2002.
     """
     if not keep:
         return []
-    keys = array("Q")
+    keys, people = array("Q"), array("Q")
     for batch in released.batches():
         columns = [batch.column(name).to_pylist() for name in keep]
         keys.extend(_hash(repr(values)) for values in zip(*columns, strict=True))
-    sizes = _sizes(keys)
-    more = {"combinations": int(sizes.size), "smallest": int(sizes.min())} if sizes.size else {}
-    return [_unique("attack.kept_columns_unique", sizes, {"columns": len(keep), **more})]
+        whose = zip(*(batch.column(name).to_pylist() for name in (PATIENT_ID, NOTE_ID)), strict=True)
+        people.extend(_hash(repr(patient or (note,))) for patient, note in whose)
+    sizes, owners = _owners(keys, people)
+    more = {"combinations": int(sizes.size), "smallest": int(owners.min())} if sizes.size else {}
+    alone = int(sizes[owners == 1].sum())
+    return [_unique("attack.kept_columns_unique", len(keys), alone, {"columns": len(keep), **more})]
+
+
+def _owners(keys: array[int], people: array[int]) -> tuple[Ints, Ints]:
+    """How many notes have each key, and how many people."""
+    one, two = (np.frombuffer(values, dtype=np.uint64) for values in (keys, people))
+    order = np.lexsort((two, one))
+    new_key, new_one = (np.diff(values[order], prepend=~values[order][:1]) != 0 for values in (one, two))
+    group = np.cumsum(new_key) - 1
+    return np.bincount(group), np.bincount(group[new_key | new_one])
 
 
 def _hash(text: str) -> int:
@@ -145,8 +158,7 @@ def _sizes(keys: array[int]) -> Ints:
     return np.unique(np.frombuffer(keys, dtype=np.uint64), return_counts=True)[1].astype(np.int64)
 
 
-def _unique(measure: str, sizes: Ints, detail: Detail) -> Finding:
-    n, alone = int(sizes.sum()), int((sizes == 1).sum())
+def _unique(measure: str, n: int, alone: int, detail: Detail) -> Finding:
     if not n:
         return unmeasured(measure, "no released notes", detail=detail, unit="notes")
     about: dict[str, Any] = {"source": SOURCE, "detail": detail, "unit": "notes"}

@@ -35,4 +35,4 @@ class Skipgram(Predicting):
             epochs = self.epochs or passes(words_in(ids))
             plan = Plan(self.window, self.negative, epochs, notes.workers, notes.seed)
             train_skipgram(ids, counts, matrix, plan, notes.on_epoch)
-        return notes.table(matrix, self.said(notes, epochs, notes.workers, "clinveil", bitwise=True))
+        return notes.table(matrix, self.said(notes, epochs, "clinveil"))

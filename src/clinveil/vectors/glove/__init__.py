@@ -88,7 +88,7 @@ def train_glove(
         counts.counts[:n_words],
         counts.patients[:n_words],
         counts.n_patients,
-        _meta(settings, counts, seed, workers) | {"n_pairs": n_pairs, "loss": loss / n_pairs},
+        _meta(settings, counts, seed) | {"n_pairs": n_pairs, "loss": loss / n_pairs},
     )
 
 
@@ -177,12 +177,11 @@ def _refuse_divergence(
         )
 
 
-def _meta(settings: GloveSettings, counts: WordCounts, seed: int, workers: int) -> dict[str, Any]:
+def _meta(settings: GloveSettings, counts: WordCounts, seed: int) -> dict[str, Any]:
     return {
         "algorithm": "glove",
         **settings.model_dump(),
         "seed": seed,
-        "workers": workers,
         "determinism": "bitwise",
         "n_notes": counts.n_notes,
         "n_tokens": counts.n_tokens,
