@@ -23,8 +23,8 @@ MEASURE_PER_SECOND = 2.0e4  # in one process, of the words that are measured
 # Multiply-adds of exact neighbour search, a second and core; seconds to import, compile and draw the report.
 PRODUCTS_PER_SECOND = 2.0e10
 FIXED_SECONDS = 20.0
-# Libraries and buffers; then per word type gensim's two float32 matrices, its dictionary (measured: 1,200 bytes at 100
-# dimensions), a copy for the neighbour search, and 14 neighbours of 8 bytes.
+# Libraries and buffers; then per word type the two float32 matrices of training, a dictionary (measured: 1,200 bytes at
+# 100 dimensions), a copy for the neighbour search, and 14 neighbours of 8 bytes.
 FIXED_BYTES = 700e6
 FLOATS_PER_TYPE = 3
 DICTIONARY_PER_TYPE = 400 + 14 * 8

@@ -7,11 +7,11 @@ from typing import Any
 
 from clinveil.core.errors import InputError
 from clinveil.core.settings import flag
+from clinveil.core.types import Floats
 from clinveil.vectors.algorithm import Algorithm, Notes
 from clinveil.vectors.count import WordCounts
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.imported import shared_words
-from clinveil.vectors.skipgram.steps import Floats
 
 
 class Predicting(Algorithm):

@@ -1,8 +1,8 @@
 """Skip-gram with negative samples, trained to the same bits by any number of workers.
 
 The learning rate, the windows, the samples and the words left out are as in the program of Mikolov et al. (2013) and
-in gensim; two things differ (`steps.py`): the samples of a centre are drawn once for all words around it, and lines are
-read in another order in each pass. Against gensim: benchmarks/vectors.md.
+in gensim; three things differ (`steps.py`): the samples of a centre are drawn once for all words around it, one that is
+drawn twice there counts once, and lines are read in another order in each pass. Against gensim: benchmarks/vectors.md.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.errors import InputError
+from clinveil.core.types import Floats, Ints
 from clinveil.vectors.algorithm import OnEpoch
 from clinveil.vectors.encoded import END, IdFile, Ids, words_in
-from clinveil.vectors.skipgram.steps import Floats, Model, Rule, add_changes, new_lane, thin_lines, walk_lane
+from clinveil.vectors.skipgram.steps import Model, Rule, add_changes, new_lane, thin_lines, walk_lane
 
 LANES = 4  # stretches of text that are walked side by side; part of the result, so not a setting
 FIRST_RATE, LAST_RATE = 0.025, 0.0001
@@ -42,9 +43,7 @@ class Plan:
     seed: int
 
 
-def train_skipgram(
-    ids: Ids | IdFile, counts: NDArray[np.int64], inputs: Floats, plan: Plan, on_epoch: OnEpoch | None
-) -> Floats:
+def train_skipgram(ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, on_epoch: OnEpoch | None) -> Floats:
     """Train the vectors in place; the same seed gives the same bits on the same machine, for any number of workers.
 
     Args:
@@ -70,9 +69,7 @@ def train_skipgram(
 class _Training:
     """A model and the lanes that walk beside each other."""
 
-    def __init__(
-        self, counts: NDArray[np.int64], inputs: Floats, plan: Plan, pool: ThreadPoolExecutor, centres: int
-    ) -> None:
+    def __init__(self, counts: Ints, inputs: Floats, plan: Plan, pool: ThreadPoolExecutor, centres: int) -> None:
         self.plan, self.pool, self.centres = plan, pool, centres
         self.model = Model(inputs, np.zeros_like(inputs), *_samples(counts))
         self.keep = _keep(counts)
@@ -142,7 +139,7 @@ def chunks(ids: Ids | IdFile, size: int) -> Iterator[Ids]:
         yield part if len(ends) else np.append(part, np.int32(END))
 
 
-def stretch(counts: NDArray[np.int64], window: int, negative: int) -> int:
+def stretch(counts: Ints, window: int, negative: int) -> int:
     """The centres that a lane walks before all lanes put their changes together: 1 to 512."""
     share = counts.max() / counts.sum()
     met = min(1.0, negative * float((counts**POWER).max() / (counts**POWER).sum())) + share * float(_keep(counts).min())
@@ -154,13 +151,13 @@ def rate(done: float) -> float:
     return FIRST_RATE - (FIRST_RATE - LAST_RATE) * done
 
 
-def _keep(counts: NDArray[np.int64]) -> Floats:
+def _keep(counts: Ints) -> Floats:
     """The chance of an occurrence to be trained on, by word (Mikolov et al. 2013, as in their program)."""
     share = np.maximum(counts, 1) / max(1, counts.sum()) / SAMPLE
     return np.minimum(1.0, (np.sqrt(share) + 1) / share).astype(np.float32)
 
 
-def _samples(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], Ids]:
+def _samples(counts: Ints) -> tuple[NDArray[np.float64], Ids]:
     """Cumulative chances of the words to be drawn as samples, and where to begin to look for a draw."""
     cumulative = np.cumsum(counts.astype(np.float64) ** POWER)
     cumulative /= cumulative[-1]

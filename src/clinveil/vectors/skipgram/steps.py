@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clinveil.core.compiled import compiled, helper, kernel
+from clinveil.core.types import Floats, Ints
 from clinveil.vectors.encoded import Ids
 
-Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
 # Sums may be reordered, so that the loops over dimensions become vector instructions; NaN keeps its meaning.
 _FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 _AT_ONCE = 3  # targets that one loop over the dimensions serves
@@ -91,7 +90,7 @@ def new_lane(n_words: int, dim: int, *, centres: int, window: int, negative: int
 
 
 @kernel
-def thin_lines(ids: Ids, starts: Places, order: Places, keep: Floats, rng: np.random.Generator, kept: Ids) -> int:
+def thin_lines(ids: Ids, starts: Ints, order: Ints, keep: Floats, rng: np.random.Generator, kept: Ids) -> int:
     """Copy lines in the given order, each word with its chance; return the length, with `END` after each line.
 
     Args:
