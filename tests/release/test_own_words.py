@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,7 @@ from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import read_patients
 from clinveil.releases import measured
 from clinveil.releases.gates import patient_gates
-from clinveil.report.edition import outward_finding
+from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import score
 
 LEXICON = [f"{a}{b}{c}{d}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrst" for d in "abcdefghij"]
@@ -88,6 +89,10 @@ def test_the_gate_says_from_where_on_it_refuses_and_an_order_that_is_kept_excuse
 def test_few_that_stand_there_by_chance_are_not_counted_outside():
     busy = drawn(np.random.default_rng(2), 40, COMMON)
     assert 0 < busy.count < 11
+    (gate,) = patient_gates([busy], shuffled=True)
+    assert outward_value(gate, 40) == "<11"
+    (unasked,) = patient_gates([dataclasses.replace(busy, p=None)], shuffled=True)
+    assert not unasked.passed  # nobody knows, so nothing leaves
     said = outward_finding(busy)
     assert said["hidden"] and [said[k] for k in ("value", "count", "p", "low", "high")] == [None] * 5
     assert said["detail"] == {}

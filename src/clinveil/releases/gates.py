@@ -126,7 +126,7 @@ def _met(finding: Finding) -> Gate:
     many = found_refused_from(expected)
     return gate(
         "own_met",
-        passed=finding.p is None or finding.p >= ALPHA,
+        passed=finding.p is not None and finding.p >= ALPHA,
         value=finding.count,
         threshold=f"what chance explains, P {ALPHA} or more",
         unit=finding.unit,
