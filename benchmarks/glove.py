@@ -19,8 +19,9 @@ from clinveil.core.settings import NotesSettings
 from clinveil.corpus.corpus import ROLE_FIELDS, Corpus, MemoryCorpus, memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.count import WordCounts, count_words
+from clinveil.vectors.encoded import encode
 from clinveil.vectors.glove import train_glove
-from clinveil.vectors.glove.cooccurrence import count_pairs, encode
+from clinveil.vectors.glove.cooccurrence import count_pairs
 from clinveil.vectors.settings import GloveSettings, VectorSettings
 from clinveil.vectors.train import train
 

@@ -265,6 +265,8 @@ def missing(before: dict[str, Any], after: dict[str, Any], renamed: dict[str, li
     old, new = flat(before), flat(after)
     said = re.compile("|".join(_pattern(name) for name in _made(new)) or r"(?!)")
     lost = {line for line in old - new if not said.fullmatch(line)}
+    gone = tuple(name.partition(" ")[2] + " " for name in renamed if name.startswith("command "))
+    lost = {line for line in lost if not gone or not f"{line.partition(' ')[2]} ".startswith(gone) or line in renamed}
     lost = {line for line in lost if line not in renamed or (renamed[line][0] and renamed[line][0] not in new)}
     return sorted(lost | {f"{line} (in the renamed file without a reason)" for line in _silent(renamed)})
 

@@ -73,6 +73,7 @@ OTHERS, REFERENCE = (
     "fixtures/reference.csv",
 )  # of other patients: generated ones have one row of ids
 LEFT, MISSED = "missed/left.parquet", "missed/left.parquet.vault/missed.parquet"
+WRITTEN = "unigram/out/vault/refused/notes.parquet"
 SEED = "--seed 1 -q"
 TINY = "--size tiny --layers 1 --width 16 --epochs 1 --vocabulary-size 400"
 
@@ -193,42 +194,43 @@ def vector_cases() -> Iterator[Case]:
     )
 
 
+def _set(keys: str) -> str:
+    """The `--set` flags of keys and values."""
+    return " ".join(f"--set {key}" for key in keys.split())
+
+
 def model_cases() -> Iterator[Case]:
     """Language models, the notes that they write, and the audits of both."""
-    write = f"synthesize {FEW} --workers 1 --patients generate/few/patients.parquet --min-patients 2 {SEED}"
+    shared = f"--as synthetic --no-phi --again --workers 1 --min-patients 2 {SEED} -o {{name}}"
+    write = f"4! release {FEW} --patients generate/few/patients.parquet {shared}"
+    tiny = "lm.size=tiny lm.layers=1 lm.width=16 lm.epochs=1 lm.vocabulary_size=400 synthetic.longest=60"
     found = "--json {name}/findings.json"
     yield case(
         "unigram",
-        f"{write} --model unigram --count 30 --held-out 0.3 -o {{name}}/notes.parquet {found}",
+        f"{write}/out {_set('lm.model=unigram synthetic.count=30 synthetic.held_out=0.3')}",
+        "4! verify {name}/out/vault/refused",
         needs="generate",
     )
+    again = "synthetic.source={name}/out/vault/model synthetic.count=6 synthetic.temperature=0.8 synthetic.top_p=0.9"
     yield case(
         "lstm",
-        f"{write} {TINY} --count 8 --longest 60 -o {{name}}/notes.parquet {found}",
-        f"synthesize {FEW} --from {{name}}/notes.parquet.vault/model --count 6 --longest 60 --temperature 0.8 "
-        f"--top-p 0.9 -o {{name}}/again.csv --min-patients 2 {SEED}",
+        f"{write}/out {_set(f'{tiny} synthetic.count=8')}",
+        f"{write}/again {_set(again)}",
         needs="generate",
     )
-    yield case(
-        "synthesis-folder",
-        f"{write} --model unigram --count 12 -o {{name}}/out {found}",
-        "4! verify {name}/out",
-        needs="generate",
-    )
-    gpt = f"{write} --model gpt {TINY} --heads 2 --window 32 --count 6 --longest 40"
-    yield case("gpt", f"{gpt} -o {{name}}/notes.jsonl {found}", needs="generate")
+    gpt = f"{tiny} lm.model=gpt lm.heads=2 lm.window=32 synthetic.count=6"
+    yield case("gpt", f"{write}/out {_set(gpt)}", needs="generate")
     yield case(
         "attack-copies",
-        f"attack copies unigram/notes.parquet --training {FEW} --held-out {OTHERS} --span 3 --span 5 {SEED} {found}",
+        f"attack copies {WRITTEN} --training {FEW} --held-out {OTHERS} --span 3 --span 5 {SEED} {found}",
         f"attack copies {FEW} --training {FEW} --held-out {OTHERS} --seed 2",
         needs="unigram",
     )
     yield case(
         "attack-membership",
-        f"attack membership {FEW} {OTHERS} --from lstm/notes.parquet.vault/model --reference {REFERENCE} {SEED} "
-        f"{found}",
-        f"attack membership {FEW} --synthetic unigram/notes.parquet --from unigram/notes.parquet.vault/model --seed 1",
-        f"attack membership {FEW} {OTHERS} --synthetic unigram/notes.parquet --most 40 {SEED} --json -",
+        f"attack membership {FEW} {OTHERS} --from lstm/out/vault/model --reference {REFERENCE} {SEED} {found}",
+        f"attack membership {FEW} --synthetic {WRITTEN} --from unigram/out/vault/model --seed 1",
+        f"attack membership {FEW} {OTHERS} --synthetic {WRITTEN} --most 40 {SEED} --json -",
         needs="unigram lstm",
     )
     plant = f"attack canaries {FEW} --each 2 --repeats 1 --repeats 8 --workers 1 {SEED}"
@@ -255,8 +257,8 @@ def model_cases() -> Iterator[Case]:
     perplexity = f"evaluate perplexity {OTHERS} --workers 1"
     yield case(
         "perplexity",
-        f"{perplexity} --from lstm/notes.parquet.vault/model {SEED} {found}",
-        f"{perplexity} --train unigram/notes.parquet --model ngram --seed 1",
+        f"{perplexity} --from lstm/out/vault/model {SEED} {found}",
+        f"{perplexity} --train {WRITTEN} --model ngram --seed 1",
         f"{perplexity} --train {FEW} {TINY} {SEED} --json {{name}}/lstm.json",
         f"{perplexity} --train {FEW} --model unigram {SEED} --json -",
         needs="unigram lstm",
@@ -326,9 +328,12 @@ def release_cases() -> Iterator[Case]:
         needs="generate",
     )
     small = f"4! release {FEW} --allow-small --dim 12 --epochs 1 --workers 1 {SEED} -o {{name}}/out"
+    run_ = f"release {NOTES} --patients {PEOPLE} --workers 1 --again {SEED}"
     strict = "--profile strict --min-patients 2 -n 3-6 --order source --layout keep --numbers mask --n-per type"
     people = "--patients generate/few/patients.parquet"
     yield case("release-strict", f"{small} {people} {strict} --algorithm skipgram", needs="generate")
+    yield case("release-coded", f"4! {run} {label} --as coded --keep note_type -o {{name}}/out", needs="generate")
+    yield case("release-deidentified", f"4! {run_} --as deidentified -o {{name}}/out", needs="generate")
     yield case("release-plain", f"{small} --profile paper --no-phi", needs="generate")
     yield case(
         "mistakes",

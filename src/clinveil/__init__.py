@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from clinveil.api import attack, evaluate
     from clinveil.api.frames import to_frame
     from clinveil.api.transformers import Deidentifier, Obfuscator
-    from clinveil.api.verbs import deidentify, embed, obfuscate, release, synthesize, verify
+    from clinveil.api.verbs import compare, deidentify, embed, obfuscate, release, verify
     from clinveil.channel.channel import Channel
     from clinveil.core.errors import ClinveilError, GateError, InputError, UsageError
     from clinveil.core.finding import Finding, read_findings
@@ -40,6 +40,7 @@ _WINDOW = {
     "Patient": "clinveil.corpus.people",
     "UsageError": "clinveil.core.errors",
     "Vectors": "clinveil.vectors.table",
+    "compare": "clinveil.api.verbs",
     "deidentify": "clinveil.api.verbs",
     "demo_corpus": "clinveil.corpus.demo",
     "embed": "clinveil.api.verbs",
@@ -49,7 +50,6 @@ _WINDOW = {
     "read_findings": "clinveil.core.finding",
     "release": "clinveil.api.verbs",
     "save_vectors": "clinveil.vectors.files",
-    "synthesize": "clinveil.api.verbs",
     "to_frame": "clinveil.api.frames",
     "verify": "clinveil.api.verbs",
 }
@@ -70,6 +70,7 @@ __all__ = [
     "UsageError",
     "Vectors",
     "attack",
+    "compare",
     "deidentify",
     "demo_corpus",
     "embed",
@@ -80,7 +81,6 @@ __all__ = [
     "read_findings",
     "release",
     "save_vectors",
-    "synthesize",
     "to_frame",
     "verify",
 ]

@@ -17,7 +17,7 @@ import pytest
 
 import clinveil
 from clinveil.api.frames import arrow, given
-from clinveil.core.errors import GateError, InputError, InputWarning, UsageError
+from clinveil.core.errors import InputError, InputWarning, UsageError
 from clinveil.core.finding import Finding
 
 NOTE = "Seen by Dr. Sarah Miller on 03/14/2021."
@@ -193,7 +193,7 @@ SECRET = "Zyra Quux was seen. "
         lambda text, out: clinveil.embed(text),
         lambda text, out: clinveil.obfuscate(text),
         lambda text, out: clinveil.release(text, out),
-        lambda text, out: clinveil.synthesize(text, out),
+        lambda text, out: clinveil.release(text, out, kind="synthetic", lm={"model": "unigram"}),
         lambda text, out: clinveil.deidentify([NOTE], patients=text),
         lambda text, out: clinveil.attack.names([], text),
         lambda text, out: clinveil.attack.overlap(text, text),
@@ -214,8 +214,8 @@ def test_the_callers_umask_stays(tmp_path):
     try:
         with pytest.raises(InputError):
             clinveil.release([NOTE] * 3, tmp_path / "out")
-        with pytest.raises((InputError, GateError)):
-            clinveil.synthesize([NOTE] * 3, tmp_path / "out", model="unigram")
+        with pytest.raises(InputError):
+            clinveil.release([NOTE] * 3, tmp_path / "out", kind="synthetic", lm={"model": "unigram"})
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)

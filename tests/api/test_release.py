@@ -1,4 +1,4 @@
-"""`clinveil.release`, `verify` and `synthesize` on a frame: what the commands write, and nothing left beside it."""
+"""`clinveil.release` and `verify` on a frame: what the commands write, and nothing left next to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import clinveil
-from clinveil.core.errors import GateError, InputError, InputWarning, UsageError
+from clinveil.core.errors import InputError, InputWarning, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_it_can_be_verified_and_its_findings_are_a_frame(made):
     outcome, _, _ = made
     assert all(check.passed for check in clinveil.verify(outcome.folder.release))
     findings = clinveil.to_frame(outcome.findings, "polars")
-    assert {"attack.inversion", "utility.classification"} <= set(findings["measure"])
+    assert {"attack.inversion", "utility.transfer"} <= set(findings["measure"])
     (outcome.folder.release / "notes.parquet").write_bytes(b"")
     assert not all(check.passed for check in clinveil.verify(outcome.folder.release))
 
@@ -83,9 +83,9 @@ def test_a_refusal_and_unknown_patients_are_warned_of(frame, tmp_path):
 
 
 def test_synthetic_notes_of_a_frame(frame, tmp_path):
-    try:
-        made = clinveil.synthesize(frame, tmp_path / "out", model="unigram", count=20)
-        assert made.findings and (tmp_path / "out" / "notes.parquet").exists()
-    except GateError:  # a gate may refuse so few notes
-        assert not (tmp_path / "out").exists()
-    assert (tmp_path / "out.vault").is_dir()
+    how = {"lm": {"model": "unigram"}, "synthetic": {"count": 20}}
+    made = clinveil.release(frame, tmp_path / "out", kind="synthetic", seed=1, **how)
+    assert made.kind == "synthetic" and [gate.name for gate in made.gates if not gate.passed] == ["no test seed"]
+    assert (made.folder.refused / "notes.parquet").exists() and (made.folder.vault / "model").is_dir()
+    with pytest.raises(UsageError, match="layrs"):
+        clinveil.release(frame, tmp_path / "never", kind="synthetic", lm={"layrs": 1})

@@ -68,13 +68,17 @@ def _number(secret: bytes, number: int) -> int:
 def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> Iterator[Piece]:
     ids = {"occurrence": note, "note": note, "patient": patient, "corpus": ""}
     form_key, alias, policy = key.subkey("channel word", 16), alias_tables(channel), channel.policy
-    gap, position, sentence, before = "", 0, 0, ""
+    gap, position, sentence, before, is_open = "", 0, 0, "", False
     for token in tokenize(text):
         raw, written = text[token.start : token.end], []
         if token.kind == Kind.SPACE:
             breaks = len((raw + "x").splitlines()) > 1
             gap = "\n" if "\n" in gap or breaks else " "
-            sentence += breaks or before in (".", "!", "?")
+            ends = before in (".", "!", "?")
+            sentence += breaks or ends
+            if policy.layout == "sentences" and is_open and (ends or raw.count("\n") > 1):
+                yield Piece("", ".", Kind.PUNCT, (token.start, token.start), sentence)
+                is_open = False
         elif token.kind == Kind.NUMBER and policy.numbers == "mask":
             written = ["#" * len(raw)]
         elif token.kind == Kind.PUNCT and policy.layout == "keep" and raw.isascii():
@@ -86,13 +90,27 @@ def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> I
             secret, hashed = _secret(key, memo, ids[memo]), siphash_reference(form_key, form.encode())
             whats = [position, position + (1 << 32)] if memo == "occurrence" else [hashed, hashed]
             copies = _copies(_secret(key, "length", note), policy.length, position) if policy.length else 1
-            draws = [draw_reference(channel, alias, row, _number(secret, what)) for what in whats[:copies]]
+            draws = [_mixed(channel, alias, row, secret, what) for what in whats[:copies]]
             written = [word for word in draws if word]
             position += 1
         before = raw
         for one in written:
             yield Piece(gap, one, token.kind, (token.start, token.end), sentence)
-            gap = ""
+            gap, is_open = "", True
+    if policy.layout == "sentences" and is_open:
+        yield Piece("", ".", Kind.PUNCT, (len(text), len(text)), sentence)
+
+
+_COIN, _BACKGROUND = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+
+
+def _mixed(channel: Channel, alias, row: int, secret: bytes, what: int) -> str:
+    own = draw_reference(channel, alias, row, _number(secret, what))
+    known = row != channel.unknown and channel.words[row] not in channel.kept
+    if not own or not known or _unit(_number(secret, what ^ _COIN)) >= channel.policy.background:
+        return own
+    drawn = draw_reference(channel, alias, channel.unknown, _number(secret, what ^ _BACKGROUND))
+    return drawn if drawn and drawn != channel.words[row] else own
 
 
 def _copies(secret: bytes, length: float, position: int) -> int:
@@ -145,7 +163,8 @@ def _join(released: list[Piece], layout: Layout) -> str:
     text, last = "", None
     for gap, written, kind, *_ in released:
         glued = not gap and kind == last and kind != Kind.PUNCT
-        between = " " if layout == "plain" or glued else gap
+        spaced = layout == "plain" or (layout == "sentences" and kind != Kind.PUNCT)
+        between = " " if spaced or glued else gap
         text += written if last is None else between + written
         last = kind
     return text

@@ -24,7 +24,7 @@ CHANNEL = circle()
 WAYS = [
     {"memo": memo, "layout": layout, "numbers": numbers}
     for memo in SCOPES
-    for layout in ("plain", "keep")
+    for layout in ("plain", "sentences", "keep")
     for numbers in ("drop", "mask")
 ]
 OBFUSCATORS = [Obfuscator(CHANNEL.under(**way), KEY) for way in WAYS]
@@ -35,6 +35,7 @@ PIECES = st.sampled_from(
         *WORDS, "José", "JOSE\u0301", "jo\u200bse\u0301", "Zoë", "ИВАН", "Müller", "STRASSE", "Straße", "ﬁever", "Ⅷ",
         "smith's", "q4h", "x\u00ad", "\u0301", "\u200d", "\ufeff", "१२", "12.5", "3", "½", "😀", "👩\u200d⚕️", "한국어",
         "ʼ", "'", "-", "–", "…", "(", "!", " ", "  ", "\n", "\r\n", "\t", "\x85", "\u2028", "\xa0", "\x00", "\x1c",
+        ". ", "? ", "\n\n",
         "\ue000", "İ", "ǰ", "ß", "Σς", "unseenword", "ñandú", "\U0001d400", "#", "_", "a" * 20, "b" * 70,
     ]
 )  # fmt: skip
@@ -238,6 +239,23 @@ def test_layout_by_hand(text, plain, keep):
     for layout, expected in (("plain", plain), ("keep", keep)):
         result = Obfuscator(channel.under(layout=layout), KEY)(batch_of(("n", "p", text)))
         assert texts_of(result.batch) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a a. a", "b b. b."),
+        ("a, a! 4. a (a)?", "b b. b b."),  # no sentence without a word
+        ("a\na\n\na:\n\n\n", "b b. b."),  # a line that wraps leaves no trace
+        ("a.a 3.5 a...", "b b b."),
+        (". ! ?", ""),
+    ],
+)
+def test_sentence_ends_by_hand(text, expected):
+    channel = circle(["a", "b"], 1, 1, pool=0).under(layout="sentences")
+    result = Obfuscator(channel, KEY)(batch_of(("n", "p", text)))
+    assert texts_of(result.batch) == [expected]
+    assert result.tally.balanced and result.tally.copied <= result.tally.punct
 
 
 @pytest.mark.parametrize(

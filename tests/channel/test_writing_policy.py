@@ -21,6 +21,7 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.identity import identity_channel
 from clinveil.channel.policy import SCOPES
 from clinveil.channel.scopes import name_rows, scoped
+from clinveil.core.errors import InputError
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.scale import threads
@@ -39,6 +40,8 @@ CHANNELS = [
     RARE,
     RARE.under(shuffle="window", window=2, length=0.6, layout="keep", numbers="mask"),
     circle(pool=0).under(length=0.5, sentences=True, shuffle="sentence", numbers="mask"),
+    circle().under(background=0.5, memo="patient", length=0.5),
+    circle().keeping(["fever"]).dropping(["cough"]).under(background=0.9, layout="keep"),
 ]
 OBFUSCATORS = [Obfuscator(channel, KEY, align=True) for channel in CHANNELS]
 UNLIKELY = 1e-4
@@ -177,7 +180,7 @@ def test_another_key_and_another_note_give_another_order(how):
 @settings(deadline=None, max_examples=150)
 def test_places_name_the_source_of_each_released_word(text, which):
     """On the identity every released word is the word that stands at its place."""
-    channel = identity_channel(WORDS).under(**vars(CHANNELS[which].policy) | {"memo": "note"})
+    channel = identity_channel(WORDS).under(**vars(CHANNELS[which].policy) | {"memo": "note", "background": 0.0})
     ((out, places),) = with_places(Obfuscator(channel, KEY, align=True), batch_of(("n", "p", text)))
     assert words(out) == [text[start:end] for start, end in places]
 
@@ -245,3 +248,36 @@ def test_rare_needs_the_scopes_of_rows():
         Channel(
             ["a"], np.array([0, 1, 1]), np.zeros(1, np.int32), np.ones(1), np.ones(1, bool), scopes=np.zeros(1, "u1")
         )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
+def test_background_draws_follow_the_mixture_and_never_write_the_word_itself(share):
+    channel = circle(low=5, high=5).under(background=share)
+    text = " ".join(["patient"] * 20_000)
+    outputs = Counter(words(released(channel, ("n", "p", text))[0]))
+    expected = np.asarray(channel.mixed(np.array([channel.ids["patient"]]))[channel.ids["patient"]].todense()).ravel()
+    itself = channel.ids["patient"]
+    own = np.asarray(channel.matrix()[itself].todense()).ravel()
+    expected = np.where(np.arange(expected.size) == itself, 0, expected + own * expected[itself])
+    seen = np.array([outputs[word] for word in channel.words])
+    assert seen[itself] == 0 and seen[expected == 0].sum() == 0
+    assert chisquare(seen[expected > 0], expected[expected > 0] * 20_000).pvalue > UNLIKELY
+
+
+def test_background_draws_need_a_pool():
+    with pytest.raises(InputError, match="pool of common words"):
+        Obfuscator(circle(pool=0).under(background=0.5), KEY)
+
+
+def test_exact_figures_hold_with_background_draws():
+    channel, prior = circle().under(background=0.4), np.arange(len(WORDS) + 1, 1, -1, dtype=float)
+    full = np.vstack([channel.mixed(np.arange(len(WORDS) + 1)).toarray()])
+    mass = np.append(prior[: len(WORDS)], 0.0)
+    joint = mass[:, None] * full
+    assert np.allclose(full.sum(axis=1), 1)
+    assert np.isclose(channel.posterior(prior[: len(WORDS)]).vulnerability, joint.max(axis=0).sum())
+    assert np.allclose(channel.outputs(mass), joint.sum(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bits = np.nansum(np.where(full > 0, -full * np.log2(full), 0), axis=1)
+    assert np.isclose(channel.noise_bits(mass), (bits * mass).sum() / mass.sum())
+    assert np.isclose(channel.capacity(), np.log2(full.max(axis=0).sum()))

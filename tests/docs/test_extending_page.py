@@ -67,6 +67,8 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_words(desk):
         "notes.jsonl",
         "-o",
         "out",
+        "--as",
+        "coded",
         "--epochs",
         "1",
         "--window",

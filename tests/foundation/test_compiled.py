@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import clinveil
-from clinveil.channel.kernel import fill_slots
+from clinveil.channel.tables import fill_slots
 from clinveil.core import compiled
 
 PACKAGE = Path(clinveil.__file__).parent
@@ -65,7 +65,7 @@ def test_compiled_code_is_kept():
     offsets.setflags(write=False)
     fill_slots(data, offsets, slots)
     assert sorted(slots[slots > 0]) == [1, 2, 3]
-    assert list(Path(fill_slots.stats.cache_path).glob("kernel.fill_slots-*.nbi"))
+    assert list(Path(fill_slots.stats.cache_path).glob("tables.fill_slots-*.nbi"))
 
 
 def test_where_nothing_can_be_written_it_is_compiled_all_the_same(monkeypatch):

@@ -19,8 +19,6 @@ NEW_FOLDER = {
     "obfuscate": "NOTES -o OUT --vectors VECTORS --min-patients 1",
     "obfuscate --vault": "NOTES -o BESIDE --vault OUT --vectors VECTORS --min-patients 1",
     "deidentify": "NOTES -o OUT --workers 1",
-    "synthesize": "NOTES -o OUT --model unigram --vocabulary words --min-patients 1 --count 5 --held-out 0.2",
-    "synthesize --vault": "NOTES -o BESIDE --vault OUT --model unigram --vocabulary words --held-out 0.2 --count 5",
     "release": "NOTES -o OUT --dim 8 --epochs 1 --workers 1 --again",
     "prepare medtext": "NOTES -o OUT --train 20 --valid 5 --test 5 --seed 1",
     "prepare icd9": "ADMITTED DIAGNOSES -o OUT",
@@ -32,7 +30,7 @@ ALREADY_THERE = {
     "study jamia-2020": "NOTES -o OUT --label diagnosis_group",
     "study jmir-2020": "NOTES -o OUT --patients PATIENTS --codes CODES",
     "study clinicalnlp-2019": "NOTES -o OUT",
-    "study frontier": "NOTES -o OUT --label diagnosis_group",
+    "compare": "NOTES -o OUT --label diagnosis_group",
     "attack leaveout": "NOTES -o OUT --mode exact",
     "prepare spans": "NOTES SPANS -o OUT --to brat",
     "phi train": "NOTES --gold SPANS -o OUT",
@@ -139,7 +137,7 @@ def test_a_file_put_into_an_earlier_output_survives(desk, tmp_path, capsys, comm
     assert runs([*arguments, "--force"]) in (0, 4)
 
 
-@pytest.mark.parametrize("command", ["generate", "obfuscate", "deidentify", "synthesize"])
+@pytest.mark.parametrize("command", ["generate", "obfuscate", "deidentify"])
 def test_the_output_of_another_command_survives(desk, tmp_path, command):
     out = tmp_path / "out"
     assert main(["embed", str(desk / "demo" / "notes.parquet"), "-o", str(out), "--quiet", *SMALL]) == 0

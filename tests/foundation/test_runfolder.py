@@ -120,7 +120,7 @@ def test_a_folder_that_grows_keeps_its_key_and_its_files(tmp_path):
     stopped(vault, kind=GROWS, asked="", error=GateError)
     assert not (vault / "key.bin").exists() and (vault / "record").exists()
     (private_folder(tmp_path / "other") / "mine").write_text("mine")
-    with pytest.raises(UsageError, match="no vault of ours"), run_folder(tmp_path / "other", GROWS, force=True):
+    with pytest.raises(UsageError, match="not a vault of ours"), run_folder(tmp_path / "other", GROWS, force=True):
         pass
 
 

@@ -10,16 +10,89 @@ from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, load_settings, own_settings
+from clinveil.releases.earlier_release import given_of
 from clinveil.releases.settings import ReleaseSettings
 
 
 def test_defaults_are_the_documented_ones():
     settings = ReleaseSettings()
     channel = settings.channel
-    assert (channel.mechanism, channel.own.cluster_size, channel.own.cluster_share) == ("clusters", 16, 0.25)
-    assert (channel.memo, channel.shuffle, channel.vary_length) == ("rare", "note", 0.2)
-    assert (channel.layout, channel.numbers, channel.min_patients) == ("plain", "drop", 5)
-    assert settings.seed is None
+    assert (settings.kind, channel.mechanism, str(channel.n), channel.memo) == (
+        "obfuscated", "neighbours", "3-14", "occurrence",
+    )  # fmt: skip
+    assert (channel.shuffle, channel.vary_length, channel.layout) == ("none", 0.0, "sentences")
+    assert (channel.numbers, channel.min_patients, settings.seed) == ("drop", "auto", None)
+    coded = ReleaseSettings(kind="coded").channel
+    assert (coded.mechanism, coded.own.cluster_size, coded.own.cluster_share) == ("clusters", 16, 0.25)
+    assert (coded.memo, coded.shuffle, coded.vary_length) == ("rare", "note", 0.2)
+    assert (coded.layout, coded.min_patients) == ("plain", 5)
+
+
+def test_the_patient_floor_grows_with_the_notes():
+    def floors(**how):
+        return [ReleaseSettings(**how).resolved(n).channel.floor for n in (1, 200, 201, 500, 1_000_000)]
+
+    assert floors() == [5, 5, 6, 13, 1000]
+    assert floors(min_patients=7) == [7] * 5
+    assert floors(kind="coded") == floors(profile="paper") == [5] * 5
+    with pytest.raises(UsageError, match=r"--min-patients: 1 or more, or auto"):
+        load_settings(ReleaseSettings, {"min_patients": 0})
+
+
+def test_defaults_of_a_kind_do_not_count_as_given():
+    settings = ReleaseSettings(kind="coded", memo="note")
+    assert given_of(settings) == {"kind": "coded", "memo": "note"}
+    assert given_of(ReleaseSettings(profile="strict")) == {"profile": "strict"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"kind": "deidentified", "mechanism": "clusters"}, "--mechanism applies to --as obfuscated or coded, not to"),
+        ({"kind": "deidentified", "min_patients": 5}, "--min-patients applies to --as obfuscated, coded or synthetic"),
+        ({"kind": "synthetic", "keep": ("x",)}, "--keep applies to --as obfuscated, coded or deidentified, not to"),
+        ({"kind": "coded", "profile": "paper"}, "--profile paper applies to --as obfuscated, not to --as coded"),
+        ({"kind": "nothing"}, "--as: one of obfuscated, coded, deidentified, synthetic"),
+    ],
+)
+def test_settings_of_another_kind_are_refused(flags, message):
+    with pytest.raises(UsageError, match=f"^{message}"):
+        load_settings(ReleaseSettings, flags)
+
+
+def test_settings_of_another_kind_are_refused_in_the_file_and_by_set(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text('kind = "deidentified"\n[lm]\nsize = "tiny"\n')
+    with pytest.raises(UsageError, match=r"^lm\.size in c\.toml applies to --as synthetic, not to --as deidentified"):
+        load_settings(ReleaseSettings, {}, path)
+    with pytest.raises(UsageError, match=r"^--set vectors\.window applies to --as obfuscated or coded"):
+        load_settings(ReleaseSettings, {"kind": "synthetic"}, None, ["vectors.window=5"])
+
+
+def test_set_takes_keys_of_groups_and_tables(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text('kind = "synthetic"\n[lm]\nmodel = "gpt"\nlayers = 2\n[synthetic]\ncount = 7\n')
+    made = load_settings(ReleaseSettings, {}, path, ["lm.layers=3", "synthetic.top_p=0.5"])
+    assert (made.lm.model, made.lm.layers, made.synthetic.count, made.synthetic.top_p) == ("gpt", 3, 7, 0.5)
+    assert ReleaseSettings.model_validate(made.flat()) == made
+    made = load_settings(ReleaseSettings, {"n": "7"}, None, ["vectors.window=5", "channel.n=3-9", "label=x"])
+    assert (made.vectors.window, str(made.channel.n), made.label) == (5, "7", ("x",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lm.layrs=2", r"^--set: this command has no setting lm\.layrs \(did you mean lm\.layers\?\)"),
+        ("layers=2", r"did you mean lm\.layers\?"),
+        ("lm.layers=many", r"^--set lm\.layers: a value of the wrong kind"),
+        ("lm.layers", r"^--set lm\.layers: no value \(write --set group\.key=value\)"),
+        ("lm.layers=0", r"^lm\.layers: Input should be greater than or equal to 1"),
+        ("lm.model=lute", r"^lm\.model: one of unigram, ngram, lstm, gpt"),
+    ],
+)
+def test_a_mistake_in_set_names_the_key(text, message):
+    with pytest.raises(UsageError, match=message):
+        load_settings(ReleaseSettings, {"kind": "synthetic"}, None, [text])
 
 
 def test_flags_win_over_the_file(tmp_path):
@@ -36,7 +109,7 @@ def test_the_record_reads_back():
 
 def test_neighbours_are_of_mechanisms_that_draw_them():
     with pytest.raises(UsageError, match="-n and --n-per are of"):
-        load_settings(ReleaseSettings, {"n": "7"})
+        load_settings(ReleaseSettings, {"kind": "coded", "n": "7"})
 
 
 @pytest.mark.parametrize("text", ["0", "x", "9-3", "3-", "-3", "3-9-12", "1"])
@@ -66,11 +139,11 @@ def test_a_range_prints_as_it_is_written():
 
 
 def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
-    strict = load_settings(ReleaseSettings, {"profile": "strict"}).channel
+    strict = load_settings(ReleaseSettings, {"kind": "coded", "profile": "strict"}).channel
     assert (strict.own.cluster_size, strict.min_patients, strict.unknown) == (32, 10, "drop")
     assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.memo == "occurrence"
     path = tmp_path / "c.toml"
-    path.write_text('profile = "strict"\ncluster_size = 5\n')
+    path.write_text('kind = "coded"\nprofile = "strict"\ncluster_size = 5\n')
     mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path).channel
     assert (mixed.own.cluster_size, mixed.min_patients, mixed.unknown) == (5, 7, "drop")
     with pytest.raises(UsageError, match="--profile"):
@@ -163,7 +236,7 @@ def test_others_by_their_flat_names():
     assert _Concert(band=made.band, volume=5.0).band.own == _Soft(volume=5.0)
 
 
-@pytest.mark.parametrize("text", ["force = true", "workers = 2", 'label = ["a"]', "[notes]\ntext = 'a'"])
+@pytest.mark.parametrize("text", ["force = true", "workers = 2", 'label = ["a"]', "[note]\ntext = 'a'"])
 def test_a_key_that_the_command_lacks_is_refused_in_the_file_too(tmp_path, text):
     class Some(Settings):
         notes: NotesSettings = group(NotesSettings)

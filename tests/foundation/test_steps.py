@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from clinveil.core.progress import shown, steps
+import pytest
+
+from clinveil.cli.progress import Speaker, Work, duration
+from clinveil.core.progress import Countdown, shown, stage, steps, track
 from clinveil.scale import serial
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
 
 
 class Teller:
@@ -38,3 +50,84 @@ def test_steps_are_shown_from_the_first_on():
     assert teller.told == [("passes", 3), 1, 2]
     with steps("passes", print) as step:
         step(1, 3)
+
+
+def test_items_of_a_list_count_when_their_consumer_is_done():
+    teller = Teller()
+    for _ in track(["a", "b"], "attacks", teller, 2):
+        teller("work")
+    assert teller.told == [("attacks", 2), "work", 1, "work", 2]
+    teller = Teller()
+    for _ in track(iter("ab"), "notes", teller, 2):
+        teller("work")
+    assert teller.told == [("notes", 2), 1, "work", 2, "work"]
+
+
+def test_the_remaining_time_follows_the_rate():
+    clock = Clock()
+    work = Countdown(10, clock=clock)
+    assert work.left is None and work.rate is None
+    clock.now += 20
+    work.update(2)
+    assert (work.rate, work.left) == (0.1, 80)
+    clock.now += 30
+    assert work.left == 50, "it counts down between updates"
+    work.update(3)
+    assert work.left == pytest.approx(50 / 3 * 10 - 50)
+
+
+def test_no_remaining_time_where_the_estimate_is_overrun():
+    clock = Clock()
+    work = Countdown(10, seconds=60, clock=clock)
+    clock.now += 59
+    assert work.left == 1
+    clock.now += 1
+    assert work.left is None, "not 0 or 5 seconds for the rest of the work"
+    clock.now += 40
+    work.update(5)
+    assert work.left == pytest.approx(0.5 * 200 + 0.5 * 60 - 100)
+    clock.now += 60
+    work.update(8)
+    assert work.left == pytest.approx(0.8 * 200 + 0.2 * 60 - 160)
+
+
+def test_the_line_of_a_stage():
+    clock = Clock()
+    work = Work(Countdown(None, 70, clock), "stage 2/8, vectors")
+    clock.now += 10
+    assert work.line() == "stage 2/8, vectors: 0:00:10 elapsed, about 0:01:00 left"
+    work.what, work.count = "passes", Countdown(20, work.time.left, clock)
+    assert work.line() == "stage 2/8, vectors: 0 of 20 passes, 0:00:10 elapsed, about 0:01:00 left"
+    clock.now += 30
+    work.count.update(10)
+    assert work.line() == "stage 2/8, vectors: 10 of 20 passes, 0:00:40 elapsed, about 0:00:30 left"
+    clock.now += 3600
+    assert work.line() == "stage 2/8, vectors: 10 of 20 passes, 1:00:40 elapsed"
+    assert duration(3725.4) == "1:02:05"
+
+
+def test_a_stage_is_shown_with_its_counts_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    speaker = Speaker()
+    plan = {"identifiers": 5.0, "vectors": 60.0}
+    with stage("vectors", plan, speaker):
+        assert list(track(iter("ab"), "passes", speaker, 2)) == ["a", "b"]
+        speaker("a line")
+        with speaker.count("notes", 3) as show:
+            show(3)
+    written = capsys.readouterr().err
+    assert "stage 2/2, vectors: " in written and "a line" in written
+    with stage("vectors", plan, Speaker(quiet=True)), stage("other", plan, speaker), stage("vectors", plan, print):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stage_whose_count_is_done_has_no_remaining_time():
+    clock = Clock()
+    work = Countdown(None, 60, clock)
+    clock.now += 5
+    assert work.left == 55
+    work.forget()
+    assert work.left is None

@@ -24,7 +24,6 @@ def rows(place):
 def without_attacks(patch):
     """What attacks find is asked elsewhere, stays with the driver, and takes most of a release's time."""
     patch.setattr(pipeline, "attacked", lambda *_: [])
-    patch.setattr(pipeline, "demo_side_by_side", lambda *_: [])
 
 
 def copied(dealt, folder):

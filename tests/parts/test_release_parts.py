@@ -12,8 +12,8 @@ from part_cases import copied, cut, release_command, rows, small_vectors, withou
 from clinveil.cli.main import main
 from clinveil.phi import parted
 from clinveil.releases import parts as stages
-from clinveil.releases import pipeline
 from clinveil.releases.attacked import attacked_release
+from clinveil.releases.producers import _channel
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_what_a_stop_left_is_gone_on_with(dealt, vectors, one, tmp_path, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "opened", stopped)
+        patch.setattr(_channel, "opened", stopped)
         assert main(release_command(dealt, out, vectors)) == 130
     assert not (out / "vault/work").exists() and not (out / "vault/staging").exists()
     done = {path: path.stat().st_mtime_ns for path in (out / "vault/tasks").rglob("notes.parquet")}
@@ -116,7 +116,16 @@ def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_pa
     people = dealt / "demo/patients.parquet"
     both = attacked_release(out / "release", out / "vault", dealt / "parts", patients=people, workers=1)
     assert len(both.notes) == len(rows(out / "release/notes"))
-    assert "stand in one part here" in (out / "release/report.html").read_text()
+    assert "are in one part here" in (out / "release/report.html").read_text()
     part = next((out / "release/notes").iterdir())
     part.write_bytes(part.read_bytes()[:-1])
     assert main(["verify", str(out / "release")]) == 4
+
+
+def test_deidentified_parts_have_the_rows_of_one_file(dealt, tmp_path):
+    how = ["--patients", str(dealt / "demo/patients.parquet"), "--as", "deidentified", "--seed", "5", "--quiet"]
+    for notes, out in (("parts", "parts"), ("demo/notes.parquet", "one")):
+        assert main(["release", str(dealt / notes), "-o", str(tmp_path / out), "--workers", "1", "--again", *how]) == 4
+    parts, one = (tmp_path / name / "vault/refused" for name in ("parts/", "one"))
+    assert rows(parts / "notes") == rows(one / "notes.parquet")
+    assert len(list((parts / "notes").iterdir())) == 3

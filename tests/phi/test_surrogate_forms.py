@@ -223,7 +223,7 @@ class TestDates:
 
 
 def test_earlier_marks_stay():
-    text = "Dr. [**Name**] and [NAME] saw ___ on [**2019-3-4**]."
+    text = "Dr. [**Name**] and [NAME] saw ___ at [**Hospital1 18**]."
     done = Deidentifier(KEY)
     assert done.treat(text, done.find(text))[0] == text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clinveil.cli.main import main
 
 # Many releases of the same notes lie beside one another here: --again.
-FAST = ["--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet", "--again"]
+FAST = ["--as", "coded", "--epochs", "1", "--window", "5", "--dim", "16", "--workers", "1", "--quiet", "--again"]
 
 
 def release(folder, out, *flags, notes="demo/notes.parquet"):

@@ -1,18 +1,16 @@
-"""Invented notes of few words, runs of `synthesize` on them, and models that do what none should."""
+"""Invented notes of few words, synthetic releases of them, and models that do what none should."""
 
 from __future__ import annotations
 
-import stat
 from contextlib import nullcontext
 
 import numpy as np
 
+from clinveil.cli.main import main
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.lm.notes import PlainNotes, encode, read_notes
 from clinveil.lm.vocabulary import END, WordVocabulary
-from clinveil.releases.settings import SynthesisSettings
-from clinveil.releases.synthesis import Synthesis
 from clinveil.releases.synthesis_model import Trained, split_patients
 
 COMMON = [f"{a}{b}" for a in ("fever", "pain", "cough", "rest", "heart") for b in ("a", "o", "y", "um", "al", "ine")]
@@ -42,38 +40,21 @@ def notes_of(rows):
     return read_notes(memory_corpus(rows))
 
 
-FAST = {"size": "tiny", "vocabulary": "words", "epochs": 2, "width": 16, "lanes": 8, "window": 10, "seed": 3}
-FAST_FLAGS = [part for name, value in FAST.items() for part in (f"--{name}", str(value))]
-FAST_FLAGS += ["--count", "25", "--longest", "60"]
+FAST = [
+    *("--set", "lm.size=tiny", "--set", "lm.vocabulary=words", "--set", "lm.epochs=2", "--set", "lm.width=16"),
+    *("--set", "lm.lanes=8", "--set", "lm.window=10", "--set", "synthetic.count=25", "--set", "synthetic.longest=60"),
+    *("--no-phi", "--workers", "1", "--again"),
+]
 
 
-def settings_of(**changed):
-    return SynthesisSettings.model_validate({**FAST, "count": 25, "longest": 60, **changed})
-
-
-def nothing(line):
-    """Say it to nobody."""
-
-
-def synthesis(folder, *, notes=None, out="out.csv", vault="vault", source=None, say=nothing, of=Synthesis, **changed):
-    """A run in a folder."""
-    notes = notes_of(rows_of()) if notes is None else notes
-    return of(settings_of(**changed), notes, folder / out, folder / vault, source, say)
+def written(folder, out, *flags, notes="notes.csv"):
+    """The exit code of a small synthetic release."""
+    return main(["release", str(folder / notes), "-o", str(folder / out), "--as", "synthetic", *FAST, *flags])
 
 
 def texts_in(path):
     """The notes of a file or folder that was written."""
     return [text for batch in open_corpus(path).batches() for text in batch["text"].to_pylist()]
-
-
-def bytes_of(folder):
-    """Every file below a folder, by name."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def open_to_others(path):
-    """What others can read, write or enter, the path itself included."""
-    return [p.name for p in [path, *path.rglob("*")] if stat.S_IMODE(p.stat().st_mode) & 0o077]
 
 
 class Copying:
@@ -170,13 +151,12 @@ class Always:
             """Nothing changes."""
 
 
-def with_model(make):
-    """A run whose model is `make(training notes)`, not a trained one."""
+def with_model(patch, make):
+    """From here on the model of a run is `make(training notes)`, not a trained one."""
 
-    class Run(Synthesis):
-        def _model(self, seed):
-            share = self.settings.held_out
-            sides = split_patients(self.notes, share, seed)
-            return Trained(make(sides.training), sides, seed, share, self.settings.seed is not None, before=False)
+    def trained(job, notes, seed):
+        share = job.settings.synthetic.held_out
+        sides = split_patients(notes, share, seed)
+        return Trained(make(sides.training), sides, seed, share, job.settings.seed is not None, before=False)
 
-    return Run
+    patch.setattr("clinveil.releases.producers.synthetic._trained", trained)

@@ -21,9 +21,10 @@ from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
 from clinveil.releases.earlier_release import MAY_DIFFER, Base
 from clinveil.releases.ledger import NAME, Ledger, read_entry
+from clinveil.releases.producers._channel import channel_of, vectors_of, write_notes
 from clinveil.releases.publish import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Job, channel_of, protect, vectors_of, write_notes
+from clinveil.releases.stages import Job, protect
 from clinveil.report.record import from_json
 from clinveil.vectors.count import count_words
 
@@ -226,8 +227,8 @@ def test_notes_under_other_ids_are_refused(desk, capsys):
 
 def test_flags_that_do_not_belong_together(desk, capsys):
     for flags, said in (
-        (["--add"], "--add needs the vault"),
-        (["--vault", str(desk / "out/vault")], "--vault is of --add"),
+        (["--add"], "--add requires the vault"),
+        (["--vault", str(desk / "out/vault")], "--vault requires --add"),
         (["--with", str(desk / "out.parquet")], "--with is of a release that is added to"),
         ([*onto(desk, "out3"), "--vectors", "v.vec"], "--vectors cannot differ"),
         ([*onto(desk, "out3"), "--min-patients", "3", "--seed", "1"], "--min-patients, --seed cannot differ"),
@@ -243,7 +244,7 @@ def test_settings_are_those_of_the_first_release(desk):
     kept = base.settings_for(ReleaseSettings(workers=1, model=("lr", "lr"), epochs=1))
     assert kept.model == ("lr", "lr") and kept.keep == ("kind",) and kept.vectors.dim == 8 and not kept.phi
     with pytest.raises(UsageError, match=r"--keep, --mechanism cannot differ .*these may differ: --address, --again"):
-        base.settings_for(ReleaseSettings(mechanism="neighbours", keep=("other",)))
+        base.settings_for(ReleaseSettings(mechanism="clusters", keep=("other",)))
     assert set(MAY_DIFFER) <= ReleaseSettings.flags().keys()
 
 
@@ -298,7 +299,7 @@ def fewer(path):
         (lambda v: state(v, "running"), "of an unfinished release"),
         (lambda v: (v / "deidentify.json").write_text("{}") and (v / "manifest.json").unlink(), "clinveil deidentify"),
         (lambda v: (v / "manifest.json").write_text('{"schema": "clinveil.obfuscate/1"}'), "clinveil obfuscate"),
-        (lambda v: (v / "manifest.json").write_text('{"schema": "clinveil.synthesis/1"}'), "clinveil synthesize"),
+        (lambda v: (v / "manifest.json").write_text('{"schema": "clinveil.synthesis/1"}'), "an earlier version"),
     ],
 )
 def test_a_vault_that_cannot_be_added_to_is_told_in_one_line(desk, tmp_path, damage, said):
@@ -318,7 +319,7 @@ def test_other_folders_are_no_vaults(desk, tmp_path):
 
 def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch, tmp_path):
     """Three notes, more words of which are unknown than known: the page says that a new channel is due."""
-    from clinveil.releases import pipeline as run
+    from clinveil.releases.producers import _channel as run
 
     few = pa.table({"note_id": list("abc"), "patient_id": ["p1", "p2", "z"], "text": ["wa some odd things"] * 3})
     pq.write_table(few.append_column("kind", pa.array(["a"] * 3)), desk / "few.parquet")

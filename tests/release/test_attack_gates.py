@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clinveil.attacks.adversary import tagged
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.attack_gates import (
+    adversary_gates,
     contents_gate,
     effective,
     enough,
@@ -18,53 +22,83 @@ from clinveil.releases.attack_gates import (
     reading_gates,
     refused_from,
     single_gates,
+    stolen_gates,
 )
+from clinveil.stats.findings import unmeasured
 from clinveil.stats.intervals import clopper_pearson
 
 COLUMNS = Columns("text", "note_id", "patient_id", ("group",))
 
 
-def read(k, n, *, stratum="names", reader="bigram", **more):
+def read(k, n, *, target="names", reader="own-vectors", holding="shadow", chance=0.0):
     low, high = clopper_pearson(k, n)
-    detail = {"stratum": stratum, "reader": reader}
-    return Finding(
-        f"attack.reading.{stratum}", k / n, n, "lower", low, high, 0.05, unit="tokens", detail=detail, **more
+    one = Finding(
+        "attack.reading.names", k / n, n, "lower", low, high, chance, unit="tokens", detail={"reader": reader}
     )
+    return tagged(one, holding, target)
 
 
-def linked(k, n, attacker="without the vectors", chance=1 / 300, known="10 words in a row"):
+def linked(k, n, holding="recipient", chance=1 / 300, target="note by ten words", known="10 words in a row"):
     low, high = clopper_pearson(k, n)
-    detail = {"attacker": attacker, "against": known, "candidates": 300}
-    return Finding("attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", detail=detail)
+    detail = {"attacker": holding, "against": known, "candidates": 300}
+    one = Finding("attack.linkage", k / n, n, "lower", low, high, chance, unit="notes", detail=detail)
+    return tagged(one, holding, target)
 
 
-def test_names_that_are_read_back_are_refused_and_others_pass():
-    (gate,) = reading_gates([read(90, 300), read(3, 300, reader="blind"), read(299, 300, stratum="all")], 0.15)
-    assert not gate.passed and gate.value == 0.3 and gate.threshold == 0.15
-    assert "bigram" in gate.meaning and "2 attackers" in gate.meaning and "--max-names" in gate.remedy
-    (gate,) = reading_gates([read(20, 300)], 0.15)
+def test_names_that_recipients_recover_are_refused_and_others_pass():
+    weak, words = read(3, 300, holding="recipient"), read(299, 300, target="words")
+    (gate,) = reading_gates([read(90, 300), weak, words], 0.05)
+    assert not gate.passed and gate.value == 0.3 and gate.threshold == 0.05
+    assert "own-vectors" in gate.meaning and "2 attacks" in gate.meaning and "--max-names" in gate.remedy
+    (gate,) = reading_gates([read(6, 300)], 0.05)
     assert gate.outcome == "passed" and "Refuses with 95" in gate.power
-    assert [g.name for g in reading_gates([read(1, 300), read(1, 300, stratum="canaries")], 0.15)] == [
-        "names not read back",
-        "planted canaries not read back",
-    ]
+    names = [g.name for g in reading_gates([read(1, 300), read(1, 300, target="planted names")], 0.05)]
+    assert names == ["names not recovered", "planted names not recovered"]
 
 
-def test_who_takes_the_risk_has_no_such_gate():
-    assert reading_gates([read(90, 300)], 1.0) == [] == single_gates([single(0.5)], 1.0)
-    assert reading_gates([read(90, 300)], 0.5)[0].passed
-    nothing = Finding("attack.reading.names", None, 0, detail={"why": "no name", "stratum": "names"})
-    assert reading_gates([nothing], 0.15) == []
+@pytest.mark.parametrize(("holding", "judged"), [("pairs-1", True), ("pairs-20", True), ("pairs-200", False)])
+def test_twenty_known_pairs_are_judged_and_two_hundred_are_not(holding, judged):
+    gates = reading_gates([read(90, 300, holding=holding), read(1, 300)], 0.05)
+    assert [gate.passed for gate in gates] == [not judged]
+
+
+def test_what_chance_explains_is_no_breach():
+    assert reading_gates([read(60, 300, chance=0.18)], 0.05)[0].passed
+    assert not reading_gates([read(90, 300, chance=0.18)], 0.05)[0].passed
+
+
+def test_an_attack_with_enough_cases_decides_over_a_stronger_one_without_power():
+    strong, few = read(60, 300), read(4, 12, holding="pairs-20", reader="known-pairs")
+    assert not reading_gates([strong, few], 0.05)[0].passed
+    (gate,) = reading_gates([read(6, 300), read(1, 12, holding="pairs-20")], 0.05)
+    assert gate.outcome == "passed" and gate.value == 0.02
+
+
+def test_a_gate_at_one_is_listed_as_switched_off_with_its_value():
+    (gate,) = reading_gates([read(90, 300)], 1.0)
+    assert gate.outcome == "switched off" and gate.passed and gate.value == 0.3
+    assert [gate.outcome for gate in linkage_gates([linked(60, 300)], 1)] == ["switched off"]
+    assert single_gates([single(0.5)], 1.0) == []
+    nothing = unmeasured("attack.reading.names", "no name")
+    assert reading_gates([tagged(nothing, "shadow", "names")], 0.05) == []
 
 
 def test_with_few_cases_only_what_is_certain_is_refused():
-    few = reading_gates([read(3, 12)], 0.15)[0]  # a quarter, and as well 5 %
+    few = reading_gates([read(3, 12)], 0.15)[0]  # a quarter, and 5 % as well
     assert few.passed and few.outcome == "no power" and "Too few cases" in few.power
     assert not reading_gates([read(11, 12)], 0.15)[0].passed
-    under = Finding("attack.reading.names", 0.0, 196, low=0.0, high=0.11, detail={"stratum": "names"})
-    assert reading_gates([under], 0.15)[0].outcome == "passed"  # few, and enough: the whole interval lies below
-    wide = Finding("attack.reading.names", 0.2, 400, low=0.01, high=0.6, detail={"stratum": "names"})  # of two patients
-    assert reading_gates([wide], 0.15)[0].outcome == "no power"
+    under = Finding("attack.reading.names", 0.0, 196, low=0.0, high=0.11)
+    assert reading_gates([tagged(under, "shadow", "names")], 0.15)[0].outcome == "passed"  # all of it is below
+    wide = Finding("attack.reading.names", 0.2, 400, low=0.01, high=0.6)  # of two patients
+    assert reading_gates([tagged(wide, "shadow", "names")], 0.15)[0].outcome == "no power"
+
+
+def test_stolen_vectors_are_judged_on_request_alone():
+    stolen = [read(90, 300, holding="stolen-vectors"), linked(200, 300, "stolen-vectors"), single(0.001)]
+    assert adversary_gates(stolen, 0.05, 0.05) == [] == stolen_gates(stolen, 1.0)
+    gates = adversary_gates(stolen, 0.05, 0.05, 0.15)
+    assert [gate.passed for gate in gates] == [False, False, False]
+    assert all(gate.passed for gate in stolen_gates([read(9, 300, holding="stolen-vectors")], 0.15))
 
 
 def test_the_power_is_what_it_says():
@@ -78,20 +112,38 @@ def test_the_power_is_what_it_says():
             assert np.mean(found) == pytest.approx(refused, abs=0.035) or (refused == 0.05 and np.mean(found) < 0.05)
 
 
+def test_few_cases_far_above_zero_by_chance_alone_do_not_refuse():
+    """Nine of 43 names where always naming the most frequent one scores six: an estimate above the limit by chance."""
+    found = replace(read(9, 43), chance=6 / 43)
+    assert reading_gates([found], 0.05)[0].outcome == "no power"
+    assert not reading_gates([replace(read(35, 43), chance=6 / 43)], 0.05)[0].passed
+
+
 @pytest.mark.parametrize(("k", "n"), [(0, 50), (50, 50), (20, 50), (30, 400)])
 def test_the_width_of_an_interval_tells_the_cases(k, n):
     assert effective(read(k, n)) == pytest.approx(n, rel=0.15)
     assert effective(Finding("attack.reading.names", 0.2, 400)) == 400
 
 
-def test_linkage_without_the_vectors_is_refused_beyond_five_points_above_chance():
-    found = [linked(60, 300), linked(290, 300, "with the channel"), linked(1, 300, "own vectors")]
-    (gate,) = linkage_gates(found, 0.05)
-    assert not gate.passed and gate.value == 0.2 and "without the vectors" in gate.meaning
-    assert not linkage_gates([linked(1, 300), linked(60, 300, "own vectors")], 0.05)[0].passed
-    (gate,) = linkage_gates([linked(3, 300), linked(290, 300, "with the channel")], 0.05)
+def test_linkage_by_recipients_is_refused_beyond_five_points_above_chance():
+    found = [linked(60, 300), linked(290, 300, "stolen-vectors"), linked(60, 300, "shadow")]
+    gate, shadow = linkage_gates(found, 0.05)
+    assert not gate.passed and gate.value == 0.2 and "10 words in a row" in gate.name
+    assert shadow.passed and shadow.threshold == pytest.approx(1 / 300 + 0.3) and "shadow vectors" in shadow.name
+    assert not linkage_gates([linked(1, 300), linked(150, 300, "shadow")], 0.05)[1].passed
+    (gate,) = linkage_gates([linked(3, 300), linked(290, 300, "stolen-vectors")], 0.05)
     assert gate.outcome == "passed" and gate.threshold == pytest.approx(1 / 300 + 0.05)
-    assert linkage_gates([linked(290, 300, "with the channel")], 0.05) == [] == linkage_gates(found, 1)
+    assert linkage_gates([linked(290, 300, "stolen-vectors")], 0.05) == []
+
+
+def test_public_texts_are_judged_as_ten_words_are_and_other_notes_by_a_limit_of_their_own():
+    public = linked(60, 300, target="note by public knowledge", known="public texts")
+    notes = linked(190, 300, target="note by the patient's other notes", known="the patient's other notes")
+    gates = linkage_gates([linked(3, 300), public, notes], 0.05)
+    assert [gate.passed for gate in gates] == [True, False, True]
+    assert gates[2].threshold == pytest.approx(1 / 300 + 0.75)
+    plain = linked(280, 300, target="note by the patient's other notes")
+    assert not linkage_gates([plain], 0.05)[0].passed
 
 
 def test_linkage_of_fifty_people_is_blind_unless_it_is_certain():
@@ -99,13 +151,18 @@ def test_linkage_of_fifty_people_is_blind_unless_it_is_certain():
     assert not linkage_gates([linked(25, 50, chance=1 / 50)], 0.05)[0].passed
 
 
-def test_who_holds_more_of_a_person_is_no_gate_but_a_warning():
-    found = [linked(266, 300, known="whole texts"), linked(3, 300, known="the patient's other notes")]
-    assert linkage_gates(found, 0.05) == []
+def whole(k, n):
+    one = linked(k, n, target="note by its whole text", known="whole texts")
+    return tagged(one, "recipient", "note by its whole text", gated=False)
+
+
+def test_linkage_by_the_whole_text_is_a_warning():
+    found = [whole(266, 300), linked(3, 300, target="note by the patient's other notes")]
+    assert [gate.threshold for gate in linkage_gates(found, 0.05)] == [pytest.approx(1 / 300 + 0.75)]
     (said,) = linkage_warnings(found, 0.05)
     assert "the whole text of a note" in said and "89%" in said
-    (said,) = linkage_warnings([linked(9, 12, known="whole texts")], 0.05)
-    assert "some of the notes" in said  # a small count is not told
+    (said,) = linkage_warnings([whole(9, 12)], 0.05)
+    assert "some of the notes" in said  # a small count is hidden
 
 
 def single(value, label="names"):

@@ -12,10 +12,17 @@ from clinveil.attacks.text._full_names import NameIndex, NameScan
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
 from clinveil.corpus.corpus import Accounting
 from clinveil.releases.check import OutputCheck
-from clinveil.releases.gates import PLANNED, accounting_gates, output_gates, patient_gates, seed_gate
+from clinveil.releases.gates import (
+    PLANNED,
+    accounting_gates,
+    effective_number,
+    output_gates,
+    patient_gates,
+    seed_gate,
+    variety_gates,
+)
 from clinveil.report.record import score
 
 CLEAN = OutputCheck(
@@ -47,7 +54,7 @@ def failed(gates):
 
 
 def test_a_clean_run_passes():
-    gates = [*output_gates(CLEAN, TALLY, channel()), *accounting_gates(ROWS, CLEAN, TALLY), seed_gate(Key.generate())]
+    gates = [*output_gates(CLEAN, TALLY, channel()), *accounting_gates(ROWS, CLEAN), seed_gate(())]
     assert not failed(gates)
     assert all(gate.meaning and gate.remedy and gate.question.endswith("?") for gate in gates)
 
@@ -65,7 +72,7 @@ def test_a_clean_run_passes():
 )
 def test_one_breach_closes_one_gate(field, name):
     check = replace(CLEAN, **{field: 1})
-    assert failed([*output_gates(check, TALLY, channel()), *accounting_gates(ROWS, check, TALLY)]) == {name}
+    assert failed([*output_gates(check, TALLY, channel()), *accounting_gates(ROWS, check)]) == {name}
 
 
 def test_the_hot_loops_own_count_closes_the_gate_too():
@@ -86,15 +93,16 @@ def test_lost_notes_and_notes_from_nowhere():
         Accounting(100, 100, Counter(x=1)),
         Accounting(101, 99, Counter(x=2)),
     ):
-        assert "every note accounted for" in failed(accounting_gates(rows, CLEAN, TALLY))
+        assert "every note accounted for" in failed(accounting_gates(rows, CLEAN))
 
 
 def test_one_in_a_hundred_may_fail_and_planned_rows_do_not_count():
-    assert not failed(accounting_gates(ROWS, CLEAN, TALLY))
+    assert not failed(accounting_gates(ROWS, CLEAN))
+    assert failed(accounting_gates(ROWS, CLEAN, balanced=False)) == {"every note accounted for"}
     many = Accounting(102, 100, Counter({"detector raised": 2}))
-    assert failed(accounting_gates(many, CLEAN, TALLY)) == {"few notes failed"}
+    assert failed(accounting_gates(many, CLEAN)) == {"few notes failed"}
     planned = Accounting(150, 100, Counter({next(iter(PLANNED)): 50}))
-    assert not failed(accounting_gates(planned, CLEAN, TALLY))
+    assert not failed(accounting_gates(planned, CLEAN))
 
 
 def own(kind, count=0, control=0.9, p=None, n=200, **detail):
@@ -185,7 +193,7 @@ def test_what_was_not_looked_for_has_no_gate():
 
 
 def test_a_public_seed_closes_its_gate():
-    assert failed([seed_gate(Key.from_seed(1))]) == {"no test seed"}
+    assert failed([seed_gate(("notes",))]) == {"no test seed"}
 
 
 @pytest.mark.parametrize(("n", "said"), [(1, "ewer than 11"), (5, "ewer than 11"), (10, "ewer than 11"), (80, "80")])
@@ -198,3 +206,38 @@ def test_no_sentence_of_a_gate_holds_a_small_count_of_the_feed(n, said):
     sentences = [f"{gate.meaning} {gate.power}" for gate in patient_gates(found)]
     assert sum(said in sentence for sentence in sentences) == 2
     assert n >= 11 or not any(f"mong {n} " in one or one.startswith(f"{n} ") for one in sentences)
+
+
+def variety(outputs, *findings):
+    return {gate.name: gate for gate in variety_gates(replace(CLEAN, outputs=Counter(outputs)), findings)}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "passed", "value"),
+    [
+        ({"and": 2, "date": 2}, False, 2),
+        ({f"w{i}": 100 for i in range(10)}, False, 10),
+        ({f"w{i}": 100 for i in range(40)}, True, 40.0),
+        ({"the": 100_000, **{f"w{i}": 1 for i in range(200)}}, False, 1.0),
+        ({}, False, 0),
+    ],
+)
+def test_a_release_of_few_words_is_refused(outputs, passed, value):
+    gate = variety(outputs)["enough different words"]
+    assert (gate.passed, gate.value) == (passed, value)
+
+
+def test_the_effective_number_by_hand():
+    assert effective_number({"a": 5, "b": 5}) == pytest.approx(2)
+    assert effective_number({"a": 2, "b": 1, "c": 1}) == pytest.approx(2**1.5)
+    assert effective_number({}) == 0
+
+
+@pytest.mark.parametrize(("high", "passed"), [(0.20, False), (0.25, False), (0.35, True)])
+def test_a_release_that_teaches_no_better_than_chance_is_refused(high, passed):
+    many = {f"w{i}": 9 for i in range(40)}
+    detail = {"score": 0.2, "ceiling": 0.8, "chance_score": 0.2, "of_ceiling_high": high}
+    found = Finding("utility.transfer", None, 50, "higher", detail={**detail, "why": "the floor is as high"})
+    assert variety(many, found)["utility above chance"].passed == passed
+    unmeasured = Finding("utility.within", None, 0, "higher", detail={"why": "no label"})
+    assert variety(many, unmeasured).keys() == variety(many).keys()

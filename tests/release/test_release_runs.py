@@ -48,7 +48,7 @@ def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path
     assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--no-phi", "--order", "source"]) == 0
     crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
     assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
-    assert "Rows stand in the order of the source" in (tmp_path / "o/release/report.html").read_text()
+    assert "Rows are in the order of the source" in (tmp_path / "o/release/report.html").read_text()
 
 
 def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, capsys):
@@ -75,7 +75,7 @@ def test_dry_run_makes_nothing(desk, capsys):
 
 
 def test_an_interrupted_run_goes_on_with_the_vectors_it_has(desk, monkeypatch, capsys):
-    from clinveil.releases import pipeline as run
+    from clinveil.releases.producers import _channel as run
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -92,7 +92,7 @@ def test_an_interrupted_run_goes_on_with_the_vectors_it_has(desk, monkeypatch, c
 
 
 def test_a_full_disk_is_said_and_can_be_resumed(desk, monkeypatch, capsys):
-    from clinveil.releases import pipeline as run
+    from clinveil.releases.producers import _channel as run
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -109,7 +109,7 @@ def test_a_gate_that_fails_leaves_no_release(desk, monkeypatch, capsys):
     from dataclasses import fields
 
     from clinveil.channel.channel import Channel
-    from clinveil.releases import pipeline as run
+    from clinveil.releases.producers import _channel as run
 
     class Lying(Channel):
         def __post_init__(self):

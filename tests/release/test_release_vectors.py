@@ -85,7 +85,7 @@ def test_a_stopped_run_goes_on_with_the_vectors_it_has(desk, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("clinveil.releases.pipeline.channel_of", stop)
+        patched.setattr("clinveil.releases.producers._channel.channel_of", stop)
         assert release(desk, "stopped", "--vectors", desk / "v.vec") != 0
     made = fingerprint(desk / "stopped/vault/vectors")
     assert release(desk, "stopped", "--vectors", desk / "v.vec") == 0

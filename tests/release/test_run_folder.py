@@ -69,7 +69,7 @@ def test_other_settings_or_other_notes_do_not_resume(tmp_path, notes):
     interrupted(out, notes)
     with (
         pytest.raises(UsageError, match="other notes or settings"),
-        run_folder(out, notes, ReleaseSettings(cluster_size=5)),
+        run_folder(out, notes, ReleaseSettings(n=5)),
     ):
         pass
     notes.write_text("id,text\n1,b\n")
@@ -116,7 +116,7 @@ def test_a_folder_that_is_not_ours_is_never_touched(tmp_path, notes, settings):
     out = tmp_path / "thesis"
     out.mkdir()
     (out / "chapter.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="no release run"), run_folder(out, notes, settings):
+    with pytest.raises(UsageError, match="not a release run"), run_folder(out, notes, settings):
         pass
     assert (out / "chapter.txt").read_text() == "years of work"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from invented_release import note, record
+from invented_release import record
 
 from clinveil.report.edition import external_edition
 from clinveil.report.record import ReleaseRecord
@@ -12,7 +12,7 @@ from clinveil.report.render import render
 
 @pytest.fixture(scope="session")
 def external() -> ReleaseRecord:
-    return external_edition(record(), [note("Demo note", demo=True)])
+    return external_edition(record())
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,12 @@
-"""An invented release for the report's tests: every number and word here is made up."""
+"""An invented release for the tests of the report: every number and word here is made up."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from clinveil.attacks.adversary import GATED
 from clinveil.core.finding import Finding
+from clinveil.report.adversaries import NAMES, VAULT
 from clinveil.report.record import (
     AlignedNote,
     AlignedToken,
@@ -15,6 +19,7 @@ from clinveil.report.record import (
     StageRow,
     TokenRow,
 )
+from clinveil.stats.intervals import clopper_pearson
 
 CANARIES = ("Zanzibarovich", "quibblewort", "Maplethorpe")
 _SOURCE = (
@@ -34,99 +39,165 @@ def _token(source: str, released: str) -> AlignedToken:
     return AlignedToken(source, released, mark)  # type: ignore[arg-type]
 
 
-def note(title: str = "Note 1 of 2, sampled from the notes with the rarest words", demo: bool = False) -> AlignedNote:
-    """A note with a word of every mark; its source words include the canaries unless it is the demo note."""
+def note(title: str = "Note 1 of 2, sampled from the notes with the rarest words") -> AlignedNote:
+    """A note with a word of every mark; its source words include the canaries."""
     pairs = [_token(s, r) for s, r in zip(_SOURCE.split(), _OUT.split(), strict=True)]
-    if demo:
-        pairs = [AlignedToken("demo" if t.source in CANARIES else t.source, t.released, t.mark) for t in pairs]
-    return AlignedNote(title, (*pairs, AlignedToken("\n", "", "dropped"), *pairs * 4), demo=demo)
+    return AlignedNote(title, (*pairs, AlignedToken("\n", "", "dropped"), *pairs * 4))
 
 
-def repeats() -> list[Finding]:
-    """Recovery from draws in the notes of 1 to 8 patients, all and rare words, under memo patient."""
-    recovered = {"all": (0.183, 0.402, 0.561, 0.752, 0.871), "below 20": (0.119, 0.377, 0.603, 0.811, 0.934)}
-    return [
-        Finding(
-            "attack.inversion_repeated", value, 20000, "lower", value - 0.006, value + 0.006, 0.041, 0.04,
-            "joint posterior over m draws",
-            {"repeats": m, "draws": m, "draws_stand_in": "patients", "memo": "patient", "stratum": stratum},
-            unit="tokens", method="Wilson 95 %, 20000 simulated words", control_is="outputs shuffled",
-            control_kind="negative",
+def share(
+    target: str, adversary: str, hits: int, n: int, chance: float, *, gated: bool = False, unit: str = "tokens"
+) -> Finding:
+    """A finding of the adversary table, with a Clopper-Pearson interval."""
+    low, high = clopper_pearson(hits, n)
+    measure = "attack.linkage" if unit == "notes" else "attack.reading.names"
+    detail = {"adversary": adversary, "target": target, "gated": gated}
+    return Finding(
+        measure, hits / n, n, "lower", low, high, chance, detail=detail, unit=unit, count=hits,
+        method="Clopper-Pearson 95 %", source="docs/attacks.md",
+    )  # fmt: skip
+
+
+def missing(measure: str, why: str, **detail: str | bool) -> Finding:
+    """A finding without a value."""
+    return Finding(measure, None, 0, detail={"why": why, **detail})
+
+
+def use(
+    task: str, value: float, scores: tuple[float, float, float], metric: str = "macro-F1", label: str = ""
+) -> Finding:
+    """A utility finding with floor, released score and ceiling."""
+    floor, score, ceiling = scores
+    ratio = ceiling / score if metric == "bits per word" else score / ceiling
+    detail = {
+        "task": task, "score": score, "floor": floor, "ceiling": ceiling, "of_ceiling": ratio, "metric": metric,
+        "of_ceiling_low": ratio - 0.013, "of_ceiling_high": ratio + 0.011, "model": "TF-IDF, logistic regression",
+    }  # fmt: skip
+    detail |= {"label": label} if label else {}
+    return Finding(
+        f"utility.{task}", value, 1482, "higher", value - 0.04, value + 0.03, detail=detail, unit="notes",
+        method="bootstrap over patients, 95 %",
+    )  # fmt: skip
+
+
+def adversaries() -> list[Finding]:
+    """The adversary table of an obfuscated release."""
+    held = [name for name in NAMES if name != VAULT]
+    none = "does not apply, because the release keeps no column"
+    table = [
+        share(target, adversary, hits, n, 0.0035, gated=adversary in GATED and target in JUDGED, unit=unit)
+        for target, n, unit, row in (
+            ("names", 835, "tokens", (3, 9, 4, 21, 160, 331)),
+            ("planted names", 512, "tokens", (0, 2, 1, 14, 102, 188)),
+            ("words", 24000, "tokens", (2210, 3110, 2400, 4020, 9150, 12480)),
+            ("rare words", 2600, "tokens", (4, 11, 6, 80, 340, 462)),
+            ("note by ten words", 300, "notes", (41, 44, 41, 47, 60, 102)),
+            ("note by the patient's other notes", 300, "notes", (107, 111, 107, 110, 120, 130)),
+            ("note by its whole text", 300, "notes", (295, 297, 296, 297, 299, 300)),
+            ("note by public knowledge", 488, "notes", (7, 12, 7, 13, 19, 30)),
         )
-        for stratum, values in recovered.items()
-        for m, value in zip((1, 2, 3, 5, 8), values, strict=True)
+        for adversary, hits in zip(held, row, strict=True)
+    ]
+    return [
+        *table,
+        *(missing("attack.inference", none, adversary=a, target="kept columns") for a in held),
+        missing("attack.copies", "does not apply, because every word is replaced", adversary="recipient",
+                target="copies"),
+        share("own identifiers", "recipient", 0, 1702, 0.0, gated=True, unit="notes"),
     ]  # fmt: skip
 
 
+def utilities() -> list[Finding]:
+    """One utility finding per task; the sequence task has no share."""
+    why = "real notes score no better than notes with permuted labels (P .31)"
+    return [
+        use("transfer", 0.897, (0.331, 0.927, 0.943), label="doc_type"),
+        use("transfer", 0.932, (0.51, 0.94, 0.961), label="specialty"),
+        missing("utility.sequence", why, task="sequence", metric="macro-F1", label="section"),
+        use("language_model", 0.412, (10.62, 9.21, 7.2), "bits per word"),
+        use("vectors", 0.81, (0.02, 0.349, 0.456), "Spearman"),
+        use("within", 0.94, (0.33, 0.91, 0.943), label="doc_type"),
+    ]
+
+
 def findings() -> list[Finding]:
-    """One of everything that the first releases measure, and one that nobody has heard of."""
-    bayes = "Bayes vulnerability: Smith 2009"
-    column = {"label": "doc_type", "model": "lr"}
-    said = {"unit": "test notes", "method": "bootstrap over patients, 95 %"}
+    """Findings of an obfuscated release, and some measures without an adversary."""
     drawn = "bootstrap over patients, 95 %"
     return [
-        Finding("attack.inversion", 0.183, 2154311, "lower", chance=0.041, control=0.041, source=bayes,
-                detail={"stratum": "all", "types": 24113}, unit="tokens", control_is="outputs shuffled",
-                control_kind="negative"),
-        Finding("attack.inversion_rare", 0.119, 50211, "lower", chance=0.0004, control=0.0005, source=bayes,
-                detail={"stratum": "below 20", "types": 17800}, unit="tokens", control_is="outputs shuffled",
-                control_kind="negative"),
-        Finding("attack.inversion_single", 0.00004, 2154311, "lower", chance=0.0, unit="tokens"),
-        Finding("attack.inversion_candidates", 11.62, 2154311, "higher", chance=812.4, unit="tokens"),
-        *repeats(),
+        *adversaries(),
+        *utilities(),
         Finding("attack.longest_run", 2.1, 4966, "lower", 2.0, 2.2, 2.05,
                 detail={"against": "own source", "most": 5, "chance_most": 6, "median": 2.0}, unit="words",
                 chance_is="another patient's source", method=drawn),
         Finding("attack.six_grams", 0.0, 1980112, "lower", 0.0, 0.000002, 0.0000005,
                 control=1.0, detail={"against": "own source"}, unit="6-grams", method=drawn,
                 control_is="the source notes against themselves", control_kind="positive"),
-        Finding("attack.six_grams_any", 0.00021, 1980112, "lower", 0.00019, 0.00023, 0.0002,
-                detail={"against": "any source"}, unit="6-grams", method=drawn),
-        Finding("attack.own_record_number", 0.0, 1702, "lower", 0.0, 0.00217, 0.0,
-                unit="own record numbers", count=0, method="Clopper-Pearson 95 %"),
         Finding("attack.own_phone", None, 0, "lower", detail={"why": "no phone is known"}, unit="own phones"),
         Finding("attack.own_name", 3 / 712, 712, "lower", 0.00087, 0.0123, 3.4 / 712,
                 control=0.93, detail={"expected": 3.4}, unit="patients", count=3, p=0.62,
                 p_is="names permuted between patients", method="Clopper-Pearson 95 %",
                 control_is="the same search in the source notes", control_kind="positive"),
-        Finding("attack.other_names", 0.2435, 4966, "lower", 0.231, 0.256, 0.2393,
-                control=0.31, unit="notes", count=1209, p=0.18, method=drawn,
-                control_is="the same search in the source notes"),
-        Finding("attack.layout_unique", 0.031, 4966, "lower", unit="notes", detail={"why": "no guess is made"}),
-        Finding("utility.classification", 0.742, 1489, "higher", 0.719, 0.766, 0.024, 0.03,
-                detail={**column, "side": "original"}, control_is="labels shuffled", control_kind="negative", **said),
-        Finding("utility.classification", 0.655, 1489, "higher", 0.629, 0.681, 0.024, 0.03,
-                detail={**column, "side": "released"}, control_is="labels shuffled", control_kind="negative", **said),
-        Finding("utility.classification_loss", 0.087, 1489, "lower", 0.066, 0.109, detail=column, **said),
         Finding("corpus.oddity", 0.25, 40, unit="notes"),
         Finding("attack.names", None, 0, "lower", detail={"why": "needs a list of known patients"}),
     ]  # fmt: skip
 
 
-def gates(*, failed: bool = False) -> tuple[Gate, ...]:
-    """Seven gates; with `failed` the name gate does not pass."""
+JUDGED = ("names", "planted names", "note by ten words", "note by public knowledge")
+EXCERPTS = (
+    "individual assessed yesterday without papular eruption and resides near Brookdale with spouse , plan recheck at "
+    "intervals of weeks and continue topical cream twice a day",
+    "the abdomen was draped and prepped sterile then an incision carried through fascia using cautery until the "
+    "peritoneum could be identified and entered sharply without injury",
+    "denies dyspnea or palpitations , tolerating regular food , ambulating halls independently , afebrile overnight "
+    "with stable pressures and adequate urine , discharge tomorrow expected",
+)
+
+
+def gates(*, failed: bool = False, off: bool = False) -> tuple[Gate, ...]:
+    """Eight gates, one of them without power; with `failed` one fails, with `off` one is switched off."""
     rows = (
         ("Self-replaced tokens", "Did a word come out as itself?", True, 0, 0, "tokens"),
-        ("Unknown words passed", "Did a word that the channel does not know come out?", True, 0, 0, "tokens"),
-        ("Own numbers", "Does a patient's own number stand in his notes?", True, 0, 0, "numbers"),
-        ("Own full name", "Does it stand there more often than strangers' names?", not failed, 3, "3 to 9", "patients"),
+        ("Unknown words passed", "Did an unknown word come out?", True, 0, 0, "tokens"),
+        ("Own numbers", "Do the notes contain a patient's own numbers?", True, 0, 0, "numbers"),
+        ("Own full name", "More often than other patients' names?", not failed, 3, "3 to 9", "patients"),
         ("Rare-word floor", "Did a word of fewer than five patients come out?", True, 0, 0, "words"),
         ("Secret key", "Was the key secret?", True, True, True, ""),
-        (
-            "All notes accounted for",
-            "Does every note lead back to one source note?",
-            True,
-            4966,
-            4966,
-            "notes",
-        ),
+        ("All notes accounted for", "Does every note match one source note?", True, 4966, 4966, "notes"),
+        ("Names not recovered", "Did an adversary recover names?", True, 0.0254, 0.05, "share of tokens"),
     )
-    remedy = "Check the name detectors and the known-patient feed, then release again."
-    said = "All released notes were read again and held against the notes that went in."
-    return tuple(Gate(n, q, ok, v, t, said, remedy, unit) for n, q, ok, v, t, unit in rows)
+    hint = "Check the name detectors and the known-patient feed, then release again."
+    meaning = "All released notes were compared with the source notes."
+    made = [Gate(n, q, ok, v, t, meaning, hint, unit) for n, q, ok, v, t, unit in rows]
+    made[4] = replace(made[4], blind=True, power="Too few words to detect a breach.")
+    made[7] = replace(made[7], switched_off=off)
+    return tuple(made)
 
 
-def record(*, failed: bool = False, test_seed: bool = False) -> ReleaseRecord:
+ACCOUNTING = (
+    TokenRow("words", 2154311, replaced=2154290, dropped=21, unknown=1204),
+    TokenRow("numbers", 181022, dropped=181022),
+    TokenRow("punctuation", 402817, dropped=402817),
+    TokenRow("other", 12, dropped=12),
+)
+PHI = (
+    PhiCount("NAME", "names of patients, relatives, clinicians (A)", 8412, "surrogate"),
+    PhiCount("DATE", "dates, all elements but the year (C)", 6120, "shifted"),
+    PhiCount("EMAIL", "e-mail addresses (F)", 4, "surrogate"),
+    PhiCount("VEHICLE", "vehicle identifiers and plates (L)", 0, "no detector"),
+)
+
+
+def of_kind(kind: str) -> ReleaseRecord:
+    """An internal record of one kind; only kinds that replace every word have a token accounting."""
+    if kind in ("obfuscated", "coded"):
+        return replace(record(), kind=kind)
+    found = [f for f in findings() if f.detail.get("target") not in ("words", "rare words")]
+    copies = share("copies", "recipient", 40, 20000, 0.0, gated=True)
+    phi = PHI if kind == "deidentified" else None
+    return replace(record(), kind=kind, accounting=(), notes=(), stages=(), phi=phi, findings=(*found, copies))
+
+
+def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) -> ReleaseRecord:
     """An internal record of an invented release."""
     return ReleaseRecord(
         title="Consultation notes 2026",
@@ -141,20 +212,10 @@ def record(*, failed: bool = False, test_seed: bool = False) -> ReleaseRecord:
             more=(Fact("Words of fewer than 5 patients", 13907, "words"),
                   Fact("Source file", "/srv/ehr/n.csv", internal=True)),
         ),
-        accounting=(
-            TokenRow("words", 2154311, replaced=2154290, dropped=21, unknown=1204),
-            TokenRow("numbers", 181022, dropped=181022),
-            TokenRow("punctuation", 402817, dropped=402817),
-            TokenRow("other", 12, dropped=12),
-        ),
-        gates=gates(failed=failed),
+        accounting=ACCOUNTING,
+        gates=gates(failed=failed, off=off),
         findings=tuple(findings()),
-        phi=(
-            PhiCount("NAME", "names of patients, relatives, clinicians (A)", 8412, "surrogate"),
-            PhiCount("DATE", "dates, all elements but the year (C)", 6120, "shifted"),
-            PhiCount("EMAIL", "e-mail addresses (F)", 4, "surrogate"),
-            PhiCount("VEHICLE", "vehicle identifiers and plates (L)", 0, "no detector"),
-        ),
+        phi=PHI,
         notes=(note(), note("Note 2 of 2, sampled from all notes")),
         stages=(
             StageRow("Identifiers", "found and replaced by surrogates", "keyed", 61.2),
@@ -174,4 +235,5 @@ def record(*, failed: bool = False, test_seed: bool = False) -> ReleaseRecord:
         warnings=("The source has no column of years; trends over time were not looked at.",),
         not_tried=("Attackers who read context with a language model.", "Linking the notes of one patient by style."),
         test_seed=test_seed,
+        excerpts=EXCERPTS,
     )  # fmt: skip

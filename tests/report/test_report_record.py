@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from invented_release import CANARIES, gates, note, record
+from invented_release import CANARIES, gates, record
 
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
@@ -21,7 +21,9 @@ from clinveil.report.record import (
     ReleaseRecord,
     StageRow,
     TokenRow,
+    all_clear,
     from_json,
+    score,
     to_json,
 )
 
@@ -34,7 +36,7 @@ def test_a_stored_record_comes_back_equal():
 
 
 def test_an_external_record_comes_back_equal():
-    original = external_edition(record(test_seed=True), [note("Demo", demo=True)])
+    original = external_edition(record(test_seed=True))
     assert from_json(to_json(original)) == original
 
 
@@ -131,12 +133,12 @@ def test_refused_is_one_failed_gate():
 
 
 def test_an_external_record_with_a_real_note_is_refused():
-    with pytest.raises(ValueError, match="demo note only"):
+    with pytest.raises(ValueError, match="no aligned notes"):
         replace(record(), edition="external")
 
 
 def test_the_external_edition_leaves_out_what_must_not_leave():
-    text = to_json(external_edition(record(), [note("Demo", demo=True)]))
+    text = to_json(external_edition(record()))
     for secret in (*CANARIES, "/srv", "ward7-db", "77" * 32, "sampled from"):
         assert secret in to_json(record())
         assert secret not in text
@@ -145,7 +147,7 @@ def test_the_external_edition_leaves_out_what_must_not_leave():
 @pytest.mark.parametrize("value", ["/home/anna/n.csv", "C:\\notes", "~/n.csv", "anna@ward7", "data/n.csv"])
 def test_values_that_look_like_places_are_only_said_to_be_given(value):
     facts = (Fact("a", value), Fact("b", "plain"), Fact("c", 3))
-    outward: ReleaseRecord = external_edition(replace(record(), settings=facts, provenance=facts), [])
+    outward: ReleaseRecord = external_edition(replace(record(), settings=facts, provenance=facts))
     for shown in (outward.settings, outward.provenance):
         assert [fact.value for fact in shown] == ["(given)", "plain", 3]
 
@@ -162,6 +164,16 @@ def test_counts_of_words_and_no_counts_are_not_hidden():
     assert not hidden(None, "patients", "external")
 
 
-def test_gates_of_the_invented_release_are_as_the_other_tests_take_them():
-    assert [gate.passed for gate in gates()].count(True) == 7
-    assert [gate.name for gate in gates(failed=True) if not gate.passed] == ["Own full name"]
+def test_the_score_counts_every_outcome_once():
+    assert score(gates()) == "7 of 7 gates passed; 1 had no power"
+    assert score(gates(failed=True, off=True)) == "5 of 6 gates passed; 1 switched off; 1 had no power"
+
+
+def test_a_failed_gate_has_failed_even_where_it_is_switched_off():
+    assert replace(gates()[0], passed=False, switched_off=True).outcome == "failed"
+    assert not replace(gates()[0], switched_off=True).tested
+
+
+def test_all_clear_needs_gates_none_failed_and_none_switched_off():
+    assert all_clear(gates())
+    assert not all_clear(gates(failed=True)) and not all_clear(gates(off=True)) and not all_clear(())

@@ -58,6 +58,7 @@ def _broken(folder: Path) -> None:
     (folder / "keep.txt").write_text(f"{secret}\n", encoding="utf-8")
 
 
+SYNTHETIC = "synthetic/release"
 SOME = "some.parquet"  # the notes with canaries and few others, for models that are trained often
 NOTES, FAST = "notes.parquet", ["--epochs", "1", "--window", "5", "--dim", "12", "--workers", "1"]
 
@@ -67,11 +68,12 @@ def _good() -> list[list[str]]:
     notes, fast = NOTES, FAST
     nli = ["--seeds", "1", "--epochs", "2", "--hidden", "4"]
     study = ["study", "jamia-2020", notes, "--label", "diagnosis_group", "--size", "tiny", "--no-baselines"]
+    sets = ["lm.size=tiny", "lm.vocabulary=words", "lm.width=16", "lm.epochs=1", "lm.lanes=64"]
+    write = ["release", SOME, "--as", "synthetic", "--again", *_set("synthetic.count=20", "synthetic.longest=200")]
     model = ["--size", "tiny", "--vocabulary", "words", "--width", "16", "--epochs", "1", "--lanes", "64"]
-    wrote = ["--count", "20", "--longest", "200"]
     leaveout = ["--units", "2", "--reseeds", "1", "--workers", "1", "--plant-names", "--from-text"]
     canaries = ["--each", "1", "--repeats", "4", "--json", "findings-canaries.json"]
-    perplexity = ["--from", "synthetic.vault/model", "--json", "findings-perplexity.json"]
+    perplexity = ["--from", "synthetic/vault/model", "--json", "findings-perplexity.json"]
     casing = ["--size", "tiny", "--hidden", "4", "--epochs", "1", "--beam", "2", "--streams", "200"]
     any_risk = ["--max-names", "1", "--max-linkage", "1"]  # kept layout is refused else, as it should be
     return [
@@ -107,13 +109,22 @@ def _good() -> list[list[str]]:
         ["prepare", "icd9", notes, "diagnoses.csv", "-o", "labelled.parquet", "--admission", "diagnosis_group"],
         ["prepare", "medtext", notes, "-o", "medtext", "--train", "60", "--valid", "9", "--test", "40"],
         ["attack", "copies", "obf.parquet", *SIDES],
-        ["synthesize", SOME, "-o", "synthetic", *model, *wrote, "--json", "findings-synthesize.json"],
-        ["synthesize", SOME, "-o", "pieces.csv", *model, *wrote, "--vocabulary", "bytes", "--vocabulary-size", "400"],
-        ["synthesize", SOME, "-o", "counted.jsonl", "--model", "unigram", *wrote],
-        ["synthesize", SOME, "-o", "more.csv", "--from", "synthetic.vault/model", *wrote],
-        ["verify", "synthetic"],
+        [*write, "-o", "synthetic", "--no-phi", *_set(*sets)],
+        [*write, "-o", "counted", *_set("lm.model=unigram")],
+        [*write, "-o", "more", "--no-phi", *_set("synthetic.source=synthetic/vault/model")],
+        ["release", SOME, "-o", "readable", "--as", "deidentified", "--again"],
+        ["verify", "synthetic/release"],
         ["evaluate", "perplexity", "medtext/test.parquet", "--prepared", *perplexity],
-        ["evaluate", "perplexity", "medtext/test.parquet", "--train", "synthetic", "--prepared", "--model", "unigram"],
+        [
+            "evaluate",
+            "perplexity",
+            "medtext/test.parquet",
+            "--train",
+            "synthetic/release",
+            "--prepared",
+            "--model",
+            "unigram",
+        ],
         ["attack", "leaveout", SOME, "-o", "leaveout", *model, *leaveout],
         ["attack", "leaveout", SOME, "--mode", "unigram", "--json", "findings-leaveout.json"],
         ["attack", "membership", "medtext/train.parquet", "medtext/test.parquet", "--prepared", *MEMBERS],
@@ -121,8 +132,13 @@ def _good() -> list[list[str]]:
     ]
 
 
+def _set(*keys: str) -> list[str]:
+    return [part for key in keys for part in ("--set", key)]
+
+
 SIDES = ["--training", "medtext/train.parquet", "--held-out", "medtext/test.parquet"]
-MEMBERS = ["--from", "synthetic.vault/model", "--synthetic", "synthetic", "--json", "findings-membership.json"]
+MEMBERS = ["--from", "synthetic/vault/model", "--synthetic", f"{SYNTHETIC}/notes.parquet"]
+MEMBERS += ["--json", "findings-membership.json"]
 
 
 def _bad() -> list[list[str]]:
@@ -135,10 +151,12 @@ def _bad() -> list[list[str]]:
     bad += [["prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
     bad += [["prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
-        bad += [["synthesize", name, "-o", "never"], ["attack", "leaveout", name, "-o", "never-models"]]
+        synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
+        bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]
         bad += [["attack", "membership", name, NOTES, "--synthetic", NOTES]]
-    bad += [["synthesize", NOTES, "-o", "never", "--from", "synthetic.vault/model"]]  # it saw other notes
-    bad += [["synthesize", NOTES, "-o", "never", "--from", "out"]]
+    never = ["release", NOTES, "-o", "never", "--as", "synthetic", "--no-phi", "--again"]
+    bad += [[*never, *_set("synthetic.source=synthetic/vault/model")]]  # it saw other notes
+    bad += [[*never, *_set("synthetic.source=out")]]
     bad += [["evaluate", "perplexity", NOTES, "--train", name] for name in ("bytes.csv", "ragged.csv")]
     bad += [["evaluate", "perplexity", NOTES, "--from", "vectors"], ["attack", "canaries", "ragged.csv"]]
     bad += [["attack", "copies", "obf.parquet", "--training", NOTES, "--held-out", NOTES]]  # one patient on both sides
@@ -155,7 +173,7 @@ def test_every_command_did_what_it_should(desk):
 
 def test_the_model_may_not_leave(desk):
     """Its vocabulary knows the canaries; so do the models of an audit. The hunt below is for what leaves."""
-    assert found(desk / "work" / "synthetic.vault" / "model")
+    assert found(desk / "work" / "synthetic" / "vault" / "model")
     assert found(desk / "work" / "leaveout" / "tasks")
 
 
@@ -184,19 +202,14 @@ def test_no_canary_in(desk, what):
         "findings-similarity.json",
         "findings-nli.json",
         "findings-casing.json",
-        "findings-synthesize.json",
         "findings-perplexity.json",
         "findings-leaveout.json",
         "findings-membership.json",
         "findings-canaries.json",
-        "synthetic/notes.parquet",
-        "synthetic/README.md",
-        "synthetic/manifest.json",
-        "pieces.csv",
-        "counted.jsonl",
-        "more.csv",
-        "synthetic.vault/manifest.json",
-        "synthetic.vault/run.json",
+        "synthetic/release",
+        "counted/release",
+        "more/release",
+        "synthetic/vault/manifest.json",
         "leaveout/findings.json",
         "leaveout/units-random-model.csv",
         "leaveout/units-random-text.csv",
@@ -221,7 +234,7 @@ def test_scratch_text_is_gone(desk):
 
 def test_secrets_are_for_their_owner_only(desk):
     places = ["out/vault", "raw/vault", "obf.parquet.vault", "deid.parquet.vault", "vectors", "study", "medtext"]
-    places += ["synthetic", "synthetic.vault", "pieces.csv.vault", "counted.jsonl.vault", "more.csv.vault", "leaveout"]
+    places += ["synthetic/vault", "counted/vault", "more/vault", "readable/vault", "leaveout"]
     for place in places:
         for path in [desk / "work" / place, *(desk / "work" / place).rglob("*")]:
             assert path.stat().st_mode & 0o077 == 0, path.name

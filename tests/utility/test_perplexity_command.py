@@ -52,11 +52,13 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(files):
-    """What `synthesize` keeps of a unigram of the prepared notes: so short that no copy gate sees, so none leaves."""
-    out = files["train"].parent / "out.csv"
-    how = ["--prepared", "--model", "unigram", "--count", "5", "--longest", "50", "--min-patients", "1", "--quiet"]
-    assert main(["synthesize", str(files["train"]), "-o", str(out), *how, "--seed", "1"]) == 4
-    return files["train"].parent / "out.csv.vault" / "model"
+    """The unigram of a synthetic release of the prepared notes: too short for the copy gates, so none leaves."""
+    out = files["train"].parent / "out"
+    keys = ("lm.model=unigram", "synthetic.prepared=true", "synthetic.count=5", "synthetic.longest=50")
+    sets = [part for key in keys for part in ("--set", key)]
+    how = ["--as", "synthetic", *sets, "--no-phi", "--min-patients", "1", "--quiet", "--seed", "1"]
+    assert main(["release", str(files["train"]), "-o", str(out), *how]) == 4
+    return out / "vault" / "model"
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from clinveil.utility.scores import accuracy, micro_f1
 from clinveil.vectors.table import Vectors
 
 LINEAR, NEURAL = ("lr", "svm"), ("cnn", "cnn-attention", "lstm", "lstm-attention")
-MODELS = LINEAR + NEURAL
+MODELS = LINEAR + NEURAL + ("tfidf-lr",)
 OWN = {"heart": ["cardiac", "murmur"], "lung": ["wheeze", "lobe"], "skin": ["rash", "itch"]}
 SHARED = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
 QUICK = ClassifierSettings(max_tokens=20, epochs=30, min_class=2)

@@ -142,7 +142,7 @@ def test_training_pairs_by_hand():
     values = np.array([4.0, 200.0, 50.0])
 
     def entries(**settings):
-        pairs = training_pairs(rows, columns, values, GloveSettings(**settings))
+        pairs = training_pairs(rows, columns, values, GloveSettings(x_max=100, **settings))
         return {(p["row"].item(), p["column"].item()): (p["target"].item(), p["weight"].item()) for p in pairs}
 
     weight = {4.0: 0.04**0.75, 200.0: 1.0, 50.0: 0.5**0.75}

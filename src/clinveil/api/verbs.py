@@ -1,4 +1,4 @@
-"""The main verbs, on notes of any kind; `release` and `synthesize` write what the commands of their names do."""
+"""The main verbs, on notes of any type; `release` writes what the command of its name does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clinveil.releases.earlier_release import Base
     from clinveil.releases.manifest import Check
     from clinveil.releases.publish import Outcome
-    from clinveil.releases.synthesize import Synthesised
+    from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 
 S = TypeVar("S", bound=Settings)
@@ -106,23 +106,26 @@ def release(
     notes: Notes,
     out: str | Path,
     *,
+    kind: str | None = None,
     vectors: str | Path | None = None,
     vault: str | Path | None = None,
     before: Sequence[str | Path] = (),
     say: Say | None = None,
     **options: Any,
 ) -> Outcome:
-    """The main job: notes in; a release behind gates, a vault and a report out, in the folder `out`.
+    """Make a release of notes, check it, and write it with a vault and a report into the folder `out`.
 
     Args:
         notes: a path, a frame, or a list of strings (each of a patient of its own).
         out: the folder; `out/release` may leave, `out/vault` never.
+        kind: `obfuscated` (the default), `coded`, `deidentified` or `synthetic`; `--as` of the command.
         vectors: word vectors of elsewhere, to take instead of training some on the notes.
         vault: of an earlier release (`OUT/vault`), to which these notes are added: its key, channel and settings.
         before: with `vault`, files of that release's notes, so that both are looked at together.
         say: takes the lines that the command prints on stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
-            `epochs`, `memo`, …. `workers` is 1 here; with more, a script needs `if __name__ == "__main__":`.
+            `epochs`, `memo`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
+            with more, a script needs `if __name__ == "__main__":`.
 
     Returns:
         `refused` and `gates`, `findings`, and where things are: `folder.release`, `folder.vault`.
@@ -134,7 +137,7 @@ def release(
     from clinveil.releases.pipeline import release as run
     from clinveil.releases.settings import ReleaseSettings
 
-    options = {"workers": 1, **options}
+    options = {"workers": 1, **options} | ({} if kind is None else {"kind": kind})
     _told(ReleaseSettings, options, {})  # a wrong one is told before anything is written
     base = _added_to(vault, before, vectors)
     columns = {"keep": base.settings.keep, "label": base.settings.label} if base else {}
@@ -159,26 +162,31 @@ def _added_to(vault: str | Path | None, before: Sequence[str | Path], vectors: s
 
 
 @in_python
-def synthesize(
-    notes: Notes, out: str | Path, *, source: str | Path | None = None, say: Say | None = None, **options: Any
-) -> Synthesised:
-    """Train a language model on notes and write synthetic ones, if all gates pass (paper C).
+def compare(
+    notes: Notes, out: str | Path, *, label: str | None = None, say: Say | None = None, **options: Any
+) -> Comparison:
+    """Compare all kinds of release on the same notes: utility on real notes, and risk by adversary.
 
     Args:
-        notes: a path, a frame, or a list of strings. out: a file with a known suffix, else a folder.
-        source: the model of an earlier run (`OUT.vault/model`), to write with it again.
-        say: takes the lines that the command prints on stderr.
-        options: all that `clinveil synthesize --help` lists, with underscores: `model`, `size`, `count`, ….
+        notes: a path, a frame, or a list of strings (each of a patient of its own).
+        out: the folder of the comparison; all of it is secret. The same call again skips finished releases.
+        label: the column to classify by.
+        say: takes the lines that the command prints on stderr, for example `print`.
+        options: the flags of `clinveil compare --help`, with underscores: `patients`, `pairs`, `kind`, `setting`, …
 
-    Raises GateError where a gate refused the notes; InputError, UsageError and MissingExtra as the command does.
+    Returns:
+        `releases`, each with `name`, `kind`, `findings`, `gates` and `seconds`, and `folder`.
+
+    Raises InputError for notes that do not fit, UsageError without a label or for an unknown option.
     """
-    from clinveil.releases.settings import SynthesisSettings
-    from clinveil.releases.synthesize import synthesize as run
+    from clinveil.study.compare.run import compare_releases
+    from clinveil.study.compare.settings import CompareSettings
 
-    _told(SynthesisSettings, options, {})  # a wrong one is told before anything is written
-    with _on_disk(notes, _place(out), options) as (path, more):
-        settings = _told(SynthesisSettings, options, more)
-        return run(path, Path(out), settings, source=Path(source) if source else None, say=say or _silent)
+    options = {"workers": 1, **options} | ({} if label is None else {"label": label})
+    _told(CompareSettings, options, {}).refuse()
+    keep = {"keep": tuple(options[name] for name in ("match",) if name in options)}
+    with _on_disk(notes, _place(out), {**keep, **{k: v for k, v in options.items() if k in _OF_NOTES}}) as (path, more):
+        return compare_releases(path, Path(out), _told(CompareSettings, options, more), _warning(say))
 
 
 @in_python

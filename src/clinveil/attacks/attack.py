@@ -82,7 +82,8 @@ class Context:
         near: the neighbour table over the channel's words. earlier: the mechanism of an earlier release of the same
             notes.
         original, released: the notes of both sides. entered: the notes as they entered the channel.
-        others: notes of other people in plain text, which an attacker has. alignment: gives, of each source note, the
+        others: notes of other people in plain text, which an attacker has.
+        public: public texts about the same patients, which an attacker has. alignment: gives, of each source note, the
             places of the words behind its released ones (`channel.apply.ALIGNMENT`).
         notes, patients: released id -> source id. known: the patients of the feed, by id.
         vectors: models of word vectors that are to be released. names: full names, first name first.
@@ -100,6 +101,7 @@ class Context:
     released: Corpus | None = None
     entered: Corpus | None = None
     others: Corpus | None = None
+    public: Corpus | None = None
     alignment: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
     notes: Mapping[str, str] | None = field(default=None, repr=False)
     patients: Mapping[str, str] | None = field(default=None, repr=False)

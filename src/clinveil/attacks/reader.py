@@ -7,7 +7,7 @@ the truth of the notes that they attack they never see. `attacks/channel/ladder.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import getdoc
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from clinveil.channel.channel import Channel
+from clinveil.attacks.adversary import Holding
+from clinveil.channel.channel import LIKELIEST, Channel
 from clinveil.core.registry import Registry
 from clinveil.core.settings import Settings
 from clinveil.core.types import Doubles, Ints
@@ -77,6 +78,8 @@ class Scene:
         shadow: runs our own tool, as everybody can: it takes plain notes with their patients' numbers, makes vectors
             and a channel of them under the policy and mechanism of the release and a key of its own, and returns that
             channel and what came out, in its rows.
+        memory: what readers keep for the next reading of the same release (shadow vectors, n-gram tables); a copy made
+            by `dataclasses.replace` shares it, so a scene of another release needs an empty one.
     """
 
     channel: Channel
@@ -91,11 +94,19 @@ class Scene:
     shadow: Callable[[Sequence[Ints], Sequence[int]], tuple[Channel, Sequence[Seen]]] | None = field(
         default=None, repr=False
     )
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def kept(self, name: Hashable, made: Callable[[], Any]) -> Any:
+        """Return what `made` returns, which is called once for this name in all scenes that share the memory."""
+        if name not in self.memory:
+            self.memory[name] = made()
+        return self.memory[name]
 
     @cached_property
     def by_output(self) -> csc_matrix:
         """P(output | input), (n_words, n_words), by column: of each output its known inputs, in order."""
-        matrix = self.channel.matrix()[: len(self.channel.words)].tocsc()
+        likeliest = np.argsort(-self.prior, kind="stable")[:LIKELIEST]
+        matrix = self.channel.mixed(likeliest)[: len(self.channel.words)].tocsc()
         matrix.sort_indices()
         return matrix
 
@@ -132,14 +143,14 @@ class Reader(Settings):
     Attributes:
         knows: all that he takes from a scene beside `channel.words`, `notes[].outputs`, `released` and the policy.
         calibrated: whether his `chances` are meant as probabilities.
-        on_release: whether every release is read by him.
-        at_most: words that he reads in a release or as a control, where he is slow.
-        order: his place on the ladder.
+        in_release: the settings under which every release is attacked by this reader, one entry for each attack.
+        at_most: the number of words attacked in a release or as a control, where the reader is slow.
+        order: the place among the readers.
     """
 
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     calibrated: ClassVar[bool] = True
-    on_release: ClassVar[bool] = False
+    in_release: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     at_most: ClassVar[int | None] = None
     order: ClassVar[int] = 1000
 
@@ -151,6 +162,20 @@ class Reader(Settings):
     def help(cls) -> str:
         """What he does, in one line."""
         return (getdoc(cls) or "").partition("\n")[0]
+
+    @property
+    def holding(self) -> Holding | None:
+        """The adversary who can run this attack; None for a reader that stands for no adversary of the table."""
+        if self.knows & {"again", "counts"}:
+            return None
+        if "channel" in self.knows:
+            return "stolen-vectors"
+        return "shadow" if "vectors" in self.knows else "recipient"
+
+    @property
+    def variant(self) -> str:
+        """What tells several settings of one reader apart, in words; empty at the defaults."""
+        return ""
 
     def can(self, scene: Scene) -> bool:
         """Whether the scene holds what he needs."""

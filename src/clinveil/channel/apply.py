@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clinveil.channel.arrays import Notes, Options, Released, Words64
+from clinveil.channel.arrays import Notes, Options, Places, Released, Tables, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, obfuscate
+from clinveil.channel.kernel import CORPUS, KEYS, LENGTH, ORDER, PATIENT, obfuscate_texts
 from clinveil.channel.order import in_order
 from clinveil.channel.policy import SCOPES
 from clinveil.channel.tables import SipKey, key_words, siphash_strings, string_buffers, tables_of
@@ -68,7 +68,7 @@ class Obfuscator:
         align: also return the alignment.
 
     Raises:
-        InputError: the channel's output holds something that is no single word in lookup form.
+        InputError: an output of the channel is not a single word in lookup form, or background draws have no pool.
     """
 
     def __init__(self, channel: Channel, key: Key, *, align: bool = False) -> None:
@@ -78,16 +78,17 @@ class Obfuscator:
         needed = [*np.unique(channel.row_scopes).tolist(), *(at for at, is_needed in beside.items() if is_needed)]
         self._secrets = {at: [_secret(key, f"{PURPOSES[at]} {half}") for half in ("left", "right")] for at in needed}
         self._tables = tables_of(channel, _secret(key, "word"))
-        marks = policy.layout == "keep", policy.numbers == "mask"
-        self._options = Options(*marks, align, not policy.keeps_order, float(policy.length))
+        marks = policy.layout == "keep", policy.layout == "sentences", policy.numbers == "mask"
+        rates = float(policy.length), float(policy.background)
+        self._options = Options(*marks, align, not policy.keeps_order, *rates)
 
     def __call__(self, batch: pa.RecordBatch) -> Obfuscated:
         """Obfuscate a batch with the columns of a corpus. Raises InputError for a null note id."""
-        batch, skipped = _readable(batch)
+        batch, skipped = readable(batch)
         texts = _strings(batch, TEXT)
         answers = non_ascii_words(texts, self.channel.ids, self._tables.form_key)
         keys = self._keys(batch)
-        out = obfuscate(Notes(*string_buffers(texts), keys, *answers), self._tables, self._options)
+        out = _obfuscate(Notes(*string_buffers(texts), keys, *answers), self._tables, self._options)
         if self._options.locate:
             out = in_order(out, np.ascontiguousarray(keys[:, ORDER]), self.channel.policy)
         text = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(out.offsets), pa.py_buffer(out.data))
@@ -109,6 +110,19 @@ class Obfuscator:
         return keys
 
 
+def _obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
+    """Obfuscate a batch of valid UTF-8."""
+    n_notes = notes.offsets.size - 1
+    # Two words never touch, so a batch has no more of them than every second byte, and one a note; or twice as many.
+    most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2 * (2 if how.length > 0 else 1)
+    n_aligned, n_located = most if how.align else 0, most if how.locate else 0
+    starts, ends = (np.empty(n_aligned, dtype=np.int32) for _ in range(2))
+    firsts, lasts = (np.empty(n_located, dtype=np.int64) for _ in range(2))
+    places = Places(starts, ends, np.empty(n_located, dtype=np.int32), firsts, lasts)
+    data, offsets, aligned, counts = obfuscate_texts(notes, tables, how, places)
+    return Released(data, offsets, places, aligned, counts)
+
+
 def obfuscate_batches(
     batches: Iterable[pa.RecordBatch], obfuscator: Obfuscator, map: Map = serial
 ) -> Iterator[Obfuscated]:
@@ -121,6 +135,8 @@ def _secret(key: Key, purpose: str) -> SipKey:
 
 
 def _check_outputs(channel: Channel) -> None:
+    if channel.policy.background > 0 and not channel.speaks[channel.unknown]:
+        raise InputError("background draws need a pool of common words", remedy="use --unknown pool")
     outputs = np.zeros(len(channel.words), dtype=np.bool_)
     outputs[channel.indices] = True
     if not usable([channel.words[i] for i in np.flatnonzero(outputs).tolist()]).all():
@@ -131,7 +147,7 @@ def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:
     return batch.column(name).cast(pa.large_string())
 
 
-def _readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
+def readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Counter[str]]:
     """The rows that can be read, and how many cannot, by reason."""
     text = batch.column(TEXT)
     skipped: Counter[str] = Counter()

@@ -63,13 +63,21 @@ class Tables(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Keep the layout; mask numbers; say where released words come from, and where they stand; `Policy.length`."""
+    """How notes are written.
+
+    Attributes:
+        keep_layout, end_sentences: `Policy.layout` is "keep", or "sentences". mask_numbers: write one `#` a digit.
+        align, locate: return where released words come from, and where they are. length, background:
+            `Policy.length` and `Policy.background`.
+    """
 
     keep_layout: bool
+    end_sentences: bool
     mask_numbers: bool
     align: bool
     locate: bool
     length: float
+    background: float
 
 
 class Places(NamedTuple):

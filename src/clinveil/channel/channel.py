@@ -16,6 +16,7 @@ from clinveil.channel.posterior import Posterior, entropy
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
 
 SUM_TOLERANCE = 1e-9
+LIKELIEST = 100  # inputs that an attacker weighs for an output that a background draw can explain
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,9 @@ class Channel:
 
     @cached_property
     def written(self) -> Mask:
-        """(n_words,) the words that known words can come out as; the pool of unknown words is not among them."""
+        """(n_words,) the words that known words can come out as; those of the pool only with background draws."""
         found = np.zeros(len(self.words), dtype=np.bool_)
-        found[self.indices[self.rows < self.unknown]] = True
+        found[self.indices if self.policy.background else self.indices[self.rows < self.unknown]] = True
         return read_only_view(found)
 
     @cached_property
@@ -156,19 +157,28 @@ class Channel:
 
         In the units of the prior: tokens of a count, shares of a distribution.
         """
-        return np.asarray(self.matrix().T @ self._over_rows(prior), dtype=np.float64)
+        mass, share = self._over_rows(prior), self.policy.background
+        own = np.asarray(self.matrix().T @ mass, dtype=np.float64)
+        return (1.0 - share) * own + share * (mass @ self.speaks) * self.pool if share else own
 
     def _over_rows(self, prior: NDArray[Any]) -> Doubles:
         return np.pad(prior.astype(np.float64), (0, len(self.words) + 1 - len(prior)))
 
     def posterior(self, prior: NDArray[Any]) -> Posterior:
         """What an attacker who holds the channel infers from one output, by a prior (n_words,) or (n_words + 1,)."""
-        return Posterior(self.matrix(), self._over_rows(prior))
+        likeliest = np.argsort(-prior, kind="stable")[:LIKELIEST]
+        return Posterior(self.mixed(likeliest), self._over_rows(prior))
 
     def noise_bits(self, prior: NDArray[Any]) -> float:
         """H(output | input) in bits, by a prior (n_words,) or (n_words + 1,)."""
-        bits = -self.probabilities * np.log2(self.probabilities)
-        return float((bits * self._over_rows(prior)[self.rows]).sum() / prior.sum())
+        mass, share = self._over_rows(prior), self.policy.background
+        if not share:
+            bits = _bits(self.probabilities)
+            return float((bits * mass[self.rows]).sum() / prior.sum())
+        beside = share * self.pool
+        own = _bits((1.0 - share) * self.probabilities + beside[self.indices]) - _bits(beside[self.indices])
+        pool_bits = _bits(beside).sum() * float(mass @ self.speaks)
+        return float(((own * mass[self.rows]).sum() + pool_bits) / prior.sum())
 
     def bits_left(self, prior: NDArray[Any], types: NDArray[Any] | None = None) -> float:
         """H(input | output) in bits = H(X) + H(Y|X) - H(Y); 2 to this power are the effective candidates.
@@ -199,7 +209,8 @@ class Channel:
         Source: Braun, Chatzikokolakis, Palamidessi 2009.
         """
         matrix = self.matrix() if rows is None else self.matrix()[rows]
-        return float(np.log2(matrix.max(axis=0).sum())) if matrix.nnz else 0.0
+        share = self.policy.background
+        return float(np.log2((1.0 - share) * matrix.max(axis=0).sum() + share)) if matrix.nnz else 0.0
 
     def deltas(self, one: Ints, other: Ints, epsilons: Doubles) -> Doubles:
         """delta(epsilon) of pairs of rows, (n_pairs, n_epsilons): see `figures.deltas`."""
@@ -246,6 +257,31 @@ class Channel:
             part.setflags(write=False)
         return parts
 
+    @property
+    def pool(self) -> Doubles:
+        """(n_words,) the distribution of background draws: the row of unknown words; zeros where it is empty."""
+        return np.asarray(self.matrix()[self.unknown].toarray().ravel(), dtype=np.float64)
+
+    def mixed(self, among: Ints) -> csr_matrix:
+        """Return P(output | input) with the policy's background draws, (n_words + 1, n_words).
+
+        The result stays sparse: rows in `among` (the likeliest inputs) get the whole background distribution, other
+        rows get it on the outputs that they have anyway. Without background draws it is `matrix()`.
+        """
+        matrix, share = self.matrix(), self.policy.background
+        if not share:
+            return matrix
+        background = csr_matrix(share * self.pool)
+        chosen = np.zeros(len(self.words) + 1)
+        chosen[among] = 1.0
+        own = matrix.sign()
+        everywhere = csr_matrix(chosen[:, None]) @ background
+        wanted = matrix * (1.0 - share) + own.multiply(share * self.pool) + everywhere - own.multiply(everywhere)
+        made = csr_matrix(wanted)
+        made.eliminate_zeros()
+        made.sort_indices()
+        return made
+
     def under(self, **policy: Any) -> Channel:
         """The same channel with another policy; what is not given (fields of `Policy`) stays as it is.
 
@@ -282,3 +318,8 @@ class Channel:
         indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
         indices, probabilities = self.indices[stays], self.probabilities[stays]
         return replace(self, indptr=indptr, indices=indices, probabilities=probabilities, kept=self.kept - dropped)
+
+
+def _bits(chances: Doubles) -> Doubles:
+    """-p log2 p of each probability, 0 where p is 0."""
+    return np.where(chances > 0, -chances * np.log2(np.where(chances > 0, chances, 1.0)), 0.0)

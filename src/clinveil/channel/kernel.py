@@ -1,22 +1,21 @@
 """The token loop, compiled: UTF-8 bytes of notes in, UTF-8 bytes of released notes out, in one pass.
 
 For each token it reads, finds the word's row, draws with a keyed pseudo-random function of (note, patient or corpus;
-position or word), and writes. The original is never consulted once the row is known. Words are put in another order
-afterwards (`order.py`). `tests/channel/channel_reference.py` says the same, slowly. The borders of tokens are those of
-`core/tokens.py`; all functions assume valid UTF-8.
+position or word), and writes. Words are reordered afterwards (`order.py`). `tests/channel/channel_reference.py` is the
+same, slowly. The borders of tokens are those of `core/tokens.py`; all functions assume valid UTF-8.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from clinveil.channel.arrays import Bytes, Notes, Options, Places, Released, Tables, Words64
+from clinveil.channel.arrays import Bytes, Notes, Options, Places, Tables, Words64
 from clinveil.core.compiled import helper, kernel
 from clinveil.core.types import Ints, SmallInts
 
 Token = tuple[int, int, bool, np.uint64]  # of a word: its start, its end, whether it is ASCII, its table hash
 
-# Numbers of `core.tokens.Kind`, written out (a test compares them): numba looks for changes in this file alone.
+# Numbers of `core.tokens.Kind` (a test compares them): numba looks for changes in this file alone.
 _WORD, _NUMBER, _SPACE, _PUNCT, _IGNORABLE = 1, 2, 3, 4, 5
 # Where the loop counts what: the fields of `Tally` from `words` to `released`, in their order.
 WORDS, KNOWN, UNKNOWN, NUMBERS, PUNCT, OTHER, REPLACED, DROPPED, SELF, KEPT, MASKED, COPIED = range(12)
@@ -28,6 +27,7 @@ OCCURRENCE, NOTE, PATIENT, CORPUS, ORDER, LENGTH = range(6)
 KEYS = 6
 _AGAIN = np.uint64(1 << 32)  # beside the position of a word: its second draw
 _RATE = np.uint64(0xFFFFFFFFFFFFFFFF)  # in the place of a position: a note's rate of length
+_COIN, _MIXED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # XORed with what a background draw is of
 _MASK_SIGN, _SPACE_SIGN, _LINE_SIGN = np.uint8(0x23), np.uint8(0x20), np.uint8(0x0A)
 _STOP_SIGN, _EXCLAMATION_SIGN, _QUESTION_SIGN = np.uint8(0x2E), np.uint8(0x21), np.uint8(0x3F)
 _NOTHING = 0  # the kind of the token before the first
@@ -176,22 +176,6 @@ def _slot(value: np.uint64, slots: SmallInts) -> np.int64:
     return np.int64((value ^ (value >> _32)) & np.uint64(slots.size - 1))
 
 
-@kernel
-def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
-    """Enter words into an empty open-addressing table, by FNV-1a of their bytes; compiled.
-
-    Source: Fowler, Noll and Vo, the FNV non-cryptographic hash (RFC 9923).
-    """
-    for row in range(offsets.size - 1):
-        value = _FNV_START
-        for i in range(offsets[row], offsets[row + 1]):
-            value = (value ^ np.uint64(data[i])) * _FNV_PRIME
-        slot = _slot(value, slots)
-        while slots[slot] != 0:
-            slot = (slot + 1) & (slots.size - 1)
-        slots[slot] = row + 1
-
-
 @helper
 def _find(tables: Tables, text: Bytes, start: int, end: int, value: np.uint64) -> int:
     """The row of the ASCII word text[start:end], whose table hash is `value`; -1 if it has none."""
@@ -244,6 +228,17 @@ def _draw(tables: Tables, row: int, bits: np.uint64) -> int:
 
 
 @helper
+def _draw_mixed(tables: Tables, row: int, share: float, k0: np.uint64, k1: np.uint64, what: np.uint64) -> int:
+    """Draw an output for a word: with probability `share` from the pool, unless that is the word itself."""
+    known = row < tables.offsets.size - 1 and tables.indptr[row + 1] > tables.indptr[row] and not tables.kept[row]
+    if known and share > 0 and np.float64(siphash_word(k0, k1, what ^ _COIN) >> _11) * _UNIT < share:
+        drawn = _draw(tables, tables.offsets.size - 1, siphash_word(k0, k1, what ^ _MIXED))
+        if drawn >= 0 and drawn != row:
+            return drawn
+    return _draw(tables, row, siphash_word(k0, k1, what))
+
+
+@helper
 def _copies(k0: np.uint64, k1: np.uint64, length: float, position: int) -> int:
     """How often the word at a position is written, 0 to 2, under the length key of its note."""
     rate = length * (2.0 * (np.float64(siphash_word(k0, k1, _RATE) >> _11) * _UNIT) - 1.0)
@@ -262,11 +257,11 @@ def _draw_word(
     state[UNKNOWN if row < 0 else KNOWN] += 1
     row = tables.offsets.size - 1 if row < 0 else row
     k0, k1 = notes.keys[note, scope, 0], notes.keys[note, scope, 1]
-    drawn, again, copies = _draw(tables, row, siphash_word(k0, k1, what)), -1, 1
+    drawn, again, copies = _draw_mixed(tables, row, how.background, k0, k1, what), -1, 1
     if how.length > 0 and drawn >= 0:
         copies = _copies(notes.keys[note, LENGTH, 0], notes.keys[note, LENGTH, 1], how.length, position)
         if copies == 2:
-            again = _draw(tables, row, siphash_word(k0, k1, what | _AGAIN)) if scope == OCCURRENCE else drawn
+            again = drawn if scope else _draw_mixed(tables, row, how.background, k0, k1, what | _AGAIN)
         state[THINNED] += copies == 0
         state[DOUBLED] += copies == 2
         drawn = drawn if copies else -1
@@ -326,19 +321,34 @@ def _space(data: Bytes, written: np.int64, gap: int) -> np.int64:
 
 
 @helper
+def _stop(text: Bytes, start: int, end: int, at_stop: bool, data: Bytes, written: np.int64, state: Ints) -> np.int64:
+    """Write `.` if a sentence ends at the space text[start:end]: at a stop, an empty line, or the end of the note."""
+    lines = 0 if start < end else 2
+    for i in range(start, end):
+        lines += text[i] == _LINE_SIGN
+    if not at_stop and lines < 2:
+        return written
+    data[written] = _STOP_SIGN
+    state[COPIED] += at_stop
+    return written + 1
+
+
+@helper
 def _obfuscate_note(
     notes: Notes, note: int, tables: Tables, how: Options, data: Bytes, places: Places, state: Ints
 ) -> bool:
     """Write one note into `data` from `state[WRITTEN]` on; whether there was room for it."""
     i, end = notes.offsets[note], notes.offsets[note + 1]
     written, last, gap, position, point = state[WRITTEN], np.int64(_NOTHING), 0, 0, 0
-    sentence, at_stop = 0, False
+    sentence, at_stop, is_open = 0, False, False
     while i < end:
         start, drawn, again, masked, copied = i, -1, -1, False, False
         kind, i, points, flag, value = _read(notes.data, i, end, tables)
         point += points
         if kind == _SPACE:
             gap = max(gap, _LINE if flag else _BLANK)
+            stopped = _stop(notes.data, start, i, at_stop, data, written, state) if is_open else written
+            written, is_open = stopped, is_open and stopped == written
             sentence += at_stop or flag
             at_stop = False
             continue
@@ -356,23 +366,24 @@ def _obfuscate_note(
                 word = again if copy else drawn
                 source, at = tables.data, tables.offsets[word]
                 length = tables.offsets[word + 1] - at
-            if written + length + 1 > data.size:
+            if written + length + 2 > data.size:  # a space before, and the stop of a sentence after
                 return False
             if not how.keep_layout or (gap == 0 and last == kind and not copied):
                 gap = _BLANK  # two words or two masks would else become one
             written = _space(data, written, gap if last != _NOTHING else 0)
             for j in range(length):
                 data[written + j] = _MASK_SIGN if masked else source[at + j]
+            is_open = how.end_sentences
             if drawn >= 0:
                 _place(places, how, state, (point - points, point, sentence), written, written + length)
             written, last, gap = written + length, kind, 0
             state[RELEASED] += not copied
-    state[WRITTEN] = written
+    state[WRITTEN] = _stop(notes.data, end, end, at_stop, data, written, state) if is_open else written
     return True
 
 
 @kernel
-def _obfuscate(notes: Notes, tables: Tables, how: Options, places: Places) -> tuple[Bytes, Ints, Ints, Ints]:
+def obfuscate_texts(notes: Notes, tables: Tables, how: Options, places: Places) -> tuple[Bytes, Ints, Ints, Ints]:
     """The texts with their offsets, the notes' places in `places`, and the counts."""
     n_notes = notes.offsets.size - 1
     n_bytes = notes.offsets[n_notes] - notes.offsets[0]
@@ -385,16 +396,3 @@ def _obfuscate(notes: Notes, tables: Tables, how: Options, places: Places) -> tu
             data, state[:] = np.append(data, np.empty_like(data)), before
         offsets[note + 1], aligned[note + 1] = state[WRITTEN], state[ALIGNED]
     return data[: state[WRITTEN]], offsets, aligned, state[:COUNTERS]
-
-
-def obfuscate(notes: Notes, tables: Tables, how: Options) -> Released:
-    """Obfuscate a batch of valid UTF-8."""
-    n_notes = notes.offsets.size - 1
-    # Two words never touch, so a batch has no more of them than every second byte, and one a note; or twice as many.
-    most = int(notes.offsets[-1] - notes.offsets[0] + n_notes) // 2 * (2 if how.length > 0 else 1)
-    n_aligned, n_located = most if how.align else 0, most if how.locate else 0
-    starts, ends = (np.empty(n_aligned, dtype=np.int32) for _ in range(2))
-    firsts, lasts = (np.empty(n_located, dtype=np.int64) for _ in range(2))
-    places = Places(starts, ends, np.empty(n_located, dtype=np.int32), firsts, lasts)
-    data, offsets, aligned, counts = _obfuscate(notes, tables, how, places)
-    return Released(data, offsets, places, aligned, counts)

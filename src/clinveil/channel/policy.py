@@ -9,7 +9,7 @@ Memo = Literal["occurrence", "note", "patient", "corpus", "rare"]
 Shuffle = Literal["none", "window", "sentence", "note"]
 SCOPES: tuple[Memo, ...] = ("occurrence", "note", "patient", "corpus")
 """Within what the draw of a row is repeated, by its number in `Channel.scopes`."""
-Layout = Literal["plain", "keep"]
+Layout = Literal["plain", "sentences", "keep"]
 Numbers = Literal["drop", "mask"]
 
 
@@ -21,7 +21,9 @@ class Policy:
         memo: repeat the draw of a word within its note, its patient or the corpus; "occurrence": never (paper A);
             "rare": within its patient, of words of fewer than `rare_below` occurrences and of unknown words only.
             `Channel.scopes` says it row by row, where it is there.
-        layout: "plain": released tokens and single spaces. "keep": ASCII punctuation stays where it is, a run of
+        layout: "plain": released tokens and single spaces. "sentences": also one `.` after the last released word of
+            each sentence, which ends with `.`, `!` or `?` before white space, with an empty line, or with the note;
+            lines that only wrap leave no trace. "keep": ASCII punctuation stays where it is, a run of
             white space becomes one space, or one line break if it holds any, and is dropped at the ends of a note;
             two words (or two masks) that nothing would separate get a space, so `q4h` becomes two words.
         numbers: "drop", or "mask": one `#` a digit.
@@ -32,6 +34,9 @@ class Policy:
         length: each note has its own keyed rate between -length and length; below 0 so many of its words are dropped,
             above so many are written twice, by two draws (one, where the memo repeats it).
         rare_below: see `memo`.
+        background: the probability that a word is drawn from the row of unknown words (common words, by frequency)
+            instead of its own row; a draw that equals the word falls back to its own row. With b = `background` and
+            p the row of unknown words, P(y | x) = (1 - b) C(y | x) + b p(y) for y != x (up to that fallback).
     """
 
     memo: Memo = "occurrence"
@@ -42,6 +47,7 @@ class Policy:
     sentences: bool = False
     length: float = 0.0
     rare_below: int = 20
+    background: float = 0.0
 
     @property
     def keeps_order(self) -> bool:

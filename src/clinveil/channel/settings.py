@@ -90,7 +90,7 @@ class ChannelSettings(Settings):
     )
     rare_below: int = flag(20, "--memo rare, matched: words of fewer occurrences are rare.", ge=1)
     memo_names: bool = flag(False, "Names keep one replacement in all notes, whatever --memo says.")
-    layout: Layout = flag("plain", "Words and single spaces, or keep ASCII punctuation and lines.")
+    layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Released words in a secret order within windows, sentences or whole notes.")
     shuffle_window: int = flag(10, "--shuffle window: so many words stand in one window.", ge=2, le=1_000_000)
@@ -103,6 +103,9 @@ class ChannelSettings(Settings):
     )
     drop_words: Path | None = flag(None, "File of words that are not written at all, one a line.")
     drop_stop_words: bool = flag(False, "English function words are not written (negations are).")
+    background: float = flag(
+        0.0, "Share of words drawn from the pool of common words instead of their neighbours.", ge=0, le=0.95
+    )
     unknown: Literal["pool", "drop"] = flag("pool", "A word without a vector: a draw from common words, or dropped.")
     min_patients: int = flag(5, "A word seen in fewer patients is never an output.", ge=1)
     keep_words: Path | None = flag(None, "File of words to leave as they are, one a line; the report shows the cost.")
@@ -112,7 +115,7 @@ class ChannelSettings(Settings):
     def policy(self) -> Policy:
         """How notes are written with the channel."""
         order = self.shuffle, self.shuffle_window, self.shuffle_sentences
-        return Policy(self.memo, self.layout, self.numbers, *order, self.vary_length, self.rare_below)
+        return Policy(self.memo, self.layout, self.numbers, *order, self.vary_length, self.rare_below, self.background)
 
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:
@@ -126,6 +129,12 @@ class ChannelSettings(Settings):
             raise ValueError("--mechanism exponential needs --epsilon")
         if self.mechanism not in NOISE and self.unchanged is not None:
             raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
+        return self
+
+    @model_validator(mode="after")
+    def _background_needs_a_pool(self) -> Self:
+        if self.background and self.unknown == "drop":
+            raise ValueError("--background draws from the pool of common words; it needs --unknown pool")
         return self
 
     @model_validator(mode="after")

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from clinveil.channel.arrays import Bytes, Tables, Words64
 from clinveil.channel.channel import Channel
-from clinveil.channel.kernel import fill_slots, hash_strings
+from clinveil.channel.kernel import hash_strings
 from clinveil.core.compiled import kernel
 from clinveil.core.tokens import character_classes
 from clinveil.core.types import Doubles, Ints, SmallInts
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 SipKey = tuple[np.uint64, np.uint64]
+_START, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # as in `kernel.py`
 _FULL, _SCALE = np.uint64((1 << 64) - 1), 2.0**64
 
 
@@ -34,6 +35,19 @@ def tables_of(channel: Channel, form_key: SipKey) -> Tables:
     letters = character_classes(), ascii_lower()
     arrays: list[NDArray[Any]] = [*letters, data, offsets, slots, forms, kept, scopes, *rows]
     return Tables(*map(readonly, arrays), form_key=form_key)  # type: ignore[misc, arg-type]
+
+
+@kernel
+def fill_slots(data: Bytes, offsets: Ints, slots: SmallInts) -> None:
+    """Enter words into an empty open-addressing table, by FNV-1a of their bytes (RFC 9923); compiled."""
+    for row in range(offsets.size - 1):
+        value = _START
+        for i in range(offsets[row], offsets[row + 1]):
+            value = (value ^ np.uint64(data[i])) * _PRIME
+        slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(slots.size - 1))  # as `kernel._slot`
+        while slots[slot] != 0:
+            slot = (slot + 1) & (slots.size - 1)
+        slots[slot] = row + 1
 
 
 @cache

@@ -22,7 +22,8 @@ class Tally:
         self_replaced: words that came out in their own lookup form though they are not kept words.
         kept_words: words left as they are on the user's wish.
         masked: numbers written as `#` shapes; the others are dropped.
-        copied: PUNCT tokens written as they are (`--layout keep`); the others are dropped.
+        copied: PUNCT tokens written: all ASCII ones (`--layout keep`), or those that end a sentence as `.`
+            (`sentences`); the others are dropped.
         thinned: words dropped to hide the note's length. doubled: words written twice for that (`Policy.length`).
         released: tokens written = replaced + kept_words + doubled + masked.
     """

@@ -114,7 +114,7 @@ INPUTS: Mapping[str, Input] = {
     "names": Input("names", _path("--names", "True names: a patients file, or one full name a line."), _names),
     "known": Input("patients", _path("--patients", "Whose names are in what is attacked: missed.parquet."), _known),
     "codes": Input("codes", _path("--codes", "codes.csv: code, description."), _codes),
-    "model": Input("source", _path("--from", "The model: OUT.vault/model of synthesize."), _model),
+    "model": Input("source", _path("--from", "The model: OUT/vault/model of a synthetic release."), _model),
     "earlier": Input("earlier", _path("--earlier", "vault/channel of an earlier release of the same notes."), _channel),
     "channel": Input("channel", _path("--channel", "The channel: vault/channel of a release."), _channel),
     "near": Input("neighbours", _path("--neighbours", "The neighbour table: vault/neighbours."), _near),

@@ -14,7 +14,7 @@ import typer
 
 from clinveil.cli import groups, progress
 from clinveil.cli.from_sql import FromSql, Uri, with_notes
-from clinveil.cli.options import Config, JsonOut, NotesOrQuery, option
+from clinveil.cli.options import Config, JsonOut, NotesOrQuery, SetKeys, option
 from clinveil.core.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -60,8 +60,10 @@ class Run(Generic[S]):
 class Command(Generic[S]):
     """A function that the command line calls; its parameters after the run are arguments and options."""
 
-    def __init__(self, name: str, function: Callable[..., None], settings: type[S] | None, *, findings: bool) -> None:
-        self.name, self.function, self.settings, self.findings = name, function, settings, findings
+    def __init__(
+        self, name: str, function: Callable[..., None], settings: type[S] | None, *, findings: bool, sets: bool = False
+    ) -> None:
+        self.name, self.function, self.settings, self.findings, self.sets = name, function, settings, findings, sets
         self.help = (function.__doc__ or "").partition("\n")[0]
 
     def __call__(self, arguments: Mapping[str, Any]) -> None:
@@ -71,7 +73,8 @@ class Command(Generic[S]):
             value = rest.pop(name)
             typed[name] = tuple(value) if isinstance(value, list) else value
         typed = {name: value for name, value in typed.items() if value not in (None, ())}
-        settings = load_settings(self.settings or Settings, typed, rest.pop("config", None))
+        more = rest.pop("set_keys", None) or ()
+        settings = load_settings(self.settings or Settings, typed, rest.pop("config", None), more)
         json = {"json": rest.pop("json")} if self.findings else {}
         run = Run(self.name, settings, **json)
         with with_notes(rest, settings) if "from_sql" in rest else nullcontext(rest) as given:
@@ -96,7 +99,8 @@ class Command(Generic[S]):
         made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
         made += [("json", JsonOut)] if self.findings else []
         if self.settings:
-            made += [("config", Config), *((name, option(name, f)) for name, f in self.settings.flags().items())]
+            made += [("config", Config)] + ([("set_keys", SetKeys)] if self.sets else [])
+            made += [*((name, option(name, f)) for name, f in self.settings.flags().items())]
         keyword = Parameter.KEYWORD_ONLY
         more = [Parameter(name, keyword, default=None, annotation=kind) for name, kind in made]
         return [*(_parameter(parameter) for parameter in own), *more]
@@ -109,18 +113,18 @@ def _parameter(own: Parameter) -> Parameter:
 
 
 def command(
-    name: str, settings: type[S] | None = None, *, findings: bool = False
+    name: str, settings: type[S] | None = None, *, findings: bool = False, sets: bool = False
 ) -> Callable[[Callable[..., None]], Command[S]]:
     """Make a function a command.
 
     Args:
         name: as it is typed, `attack copies`; the file of a command of ours has the last word of it as its name.
         settings: the fields become flags, and keys of the file that `--config` names.
-        findings: whether it has findings to show, and so `--json`.
+        findings: whether it has findings to show, and so `--json`. sets: whether it takes `--set group.key=value`.
     """
 
     def make(function: Callable[..., None]) -> Command[S]:
-        return register(Command(name, function, settings, findings=findings))
+        return register(Command(name, function, settings, findings=findings, sets=sets))
 
     return make
 

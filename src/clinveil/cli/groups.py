@@ -13,9 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 from clinveil.core.registry import Registry
 
 PACKAGE = "clinveil.cli.commands"
-TOP = "demo generate inspect prepare deidentify review validate reidentify phi embed mitigate obfuscate synthesize"
+TOP = "demo generate inspect prepare deidentify review validate reidentify phi embed mitigate obfuscate"
 TOP += " attack evaluate study"
-TOP += " release verify report"
+TOP += " release compare verify report"
 
 
 class Parsed(Protocol):

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.finding import read_findings
 from clinveil.core.remote import place, refuse_remote
-from clinveil.core.settings import registry_of
+from clinveil.core.settings import flag_name, registry_of
 
 
 def _findings_file(target: str | None) -> str | None:
@@ -51,9 +51,13 @@ Vault = Annotated[Path | None, typer.Option("--vault", help="Folder of secrets (
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file of the same names; flags win.")]
 
 
+_SET = "Set any other setting, such as --set lm.epochs=5; repeatable. The same keys are read from --config."
+SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="GROUP.KEY=VALUE", help=_SET)]
+
+
 def option(name: str, field: FieldInfo) -> Any:
     """The flag of a field."""
-    kind, dashed, registry = _kind(field), name.replace("_", "-"), registry_of(field)
+    kind, dashed, registry = _kind(field), flag_name(name, field).removeprefix("--"), registry_of(field)
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     flags = [
         f"--{dashed}/--no-{dashed}" if kind is bool and not dashed.startswith("no-") else f"--{dashed}",

@@ -1,13 +1,17 @@
-"""Progress for people: lines on stderr, and on a terminal a count with its rate and the time that is left."""
+"""Progress on stderr: lines, and on a terminal the running stage, its count, elapsed and remaining time."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
+
+from clinveil.core.progress import Countdown
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
@@ -15,20 +19,57 @@ if TYPE_CHECKING:
 
 
 def say(line: str) -> None:
-    """A line on stderr; who reads it may stop reading, the work goes on all the same."""
+    """Write a line to stderr; a closed stderr does not stop the work."""
     with suppress(BrokenPipeError):
         typer.echo(line, err=True)
 
 
-class Speaker:
-    """What a command says while it works; quiet, it says nothing. It counts where stderr is a terminal."""
+def duration(seconds: float) -> str:
+    """Return `0:01:05` for 65 seconds."""
+    minutes, second = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{second:02}"
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self._bar: Progress | None = None
+
+@dataclass
+class Work:
+    """What the progress line shows: a stage, or a count, or a count within a stage.
+
+    Attributes:
+        time: of the stage, or of the count where there is no stage. label: of the stage. what: what is counted.
+        count: progress of the count.
+    """
+
+    time: Countdown
+    label: str = ""
+    what: str = ""
+    count: Countdown | None = None
+
+    def line(self) -> str:
+        """Return `stage 3/7, vectors: 4 of 20 passes, 0:01:00 elapsed, about 0:04:00 left`."""
+        left = self.count.left if self.count and self.count.total else self.time.left
+        parts = [f"{duration(self.time.elapsed)} elapsed", *([f"about {duration(left)} left"] if left else [])]
+        if self.count:
+            of = "" if self.count.total is None else f" of {self.count.total:,}"
+            rate = f" ({self.count.rate:,.0f}/s)" if not self.label and (self.count.rate or 0) >= 1 else ""
+            parts.insert(0, f"{self.count.done:,}{of} {self.what}{rate}")
+        return (f"{self.label}: " if self.label else "") + ", ".join(parts)
+
+
+@dataclass
+class Speaker:
+    """Writes the messages of a command; quiet, it writes nothing. On a terminal it shows the progress too.
+
+    Attributes:
+        quiet: write nothing. clock: returns seconds.
+    """
+
+    quiet: bool = False
+    clock: Callable[[], float] = time.monotonic
+    _bar: Progress | None = field(default=None, init=False, repr=False)
+    _work: Work | None = field(default=None, init=False, repr=False)
 
     def __call__(self, line: str) -> None:
-        """Say a line, above the count if there is one."""
+        """Write a line, above the progress line if there is one."""
         if self.quiet:
             return
         if self._bar is None:
@@ -37,35 +78,57 @@ class Speaker:
             self._bar.console.print(line, markup=False, highlight=False)
 
     @contextmanager
+    def stage(self, name: str, number: int, n_stages: int, seconds: float | None = None) -> Iterator[None]:
+        """Show the stage that runs: its number of all, elapsed and remaining time."""
+        work = Work(Countdown(None, seconds, self.clock), f"stage {number}/{n_stages}, {name}")
+        with self._showing(work):
+            yield
+
+    @contextmanager
     def count(self, what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """Show how much of something is done, its rate, and how long the rest will take."""
-        if self.quiet or self._bar is not None or not sys.stderr.isatty():
+        """Show how many of the items are done, their rate, and how long the rest will take."""
+        stage = self._work
+        if stage is not None and stage.count is not None:  # a count within a count is not shown
             yield lambda done: None
             return
-        with _bar() as self._bar:
-            task = self._bar.add_task(what, total=total)
+        count = Countdown(total, stage.time.left if stage else None, self.clock)
+        if stage is None:
+            with self._showing(Work(count, what=what, count=count)):
+                yield count.update
+            return
+        stage.what, stage.count = what, count
+        try:
+            yield count.update
+        finally:
+            stage.count = None
+            if count.done == total:
+                stage.time.forget()
+
+    @contextmanager
+    def _showing(self, work: Work) -> Iterator[None]:
+        if self.quiet or self._bar is not None or not sys.stderr.isatty():
+            yield
+            return
+        self._work = work
+        with _bar(work) as self._bar:
             try:
-                yield lambda done: self._show(task, done)
+                yield
             finally:
-                self._bar = None
-
-    def _show(self, task: int, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(task, completed=done)  # type: ignore[arg-type]
+                self._bar = self._work = None
 
 
-def _bar() -> Progress:
+def _bar(work: Work) -> Progress:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress, ProgressColumn
+    from rich.table import Column
     from rich.text import Text
 
-    class Done(ProgressColumn):
-        """`1,200 of 5,000 notes, 310/s`."""
+    class Line(ProgressColumn):
+        """The line of the work, written again ten times per second."""
 
         def render(self, task: Task) -> Text:
-            of = "" if task.total is None else f" of {task.total:,.0f}"
-            rate = f", {task.speed:,.0f}/s" if task.speed and task.speed >= 1 else ""
-            return Text(f"{task.completed:,.0f}{of} {task.description}{rate}")
+            return Text(work.line())
 
-    left = (TextColumn("left"), TimeRemainingColumn())
-    return Progress(Done(), TimeElapsedColumn(), *left, console=Console(stderr=True), transient=True)
+    bar = Progress(Line(Column(no_wrap=True)), console=Console(stderr=True), transient=True)
+    bar.add_task("")
+    return bar

@@ -1,9 +1,13 @@
-"""How far a long piece of work is, for those who can show it: the library itself only counts."""
+"""Progress of long work: what is done, how long it has taken, and how long it will take.
+
+The library counts items and names its stages; a command line that can show them (`Counting`, `Staging`) does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from clinveil.core.types import Say
@@ -13,42 +17,119 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Counting(Protocol):
-    """A `Say` that can show a count too, as a terminal does."""
+    """A `Say` that can show a count, as a terminal does."""
 
     def count(self, what: str, total: int | None = None) -> AbstractContextManager[Callable[[int], None]]:
-        """What takes the number that is done so far."""
+        """Return a function that takes the number of items done so far."""
         ...
+
+
+@runtime_checkable
+class Staging(Protocol):
+    """A `Say` that can show which stage of a plan is running."""
+
+    def stage(
+        self, name: str, number: int, n_stages: int, seconds: float | None = None
+    ) -> AbstractContextManager[object]:
+        """Show a stage while it runs: its number (from 1) of all stages, and the seconds that it should take."""
+        ...
+
+
+class Countdown:
+    """Estimate the remaining time of a piece of work from its progress.
+
+    Until something is done, the expected time counts down. Then the time per item takes over, by the share that is
+    done. Work that overruns its estimate has no remaining time until more of it is done.
+
+    Args:
+        total: number of items, if known. seconds: expected time, if known. clock: returns seconds.
+    """
+
+    def __init__(
+        self, total: int | None = None, seconds: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.total, self.done = total, 0
+        self._seconds, self._clock = seconds, clock
+        self._start = self._changed = clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return self._clock() - self._start
+
+    def update(self, done: int) -> None:
+        """Record how many items are done."""
+        if done != self.done:
+            self.done, self._changed = done, self._clock()
+
+    def forget(self) -> None:
+        """Drop the expected time, as when the counted part of the work is done."""
+        self._seconds = None
+
+    @property
+    def rate(self) -> float | None:
+        """Items per second up to the last update."""
+        took = self._changed - self._start
+        return self.done / took if self.done and took > 0 else None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that remain; None if unknown or if the estimate has run out."""
+        expected = self._seconds
+        if self.total and self.rate:
+            by_rate, share = self.total / self.rate, min(1.0, self.done / self.total)
+            expected = by_rate if expected is None else share * by_rate + (1 - share) * expected
+        remaining = 0.0 if expected is None else expected - self.elapsed
+        return remaining if remaining > 0 else None
+
+
+def stage(name: str, plan: Mapping[str, float], say: Say) -> AbstractContextManager[object]:
+    """Show a stage of a plan while it runs, where `say` can; a name that is not in the plan is not shown.
+
+    Args:
+        plan: expected seconds by name of stage, in the order in which they run.
+    """
+    if name not in plan or not isinstance(say, Staging):
+        return nullcontext()
+    return say.stage(name, list(plan).index(name) + 1, len(plan), plan[name])
 
 
 def track(
     items: Iterable[T], what: str, say: Say, total: int | None = None, size: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
-    """The items; their number, or the sum of their sizes, is shown where `say` can show it.
+    """Yield the items; their number, or the sum of their sizes, is shown where `say` can show it.
+
+    An item of a list counts when its consumer asks for the next one, as the consumer does the work. An item of an
+    iterator counts when it arrives, as the iterator has done the work.
 
     Args:
-        what: what is counted, in the plural. total: how many there will be, if that is known.
+        what: what is counted, in the plural. total: their number, if known.
     """
     if not isinstance(say, Counting):
         yield from items
         return
+    waiting = isinstance(items, Sized)
     with say.count(what, total) as show:
         done = 0
         for item in items:
             done += size(item)
-            show(done)
+            if not waiting:
+                show(done)
             yield item
+            if waiting:
+                show(done)
 
 
 def shown(
     over: Callable[..., Iterator[Any]], what: str, say: Say, total: int | None, size: Callable[[Any], int]
 ) -> Callable[..., Iterator[Any]]:
-    """A map (`scale.Map`) whose results are counted as in `track`."""
+    """Return a map (`scale.Map`) whose results are counted as in `track`."""
     return lambda function, items, /: track(over(function, items), what, say, total, size)
 
 
 @contextmanager
 def steps(what: str, say: Say) -> Iterator[Callable[[int, int], None]]:
-    """What takes (done, all) of some work, and shows it where `say` can show it."""
+    """Yield a function that takes (done, all) of some work, and shows it where `say` can show it."""
     if not isinstance(say, Counting):
         yield lambda done, all_: None
         return

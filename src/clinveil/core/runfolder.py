@@ -85,7 +85,7 @@ class Kind:
     """The run folders of one command.
 
     Attributes:
-        what: what they are called in messages: "is there already, and is no WHAT".
+        what: what they are called in messages: "is there already, and is not a WHAT".
         vault: the private folder in them that holds key, lock and state; "" for the whole folder.
         state: the JSON file that says what was asked, and how it ended.
         own: relative names that our runs may leave, all below them included; whatever else is there is somebody's.
@@ -191,7 +191,7 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
     root, kind = folder.root, folder.kind
     if not root.is_file() and not (root.is_dir() and files_in(root) - {kind.at(LOCK), f"{kind.vault}/"}):
         return False
-    foreign = UsageError(f"is there already, and is no {kind.what}", where=root.name, remedy="name another place")
+    foreign = UsageError(f"is there already, and is not a {kind.what}", where=root.name, remedy="name another place")
     if kind.known is not None:
         if not kind.known(root):
             raise foreign

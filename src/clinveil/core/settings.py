@@ -8,7 +8,7 @@ have are the constants at the end. A field's description is its `--help` text; `
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -30,9 +30,14 @@ def flag(default: Any, help: str, *, short: str = "", **constraints: Any) -> Any
     return Field(default, description=help, json_schema_extra={"short": short} if short else None, **constraints)
 
 
-def choice(registry: Registry[Any], default: str | tuple[str, ...], help: str) -> Any:
-    """A flag that names one implementation of a registry, or several where the field is a tuple."""
-    return Field(default, description=help, json_schema_extra={"registry": registry})  # type: ignore[dict-item]
+def choice(registry: Registry[Any], default: str | tuple[str, ...], help: str, *, name: str = "") -> Any:
+    """A flag that names one implementation of a registry, or several where the field is a tuple.
+
+    Args:
+        name: the flag, without dashes, where it differs from the name of the field (a Python keyword, such as `as`).
+    """
+    extra: Any = {"registry": registry, **({"flag": name} if name else {})}
+    return Field(default, description=help, json_schema_extra=extra)
 
 
 def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
@@ -48,6 +53,16 @@ def own_settings(of: str, *, here: tuple[str, ...] = ()) -> Any:
 def group(kind: type[Settings]) -> Any:
     """A field of a command's settings whose own fields are flags."""
     return Field(default_factory=kind)
+
+
+def table(kind: type[Settings]) -> Any:
+    """A field of a command's settings whose own fields are not flags: a table of the TOML file, and keys of `--set`."""
+    return Field(default_factory=kind, json_schema_extra={"table": True})
+
+
+def flag_name(name: str, field: FieldInfo | None = None) -> str:
+    """The command-line flag of a field."""
+    return "--" + str((field and _extra(field).get("flag")) or name).replace("_", "-")
 
 
 class Settings(BaseModel):
@@ -73,13 +88,21 @@ class Settings(BaseModel):
     def flat(self, without: Collection[str] = ()) -> Values:
         """Every flat name and its value, ready for JSON: the record of a run, which validates to the same settings.
 
-        Settings of our implementations that were not chosen stand there with their defaults.
+        A table is one value, a dictionary. Settings of our implementations that were not chosen have their defaults.
         """
         return {name: value for name, value in _values(self, "json") if name not in without}
 
     def but(self, **changed: Any) -> Self:
         """The same settings with some others, by their flat names."""
         return type(self).model_validate(dict(_values(self, "python")) | changed)
+
+    @classmethod
+    def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+        """Raise UsageError for settings that a user gave and that do not belong together; nothing by default.
+
+        Args:
+            given: key -> how the user gave it (`--n`, `n in my.toml`). values: all of them, by name.
+        """
 
     @model_validator(mode="before")
     @classmethod
@@ -96,8 +119,10 @@ def _extra(field: FieldInfo) -> Values:
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
-def _groups(model: type[Settings]) -> dict[str, type[Settings]]:
-    kinds = {name: field.annotation for name, field in model.model_fields.items()}
+def _groups(model: type[Settings], *, tables: bool = False) -> dict[str, type[Settings]]:
+    """The groups of a model, or (with `tables`) its tables."""
+    fields = {name: field for name, field in model.model_fields.items() if bool(_extra(field).get("table")) == tables}
+    kinds = {name: field.annotation for name, field in fields.items()}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Settings)}
 
 
@@ -139,6 +164,8 @@ def _leaves(model: type[Settings], *, own: bool) -> Iterator[tuple[str, FieldInf
     """Flat names and fields; with `own` those of the implementations of choices too."""
     groups, choices = _groups(model), _choices(model)
     for name, field in model.model_fields.items():
+        if _extra(field).get("table"):
+            continue
         if name not in groups:
             yield name, field
         elif name not in choices.values():
@@ -171,7 +198,7 @@ def _grouped(model: type[Settings], values: Values) -> Values:
     """Flat values, with those of each group together. Raises ValueError for a name that no choice has."""
     choices = _choices(model)
     for name, field in model.model_fields.items():
-        _refuse_unknown(name, values.get(name, ()), registry_of(field))
+        _refuse_unknown(flag_name(name, field), values.get(name, ()), registry_of(field))
     for name, group in _groups(model).items():
         if name not in choices.values():
             _gather(name, group, values)
@@ -186,7 +213,7 @@ def _grouped(model: type[Settings], values: Values) -> Values:
 
 
 def _gather(name: str, group: type[Settings], values: Values) -> None:
-    """Put the flat values of a group under its name, beside what stands there."""
+    """Put the flat values of a group under its name, next to what is there."""
     own = {leaf: values.pop(leaf) for leaf in group.flags() if leaf in values}
     given = values.get(name)
     if isinstance(given, Settings):
@@ -195,10 +222,10 @@ def _gather(name: str, group: type[Settings], values: Values) -> None:
         values[name] = {**(given or {}), **own}
 
 
-def _refuse_unknown(name: str, given: Any, registry: Registry[Any] | None) -> None:
+def _refuse_unknown(flag: str, given: Any, registry: Registry[Any] | None) -> None:
     names = (given,) if isinstance(given, str) else given
     if registry and isinstance(names, list | tuple) and not all(one in registry for one in names):
-        raise ValueError(f"--{name.replace('_', '-')}: one of {', '.join(registry.names())}")
+        raise ValueError(f"{flag}: one of {', '.join(registry.names())}")
 
 
 def _refuse_others(model: type[Settings], choice: str, values: Values, own: type[Settings]) -> None:
@@ -213,39 +240,105 @@ def _refuse_others(model: type[Settings], choice: str, values: Values, own: type
             raise ValueError(f"--{leaf.replace('_', '-')} is of --{choice.replace('_', '-')} {' or '.join(having)}")
 
 
-def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None = None) -> S:
-    """Settings from a TOML file and from flags, which win. Raises UsageError with one line for the first mistake."""
-    values = _read_toml(model, config) if config else {}
-    values |= {name: value for name, value in flags.items() if value is not None}
-    _refuse_foreign(model, values)
+def load_settings(model: type[S], flags: Mapping[str, Any], config: Path | None = None, sets: Sequence[str] = ()) -> S:
+    """Settings from a TOML file, from `--set group.key=value`, and from flags; a later source wins.
+
+    Raises UsageError with one line for the first mistake.
+    """
+    keys = _keys(model)
+    file = _read_toml(keys, config) if config else {}
+    typed = dict(_assigned(keys, text) for text in sets)
+    given = {name: value for name, value in flags.items() if value is not None}
+    _refuse_foreign(keys, given)
+    sources = {name: f"{name} in {config.name}" for name in file} if config else {}
+    sources |= {name: f"--set {name}" for name in typed}
+    sources |= {name: flag_name(name, keys[name][2]) for name in given}
+    values: Values = {}
+    for name, value in {**file, **typed, **given}.items():
+        into, leaf, _ = keys[name]
+        (values.setdefault(into, {}) if into and isinstance(values.get(into, {}), dict) else values)[leaf] = value
+    model.refuse_given({name: sources[name] for name in sources}, values)
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        names = [str(name) for name in first["loc"] if str(name) in model.flags()]
-        said = first["msg"].removeprefix("Value error, ")  # a rule over several settings names none
-        raise UsageError(f"--{names[0].replace('_', '-')}: {said}" if names else said) from None
+        raise UsageError(_first_mistake(error, keys)) from None
 
 
-def _refuse_foreign(model: type[Settings], values: Mapping[str, Any], where: str = "") -> None:
-    for name in values:
-        if name not in model.flags():
-            near = get_close_matches(name, model.flags(), n=1)
-            remedy = f"did you mean {near[0].replace('_', '-')}?" if near else "see --help for its settings"
-            raise UsageError(f"this command has no setting {name.replace('_', '-')}", where=where, remedy=remedy)
+def _first_mistake(error: ValidationError, keys: Mapping[str, Key]) -> str:
+    """One line for the first mistake: the flag or the key that it is about, and what is wrong."""
+    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    location = [str(name) for name in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {'.'.join(location)}"
+    message = first["msg"].removeprefix("Value error, ")  # a rule over several settings names none
+    if (dotted := ".".join(location[:2])) in keys and keys[dotted][0]:
+        return f"{dotted}: {message}"
+    if location and location[0] in {into for into, _, _ in keys.values()}:  # a rule within a table
+        return message.replace("--", f"{location[0]}.")
+    names = [name for name in location if name in keys]
+    return f"{flag_name(names[0], keys[names[0]][2])}: {message}" if names else message
 
 
-def _read_toml(model: type[Settings], config: Path) -> Values:
-    """A file's settings, each of the kind that the model wants. Raises UsageError, which names the key."""
+Key = tuple[str, str, FieldInfo]
+"""Where the value of a key belongs: the table ("" for none), the name there, and its field."""
+
+
+def _keys(model: type[Settings]) -> dict[str, Key]:
+    """All names that a file or `--set` may use: flat ones, and `group.name` of groups and tables."""
+    keys: dict[str, Key] = {name: ("", name, field) for name, field in model.flags().items()}
+    for group, kind in _groups(model).items():
+        if group not in _choices(model).values():
+            keys |= {f"{group}.{name}": ("", name, field) for name, field in kind.flags().items()}
+    for table, kind in _groups(model, tables=True).items():
+        keys |= {f"{table}.{name}": (table, name, field) for name, field in kind.flags().items()}
+        if table not in keys:  # in Python a table is one value
+            keys[table] = ("", table, model.model_fields[table])
+    return keys
+
+
+def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = "") -> None:
+    for name in names:
+        if name not in keys:
+            near = get_close_matches(name, keys, n=1) or [key for key in keys if key.endswith(f".{name}")]
+            remedy = f"did you mean {near[0] if '.' in near[0] else near[0].replace('_', '-')}?" if near else ""
+            shown = name if "." in name else name.replace("_", "-")
+            raise UsageError(
+                f"this command has no setting {shown}", where=where, remedy=remedy or "see --help for its settings"
+            )
+
+
+def _assigned(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:
+    """The key and the value of one `--set group.key=value`. Raises UsageError, which names the key."""
+    name, sign, written = (part.strip() for part in text.partition("="))
+    if not sign:
+        raise UsageError(f"--set {name}: no value", remedy="write --set group.key=value")
+    name = name.replace("-", "_")
+    _refuse_foreign(keys, [name], "--set")
     try:
-        values = tomllib.loads(config.read_text(encoding="utf-8"))
+        value = tomllib.loads(f"value = {written}")["value"]
+    except (ValueError, KeyError):
+        value = written
+    for read in (value, written, [written]):
+        if _fits(read, keys[name][2].annotation):
+            return name, tuple(read) if isinstance(read, list) else read
+    raise UsageError(f"--set {name}: a value of the wrong kind", remedy="see --help for it")
+
+
+def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
+    """A file's values by key, each of the kind that the model wants. Raises UsageError, which names the key."""
+    try:
+        read = tomllib.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise UsageError("is not there or is no TOML file", where=config.name) from None
-    _refuse_foreign(model, values, config.name)
-    flags = model.flags()
-    for key, value in values.items():
-        if not _fits(value, flags[key].annotation):
-            raise UsageError(f"{key}: a value of the wrong kind", where=config.name, remedy="see --help for it")
+    values: Values = {}
+    for name, value in read.items():
+        sections = {key.partition(".")[0] for key in keys if "." in key}
+        nested = isinstance(value, dict) and name in sections
+        values |= {f"{name}.{leaf}": inner for leaf, inner in value.items()} if nested else {name: value}
+    _refuse_foreign(keys, values, config.name)
+    for name, value in values.items():
+        if not _fits(value, keys[name][2].annotation):
+            raise UsageError(f"{name}: a value of the wrong kind", where=config.name, remedy="see --help for it")
     return values
 
 

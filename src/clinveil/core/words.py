@@ -1,4 +1,4 @@
-"""What a report says of a measure: its question, its meaning and the next step, in words."""
+"""The text that the report prints for a measure: its title, its question and its meaning."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ Kind = Literal["share", "count", "score", "difference", "number", "length", "p"]
 
 @dataclass(frozen=True, slots=True)
 class MeasureText:
-    """What is said of one measure.
+    """Text of one measure.
 
     Attributes:
-        title, asked, means, next: the head and the lines of its block; `short` is the name in figures.
-        good, bad: the sentence for a number on the safe (useful) side of chance, and on the other.
-        kind: how its numbers are written; `kinds` and `rows` by what is left of a finding's name.
-        chance, control: what these two stand for.
-        sampled: whether the number is an estimate from a sample.
+        title, asked, means: heading, question and meaning; `short` is the name in tables.
+        next, good, bad, sampled: not printed any more.
+        kind: number format; `kinds` and `rows` are formats and labels by the rest of a finding's name.
+        chance, control: what these two columns contain.
     """
 
     title: str
     short: str
     asked: str
     means: str
-    next: str
+    next: str = ""
     good: str = ""
     bad: str = ""
     kind: Kind = "number"

@@ -1,28 +1,57 @@
-"""What a release of notes should take in time and memory, from rates measured on one core."""
+"""Estimate the time and memory of a release: rates of a reference machine, scaled by the measured speed of this one.
+
+All rates are in one table, `RATES`. `python benchmarks/estimates.py NOTES` runs a release and prints, for each row, the
+estimate, the measured seconds and the rate to put into the table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
-# Words a second of one core's time, November 2026: reading and counting, with the pass that looks for the words of a
-# part to train on (docs/scale.md).
-READ_PER_SECOND = 2.0e6
-# Seconds for a million words on one core of a shared x86-64 machine, November 2026: one pass with up to 100 dimensions,
-# and what each window word adds to it (benchmarks/vectors.md).
+from clinveil.corpus.machine_speed import Speed, machine_speed
+
+# Relative seconds per million words on one core: one pass with up to 100 dimensions, and what each word
+# of the window adds to it (benchmarks/vectors.md). The row "vectors" of RATES is in units of these.
 PASS = {"cbow": (0.9, 0.022), "skipgram": (1.2, 0.15), "fasttext": (2.0, 0.5), "glove": (0.3, 0.1)}
-# Of more words than these, training and measuring take a part (`--train-words`, `--measure-words`).
+# Of more words than these, training and measuring take a sample (`--train-words`, `--measure-words`).
 TRAIN_WORDS, MEASURE_WORDS = 4_000_000, 2_000_000
-# Small notes need more passes before vectors know anything: so many words of training, in so many passes.
+# Small corpora need more passes: this many words of training, in this many passes.
 TRAINING_WORDS, FEWEST_PASSES, MOST_PASSES = 10_000_000, 5, 20
-# Words a second and core, of invented notes, November 2026 (docs/scale.md); replacing without the order of the rows.
-PHI_PER_SECOND = 8.0e4
-REPLACE_PER_SECOND = 2.3e6
-CHECK_PER_SECOND = 0.95e6
-MEASURE_PER_SECOND = 2.0e4  # in one process, of the words that are measured
-# Multiply-adds of exact neighbour search, a second and core; seconds to import, compile and draw the report.
-PRODUCTS_PER_SECOND = 2.0e10
-FIXED_SECONDS = 20.0
+
+
+class Rate(NamedTuple):
+    """The cost of one step of a release in processor seconds of the reference machine.
+
+    Attributes:
+        stage: the stage of a plan that the step belongs to.
+        fixed: seconds per release. each: seconds per unit. unit: what is counted; a "pass" is in seconds of `PASS`.
+        shared: whether the workers divide the units among them.
+    """
+
+    stage: str
+    fixed: float
+    each: float
+    unit: Literal["million words", "million words measured", "pass", "10^12 products", "release"]
+    shared: bool = False
+
+
+# By the name of the step in the manifest (`releases/clock.py`); fitted with benchmarks/estimates.py, November 2026.
+RATES: Mapping[str, Rate] = {
+    "identifiers": Rate("replace PHI", 6.0, 12.0, "million words", shared=True),
+    "vocabulary": Rate("read and count", 0.0, 0.6, "million words", shared=True),
+    "vectors": Rate("train vectors", 0.5, 1.6, "pass", shared=True),
+    "neighbours": Rate("find neighbours", 0.2, 10.0, "10^12 products"),
+    "obfuscate": Rate("replace words", 0.1, 0.5, "million words", shared=True),
+    "check": Rate("check and report", 0.2, 0.9, "million words", shared=True),
+    "measure": Rate("check and report", 35.0, 65.0, "million words measured"),
+    "rest": Rate("check and report", 9.0, 0.0, "release"),
+}
+COMPILE_SECONDS = 20.0  # of the first release after installing; most of it passes in the step "obfuscate"
+STAGES = ("read and count", "replace PHI", "train vectors", "find neighbours", "replace words", "check and report")
+# A steady machine is right within this factor; an unsteady one within more (`Speed.spread`).
+STEADY = 1.4
 # Libraries and buffers; then per word type the two float32 matrices of training, a dictionary (measured: 1,200 bytes at
 # 100 dimensions), a copy for the neighbour search, and 14 neighbours of 8 bytes.
 FIXED_BYTES = 700e6
@@ -30,35 +59,49 @@ FLOATS_PER_TYPE = 3
 DICTIONARY_PER_TYPE = 400 + 14 * 8
 
 
+def stage_of(step: str) -> str:
+    """Return the stage of the plan that a step belongs to; a step without a rate is its own stage."""
+    return RATES[step].stage if step in RATES else step
+
+
 def passes(n_words: int) -> int:
-    """Passes over notes of so many words where nobody says how many: by `benchmarks/vectors.md`."""
+    """Return the default number of training passes over this many words (benchmarks/vectors.md)."""
     return min(MOST_PASSES, max(FEWEST_PASSES, -(-TRAINING_WORDS // max(n_words, 1))))
 
 
 def pass_seconds(algorithm: str, window: int, dim: int) -> float:
-    """Seconds of one core for one training pass over a million words; of an unknown algorithm as of skip-gram."""
+    """Return the seconds of one core for one pass over a million words; an unknown algorithm counts as skip-gram."""
     base, each = PASS.get(algorithm, PASS["skipgram"])
     return (base + each * window) * max(1.0, dim / 100)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Time and memory of a release with given settings: a guess from measured rates, good to a factor of two or so.
+    """Time and memory of a release with given settings on this machine at its present load.
 
     Attributes:
-        stages: seconds by stage.
+        stages: seconds per stage of the plan, in the order of `STAGES`.
         memory: bytes at the peak; it grows with the word types, not with the notes.
-        workers: how many workers it is for.
+        workers: number of workers that it holds for.
+        steps: seconds per step of the manifest, in the order in which they run.
+        factor: the true time is expected between `seconds` / factor and `seconds` * factor.
     """
 
     stages: Mapping[str, float]
     memory: float
     workers: int
+    steps: Mapping[str, float] = field(default_factory=dict)
+    factor: float = STEADY
 
     @property
     def seconds(self) -> float:
         """All stages together."""
         return sum(self.stages.values())
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The expected bounds of `seconds`."""
+        return self.seconds / self.factor, self.seconds * self.factor
 
 
 def estimate(
@@ -75,24 +118,41 @@ def estimate(
     more_words: int = 0,
     train_words: int = TRAIN_WORDS,
     measure_words: int = MEASURE_WORDS,
+    speed: Speed | None = None,
 ) -> Estimate:
-    """What a release of so many words and word types should take; the defaults are those of a release.
+    """Estimate a release of notes with this many words and word types; the defaults are those of a release.
 
     Args:
-        epochs: passes; by `passes` if None. train: False where vectors are given.
-        more_words: of other text that vectors are trained on as well. train_words: of the notes, at most; 0: all.
-        measure_words: of the notes that attacks look at, at most; 0: all.
+        epochs: training passes; `passes` decides if None. train: False where vectors are given.
+        more_words: words of other text that vectors are trained on too. train_words: words of the notes to train on, at
+            most; 0: all. measure_words: words of the notes that attacks read, at most; 0: all.
+        speed: of the machine; measured if None, once per process (0.9 s).
     """
+    speed = speed or machine_speed(workers)
     learnt = min(n_words, train_words or n_words) + more_words
-    seen = min(n_words, measure_words or n_words)
-    trained = learnt / 1e6 * (epochs or passes(learnt)) * pass_seconds(algorithm, window, dim) / workers
-    stages = {
-        "read and count": n_words / READ_PER_SECOND / workers,
-        "replace PHI": n_words / PHI_PER_SECOND / workers if phi else 0.0,
-        "train vectors": trained + more_words / READ_PER_SECOND if train else 0.0,
-        "find neighbours": float(n_types) ** 2 * dim / PRODUCTS_PER_SECOND / workers,
-        "replace words": n_words / REPLACE_PER_SECOND / workers,
-        "check and report": FIXED_SECONDS + n_words / CHECK_PER_SECOND / workers + seen / MEASURE_PER_SECOND,
+    one_pass = pass_seconds(algorithm, window, dim)
+    units = {
+        "million words": n_words / 1e6,
+        "million words measured": min(n_words, measure_words or n_words) / 1e6,
+        "pass": learnt / 1e6 * (epochs or passes(learnt)) * one_pass,
+        "10^12 products": float(n_types) ** 2 * dim / 1e12,
+        "release": 1.0,
     }
+    left_out = {name for name, there in (("identifiers", phi), ("vectors", train)) if not there}
+    steps = {
+        name: 0.0 if name in left_out else step_seconds(rate, units[rate.unit], workers, speed)
+        for name, rate in RATES.items()
+    }
+    steps["obfuscate"] += COMPILE_SECONDS * speed.python if speed.cold else 0.0
+    stages = {stage: sum(s for name, s in steps.items() if RATES[name].stage == stage) for stage in STAGES}
     memory = FIXED_BYTES + n_types * (4 * FLOATS_PER_TYPE * dim + DICTIONARY_PER_TYPE)
-    return Estimate(stages, memory, workers)
+    return Estimate(stages, memory, workers, steps, STEADY * (1 + min(speed.spread, 1.0) / 2))
+
+
+def step_seconds(rate: Rate, units: float, workers: int, speed: Speed) -> float:
+    """Return the seconds of a step on a machine of this speed."""
+    if rate.unit == "10^12 products":
+        slowness = speed.product
+    else:
+        slowness = speed.threads / workers if rate.shared else speed.python
+    return rate.fixed * speed.python + rate.each * units * slowness

@@ -16,7 +16,7 @@ from clinveil.core.errors import InputError, UsageError
 from clinveil.core.registry import Registry
 from clinveil.corpus.streams import ROW_BYTES
 
-OWN = "notes.parquet"  # in a folder that we made (generate, synthesize)
+OWN = "notes.parquet"  # in a folder that we made (generate)
 PACKED = ("", ".gz", ".zst")
 """What may stand after the suffix of a format that is written through `streams.create_bytes`."""
 

@@ -104,7 +104,7 @@ def _rows(path: Path) -> Iterator[Patient]:
                 raise InputError(
                     f"the column {missing[0]} is missing",
                     where=path.name,
-                    remedy="its columns are patient_id and name, and what docs/i-have-notes.md lists",
+                    remedy="it needs patient_id and name; docs/i-have-notes.md lists the optional columns",
                 )
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):

@@ -117,7 +117,7 @@ def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dic
     Raises InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
     """
     said = _json(folder, "model.json")
-    remedy = "make one: clinveil synthesize"
+    remedy = "make one: clinveil release --as synthetic"
     if said.get("schema") != SCHEMA or not isinstance(said.get("about"), dict):
         raise InputError("holds no language model of ours", where=folder.name, remedy=remedy)
     vocabulary = vocabulary_of(_json(folder, "vocabulary.json"))

@@ -32,7 +32,7 @@ class WordVocabulary:
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = (*_SPECIAL, *words)
-        self._ids = WordIds.of(self.words[len(_SPECIAL) :], first=len(_SPECIAL))
+        self.numbers = WordIds.of(self.words[len(_SPECIAL) :], first=len(_SPECIAL))
         if len(set(self.words)) != len(self.words) or any(word.split() != [word] for word in self.words):
             raise InputError("a vocabulary's words are distinct, and hold no white space")
 
@@ -45,7 +45,7 @@ class WordVocabulary:
         """The numbers of a note: words, 1 at the end of each line, 0 at the end of the note."""
         numbers = []
         for line in text.split("\n"):
-            numbers += [*self._ids.encode(line.split(), unknown=UNKNOWN), LINE_END]
+            numbers += [*self.numbers.encode(line.split(), unknown=UNKNOWN), LINE_END]
         numbers.append(END)
         return np.array(numbers, dtype=np.int32)
 

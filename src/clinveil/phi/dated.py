@@ -1,7 +1,8 @@
-"""What belongs to a date and would give it away: the weekday beside it, and years alone that tell of the same events.
+"""Date spans that no detector returns: dates in MIMIC's brackets, the weekday next to a date, and bare years.
 
-A weekday that stays while its date moves gives the offset modulo 7. A year alone may stay under the law; where dates
-move it tells which of two years the true one is, and contradicts them.
+Detectors skip the marks of an earlier de-identification, but a date in one must be treated as the other dates of its
+patient are, or the order of events is lost. A weekday that stays while its date moves discloses the offset modulo 7. A
+bare year may stay under the law; where dates move it discloses the true year, and contradicts them.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clinveil.core.spans import Span
-from clinveil.phi.surrogates.dates import WEEKDAY
+from clinveil.phi.surrogates.dates import DATE_BRACKET, WEEKDAY
 
-DETECTOR = "bare years"
+DETECTOR, BRACKETS = "bare years", "date brackets"
 _REACH = 14  # characters: the longest weekday with its signs
 _BEFORE = re.compile(rf"(?<![^\W_]){WEEKDAY},?\s+(?:the\s+)?$", re.I)
 _AFTER = re.compile(rf",?\s+(?:\({WEEKDAY}\)|{WEEKDAY}(?![^\W_]))", re.I)
@@ -28,9 +29,22 @@ _LONGEST_TO_YEAR = 8
 
 
 def dated(text: str, spans: Sequence[Span], *, years: bool) -> list[Span]:
-    """The spans with each date grown over the weekday beside it, and with years alone where they are wanted."""
+    """Return the spans and those of bracketed dates, each date extended over its weekday; with `years`, bare years too.
+
+    Args:
+        spans: sorted, without overlaps.
+    """
+    if "[**" in text:
+        spans = sorted([*spans, *_bracketed(text, spans)])
     grown = list(_grown(text, spans))
     return sorted([*grown, *_bare(text, grown)]) if years else grown
+
+
+def _bracketed(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    for match in DATE_BRACKET.finditer(text):
+        start, end = match.span()
+        if not any(span.start < end and start < span.end for span in spans):
+            yield Span(start, end, "DATE", BRACKETS, 1.0, "date in a bracket of an earlier de-identification")
 
 
 def _grown(text: str, spans: Sequence[Span]) -> Iterator[Span]:

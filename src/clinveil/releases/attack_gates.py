@@ -1,8 +1,11 @@
-"""Gates on what the attacks found: names and canaries read back, notes linked without the vectors; and on what leaves.
+"""Gates on what adversaries recover and link, and on which files leave.
 
-A gate on an estimate refuses where the estimate lies above its threshold and there are cases enough that a release of
-half the threshold is hardly ever refused; with fewer cases only where the whole interval lies above it, and else it is
-blind. So a small hospital is not refused for want of data, and a breach that anybody can see always is.
+Gates judge recipients (without vectors, with shadow vectors, with 1 and 20 known pairs). 200 known pairs are reported;
+stolen vectors too, unless a limit is set for them.
+
+A gate on an estimate refuses a release if the estimate is above the limit and there are enough cases that a release at
+half the limit is refused in at most 5 % of runs. With fewer cases it refuses only if the whole interval is above the
+limit; otherwise it has no power. So a small hospital is not refused for lack of data, and a clear breach always is.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from pathlib import Path
 
+from clinveil.attacks.adversary import Target
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
@@ -21,10 +25,15 @@ from clinveil.report.record import Gate
 from clinveil.stats.intervals import effective_share
 
 LINKAGE_WARNED = 0.05  # points above chance
-READING, SINGLE, LINKAGE = "attack.reading", "attack.channel_single", "attack.linkage"
-SECRET = {"names": "names", "canaries": "planted canaries"}  # strata, as the gates call them
-OUTSIDERS = ("without the vectors", "own vectors")  # `attacker` of linkage: what every recipient can do
-FRAGMENT = "words in a row"  # `against` of linkage, of who knows a piece of a note
+# Above chance; measured: benchmarks/adversaries.md.
+MOST_BY_NOTES = 0.75  # linked by the patient's other notes
+MOST_BY_SHADOW = 0.30  # linked by ten words, with shadow vectors trained on hundreds of other notes of the source
+SINGLE, LINKAGE = "attack.channel_single", "attack.linkage"
+NAMES: tuple[Target, ...] = ("names", "planted names")
+TEN_WORDS: Target = "note by ten words"
+OTHER_NOTES: Target = "note by the patient's other notes"
+PUBLIC: Target = "note by public knowledge"
+RECIPIENTS = ("recipient", "shadow")
 ONE_SIDED = 1.645  # normal quantile of 95 %
 # What begins files of arrays, tables and models; none of these is ever a note.
 MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04", b"\x89HDF")
@@ -32,64 +41,116 @@ MAGIC = (b"\x93NUMPY", b"ARROW1", b"\x80\x04\x95", b"\x80\x05\x95", b"PK\x03\x04
 PART = re.compile(r"part-[0-9a-f]+\.(?!npy$|npz$|arrow$|bin$|vec$)[a-z0-9.]+")  # of a release of part files
 
 
+def adversary_gates(
+    findings: Sequence[Finding], names: float, linkage: float, stolen: float | None = None
+) -> list[Gate]:
+    """Return all gates on what adversaries recover and link.
+
+    Args:
+        names, linkage: `--max-names`, `--max-linkage`.
+        stolen: `--max-stolen`; with None or 1 stolen vectors are not judged.
+    """
+    return [*reading_gates(findings, names), *linkage_gates(findings, linkage), *stolen_gates(findings, stolen)]
+
+
 def reading_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """The strongest reader's share of names, and of planted canaries; no gate for what was not read.
+    """Return a gate on names and one on planted names, as far as adversaries attacked them.
+
+    They judge recipients: without vectors, with shadow vectors, with 1 and with 20 known pairs. The decisive attack is
+    the one furthest above chance (always naming the most frequent name, which needs no release).
 
     Args:
-        most: `--max-names`; with 1 nothing is held against it.
+        most: share recovered at most, above chance; with 1 the gates are listed as switched off.
     """
-    found = [f for f in findings if f.value is not None and most < 1]
-    strata = ((name, [f for f in found if f.measure == f"{READING}.{name}"]) for name in SECRET)
-    return [_strongest(name, readers, most) for name, readers in strata if readers]
+    gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
+    return [
+        _decisive("read", attacks, most, stratum=target, readers=len(attacks))
+        for target in NAMES
+        if (attacks := [f for f in gated if f.detail.get("target") == target])
+    ]
 
 
-def _strongest(stratum: str, readers: Sequence[Finding], most: float) -> Gate:
-    top = max(readers, key=lambda finding: (finding.value or 0.0, finding.high or 0.0))
-    who = str(top.detail.get("reader") or "a reader").replace("_", " ")
-    return _estimated("read", top, most, stratum=SECRET[stratum], reader=who, readers=len(readers))
+def linkage_gates(findings: Sequence[Finding], most: float, other_notes: float = MOST_BY_NOTES) -> list[Gate]:
+    """Return a gate for each kind of knowledge by which recipients were tried to link notes.
 
-
-def linkage_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Whether who has no vectors finds the note of which they know a few words; empty where that was not tried.
-
-    Who holds a whole note, or a patient's other notes, is warned of (`linkage_warnings`) and stands in the report: the
-    first has little to learn, and the second is met by the diagnoses, which a useful release keeps.
+    Judged are ten words in a row of a note, public texts about the patients, and the patient's other notes. Two have
+    limits of their own. Other notes state the same diagnoses, which a useful release keeps, so that their share stays
+    high under every protection that keeps utility: the gate refuses a release in which they identify the note almost
+    as well as in plain text. Shadow vectors are trained here on hundreds of other notes of the same source, which few
+    recipients have: text that models can learn from leaves such an attacker about one in four notes by ten words, and
+    the gate refuses what leaves clearly more (without background draws: one in two). Linkage by the whole text of a
+    note is a warning (`linkage_warnings`): an attacker who holds the text has nothing to learn from it.
 
     Args:
-        most: `--max-linkage`, above chance; with 1 nothing is held against it.
+        most: share linked at most, above chance; with 1 the gates are listed as switched off. other_notes: the same by
+            the patient's other notes; `most` where that is larger.
     """
-    found = [f for f in _outsiders(findings) if FRAGMENT in str(f.detail.get("against"))]
-    if not found or most >= 1:
+    gated = [f for f in findings if f.value is not None and f.detail.get("gated")]
+    by_words = [f for f in gated if f.detail.get("target") == TEN_WORDS]
+    views = [
+        ("linked", [f for f in by_words if f.detail["adversary"] != "shadow"], most),
+        ("linked_by_shadow", [f for f in by_words if f.detail["adversary"] == "shadow"], max(most, MOST_BY_SHADOW)),
+        ("linked", [f for f in gated if f.detail.get("target") == PUBLIC], most),
+        ("linked_by_notes", [f for f in gated if f.detail.get("target") == OTHER_NOTES], max(most, other_notes)),
+    ]
+    judged = [view for view in views if view[1]]
+    return [_decisive(of, attacks, limit, known=attacks[0].detail["against"]) for of, attacks, limit in judged]
+
+
+def stolen_gates(findings: Sequence[Finding], most: float | None) -> list[Gate]:
+    """Return gates on an attacker with the vault's vectors; none unless a limit is set (`--max-stolen`).
+
+    They judge names, planted names, linkage by ten words, and names whose output no other word shares: the attacker
+    needs the channel to know such an output, so a recipient gains nothing by it.
+
+    Args:
+        most: share recovered or linked at most, above chance; None or 1: no gate.
+    """
+    if most is None or most >= 1:
         return []
-    top = max(found, key=_above)
-    told = {"attacker": str(top.detail["attacker"]), "known": str(top.detail["against"])}
-    return [_estimated("linked", top, min(1.0, (top.chance or 0.0) + most), **told)]
+    stolen = [f for f in findings if f.value is not None and f.detail.get("adversary") == "stolen-vectors"]
+    targets = ((target, [f for f in stolen if f.detail.get("target") == target]) for target in (*NAMES, TEN_WORDS))
+    made = [_decisive("stolen", attacks, most, stratum=target) for target, attacks in targets if attacks]
+    return [*made, *single_gates(findings, most)]
+
+
+def _decisive(of: str, attacks: Sequence[Finding], most: float, **fill: object) -> Gate:
+    """The gate of the attack that fails, or of the strongest with enough cases, or of the strongest."""
+    gates = [
+        _estimated(of, finding, most, **fill, reader=_attack(finding))
+        for finding in sorted(attacks, key=_above, reverse=True)
+    ]
+    return min(gates, key=lambda gate: (gate.passed, gate.blind))
+
+
+def _attack(finding: Finding) -> str:
+    return str(finding.detail.get("reader") or finding.detail.get("attacker") or "an attack").replace("_", " ")
 
 
 def switched_off(names: float, linkage: float) -> Iterator[str]:
-    """The gates that the settings let anything pass."""
+    """The gates that the settings disable, one sentence each."""
     if names >= 1:
-        yield "The gates on names were switched off (--max-names 1): names may be read back, see the ladder."
+        yield "The gates on names are switched off (--max-names 1): recipients may recover names; see the adversaries."
     if linkage >= 1:
-        yield "The gate on linkage was switched off (--max-linkage 1): anybody may find whose note is whose."
+        yield "The gates on linkage are switched off (--max-linkage 1): recipients may link notes to patients."
 
 
 def linkage_warnings(findings: Sequence[Finding], most: float) -> Iterator[str]:
-    """What is no gate: who knows more of a person, has no vectors, and still finds their note; a sentence each."""
+    """What recipients link by the whole text of a note or the patient's other notes; one sentence each."""
     views: dict[str, Finding] = {}
-    for finding in _outsiders(findings):
-        known = str(finding.detail.get("against"))
-        if FRAGMENT not in known and (finding.low or 0.0) > (finding.chance or 0.0) + most:
+    for finding in _recipients(findings):
+        known, limit = str(finding.detail["against"]), (finding.chance or 0.0) + most
+        if finding.detail["target"] not in (TEN_WORDS, PUBLIC) and (finding.low or 0.0) > limit:
             views[known] = max(views.get(known, finding), finding, key=_above)
     for known, finding in views.items():
         much = "some" if too_small(finding, "external") else f"{finding.value:.0%}"
         text = "the whole text of a note" if known == "whole texts" else known
-        yield f"Somebody without the vectors who holds {text} picks the right one for {much} of the notes."
+        yield f"A recipient who holds {text} links {much} of the notes to the right patient."
 
 
-def _outsiders(findings: Sequence[Finding]) -> list[Finding]:
+def _recipients(findings: Sequence[Finding]) -> list[Finding]:
     found = (f for f in findings if f.measure == LINKAGE and f.value is not None and f.chance is not None)
-    return [f for f in found if f.detail.get("attacker") in OUTSIDERS]
+    return [f for f in found if f.detail.get("adversary") in RECIPIENTS]
 
 
 def _above(finding: Finding) -> float:
@@ -97,15 +158,18 @@ def _above(finding: Finding) -> float:
 
 
 def _estimated(of: str, finding: Finding, most: float, **fill: object) -> Gate:
-    value, cases = finding.value or 0.0, effective(finding)
-    sees = cases >= enough(most) or (finding.high is not None and finding.high <= most)
-    certain = finding.low is not None and finding.low > most
-    passed = value <= most if sees else not certain
-    least = refused_from(most, cases)
-    power = f"Refuses with 95{SPACE}% a release of which {share(least)} would be found so."
+    """The gate of one estimate; `most` is above chance, and 1 switches it off."""
+    value, cases, limit = finding.value or 0.0, effective(finding), min(1.0, (finding.chance or 0.0) + most)
+    if most >= 1:
+        power = "Switched off: the settings allow any share."
+        return gate(of, passed=True, value=value, threshold=1.0, fill=fill, power=power, switched_off=True)
+    sees = cases >= enough(limit, finding.chance or 0.0) or (finding.high is not None and finding.high <= limit)
+    certain = finding.low is not None and finding.low > limit
+    passed = value <= limit if sees else not certain
+    power = f"Refuses with 95{SPACE}% probability a release with a true share of {share(refused_from(limit, cases))}."
     if not sees:
-        power = "Too few cases for a share near the threshold: it refuses only where the whole interval lies above."
-    return gate(of, passed=passed, value=value, threshold=most, fill=fill, power=power, blind=not sees)
+        power = "Too few cases for a share near the limit: refuses only if the whole interval is above it."
+    return gate(of, passed=passed, value=value, threshold=limit, fill=fill, power=power, blind=not sees)
 
 
 def effective(finding: Finding) -> float:
@@ -121,10 +185,11 @@ def effective(finding: Finding) -> float:
     return many
 
 
-def enough(most: float) -> float:
-    """So many cases that a release of half this share is refused in 5 % at most."""
-    half = most / 2
-    return (ONE_SIDED / half) ** 2 * half * (1 - half)
+def enough(limit: float, chance: float = 0.0) -> float:
+    """Return the number of cases from which a release halfway between chance and limit is refused in 5 % at most."""
+    half = max(limit - chance, 1e-9) / 2
+    share = chance + half
+    return (ONE_SIDED / half) ** 2 * share * (1 - share)
 
 
 def refused_from(most: float, cases: float) -> float:
@@ -138,10 +203,16 @@ def refused_from(most: float, cases: float) -> float:
 
 
 def single_gates(findings: Sequence[Finding], most: float) -> list[Gate]:
-    """Whether some name comes out as a word that nothing else becomes: exact, so always with power."""
+    """Return the gate on names whose output no other word shares; exact, so always with power.
+
+    Only an attacker with the channel knows such an output, so callers pass the limit of stolen vectors.
+
+    Args:
+        most: with 1 there is no gate.
+    """
     found = [f for f in findings if f.measure == SINGLE and f.value is not None and most < 1]
     values = [f.value for f in found if f.detail.get("label") == "names"]
-    power = "Exact: refuses from one word on. Planted canaries are such names too."
+    power = "Exact: refuses from one word on."
     return [gate("single", passed=value == 0, value=value, threshold=0, power=power) for value in values]
 
 

@@ -28,7 +28,7 @@ from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.crosswalk import CROSSWALK, id_maps, ledger_batches
 from clinveil.releases.earlier_release import Base, settings_of
-from clinveil.releases.manifest import NAME, SCHEMA
+from clinveil.releases.manifest import NAME, OLDER, SCHEMA, older
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
@@ -88,6 +88,13 @@ def attacked_release(
 
 
 def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
+    if isinstance(manifest, dict) and manifest.get("schema") == SCHEMA and not (vault / "channel").exists():
+        remedy = "name the vault of an obfuscated or coded release"
+        raise InputError(
+            f"is the vault of a {manifest.get('kind')} release, without a channel", where=vault.name, remedy=remedy
+        )
+    if isinstance(manifest, dict) and manifest.get("schema") in OLDER:
+        raise older(vault)
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise InputError("is no vault of a release", where=vault.name, remedy=_REMEDY)
     return settings_of(manifest, vault)

@@ -36,7 +36,7 @@ from clinveil.corpus.uniqueness import hashes
 from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.added import ALONE, OnBoth
-from clinveil.releases.attack_gates import linkage_gates, reading_gates, single_gates
+from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.crosswalk import CROSSWALK, Renamer, id_maps, ledger_batches
 from clinveil.releases.earlier_release import Base
 from clinveil.releases.gates import patient_gates
@@ -295,9 +295,7 @@ def gates_of_both(settings: ReleaseSettings, shared: Sequence[Finding]) -> list[
     """What is held against all parts together, beside what is held against the new one."""
     made = [
         *patient_gates(shared, digits=settings.channel.numbers != "drop", shuffled=settings.channel.shuffle == "note"),
-        *reading_gates(shared, settings.max_names),
-        *single_gates(shared, settings.max_names),
-        *linkage_gates(shared, settings.max_linkage),
+        *adversary_gates(shared, settings.max_names, settings.max_linkage, settings.max_stolen),
     ]
     return [replace(gate, name=f"{gate.name}, with what it adds to") for gate in made]
 

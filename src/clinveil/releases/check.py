@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from itertools import compress
 from operator import eq
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import PLAIN, Policy
+from clinveil.channel.policy import PLAIN, Layout, Numbers, Policy
 from clinveil.core.tokens import Kind, lookup_form, tokenize, word_spans, words
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, TEXT
@@ -35,7 +37,8 @@ class OutputCheck:
         out_of_vocabulary: released words that are no word of the channel. below_floor: words of too few patients.
         stray: released characters that no policy allows (digits, other scripts' punctuation, controls).
         unmatched: released notes that no source note leads to, and source notes that lead to none.
-        unaligned: notes whose words could not be laid beside their source's.
+        unaligned: notes whose words could not be aligned with their source's.
+        outputs: how often each released word occurs.
     """
 
     notes: int
@@ -48,12 +51,22 @@ class OutputCheck:
     stray: int
     unmatched: int
     unaligned: int
+    outputs: Counter[str] = field(default_factory=Counter, repr=False)
 
     def __add__(self, other: OutputCheck) -> OutputCheck:
         return OutputCheck(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary, which `of` reads."""
+        return {f.name: getattr(self, f.name) for f in fields(self)[:-1]} | {"outputs": dict(self.outputs)}
 
-NOTHING = OutputCheck(*[0] * len(fields(OutputCheck)))
+    @classmethod
+    def of(cls, counts: Mapping[str, int], outputs: Mapping[str, int] = MappingProxyType({})) -> OutputCheck:
+        """The counts by name; those that are not there are 0."""
+        return cls(**{f.name: counts.get(f.name, 0) for f in fields(cls)[:-1]}, outputs=Counter(outputs))
+
+
+NOTHING = OutputCheck.of({})
 
 
 @dataclass(frozen=True)
@@ -100,6 +113,26 @@ def check_output(
     pieces = _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById(alignment, "start", "end"))
     found = sum(over(partial(checked, Allowed.by(channel)), pieces), NOTHING)
     return replace(found, unmatched=found.unmatched + outputs.passed + outputs.rest())
+
+
+def check_copies(
+    entered: Iterable[pa.RecordBatch], crosswalk: Iterable[pa.RecordBatch], released: Iterable[pa.RecordBatch]
+) -> OutputCheck:
+    """Compare released notes with the notes that they should be copies of; arguments as `check_output`.
+
+    A note whose text differs, white space aside, is `unaligned`.
+    """
+    outputs, count, seen = _ById(released, TEXT), Counter[str](), Counter[str]()
+    for sides in _side_by_side(_ById(entered, TEXT), crosswalk, outputs, _ById((), "start", "end")):
+        for source, text in zip(*(sides.column(name).to_pylist() for name in SIDES[:2]), strict=True):
+            if source is None or text is None:
+                count["unmatched"] += 1
+                continue
+            output = words(text)
+            count.update(notes=1, words=len(output), unaligned=source.split() != text.split())
+            seen.update(output)
+    count["unmatched"] += outputs.passed + outputs.rest()
+    return OutputCheck.of(count, seen)
 
 
 def _side_by_side(
@@ -173,7 +206,7 @@ def _filled(pieces: list[pa.Array], missing: int) -> pa.Array:
 
 def checked(allowed: Allowed, sides: pa.RecordBatch) -> OutputCheck:
     """Check some notes, in the columns of `SIDES`; what is missing on a side is unmatched."""
-    count: Counter[str] = Counter()
+    count, outputs = Counter[str](), Counter[str]()
     texts = (sides.column(name).to_pylist() for name in SIDES[:2])
     places = zip(*(_lists(sides.column(name)) for name in SIDES[2:]), strict=True)
     for source, output, (start, end) in zip(*texts, places, strict=True):
@@ -181,8 +214,8 @@ def checked(allowed: Allowed, sides: pa.RecordBatch) -> OutputCheck:
             count["unmatched"] += 1
         else:
             place = None if start is None or end is None else np.stack([start, end], axis=1)
-            _note(count, (source, output, place), allowed)
-    return OutputCheck(**{f.name: count[f.name] for f in fields(OutputCheck)})
+            _note(count, outputs, (source, output, place), allowed)
+    return OutputCheck.of(count, outputs)
 
 
 def _lists(column: pa.Array) -> Iterator[Ints | None]:
@@ -194,16 +227,17 @@ def _lists(column: pa.Array) -> Iterator[Ints | None]:
     return (part if there else None for part, there in zip(parts, column.is_valid().to_pylist(), strict=True))
 
 
-def _note(count: Counter[str], note: tuple[str, str, Ints | None], allowed: Allowed) -> None:
+def _note(count: Counter[str], seen: Counter[str], note: tuple[str, str, Ints | None], allowed: Allowed) -> None:
     source, text, place = note
     outputs = words(text)
+    seen.update(outputs)
     count["notes"] += 1
     count["words"] += len(outputs)
     if strange := set(outputs) - allowed.written:
         for word in outputs:
             if word in strange:
                 count["below_floor" if word in allowed.known else "out_of_vocabulary"] += 1
-    count["stray"] += _stray(text)
+    count["stray"] += _stray(text, allowed.policy)
     inputs = _inputs(source, len(outputs), place, allowed.policy)
     if inputs is None:
         count["unaligned"] += 1
@@ -239,11 +273,17 @@ def source_words(text: str) -> list[str]:
     return [lookup_form(text[start:end]) for start, end in word_spans(text)]
 
 
-_SAFE = {
-    ord(c): None for c in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \n\r!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-}
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ "
+_MARKS = {"plain": "", "sentences": ".", "keep": "\n\r!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~#"}
 
 
-def _stray(text: str) -> int:
-    rest = text.translate(_SAFE)
+@cache
+def _allowed_marks(layout: Layout, numbers: Numbers) -> dict[int, None]:
+    """The characters that need no closer look, for `str.translate`."""
+    return {ord(c): None for c in _LETTERS + _MARKS[layout] + ("#" if numbers == "mask" else "")}
+
+
+def _stray(text: str, policy: Policy) -> int:
+    """Characters that are neither of a word nor written by the layout."""
+    rest = text.translate(_allowed_marks(policy.layout, policy.numbers))
     return sum(t.end - t.start for t in tokenize(rest) if t.kind != Kind.WORD) if rest else 0

@@ -30,7 +30,8 @@ from clinveil.corpus.uniqueness import hashes
 from clinveil.releases.crosswalk import CROSSWALK
 from clinveil.releases.ledger import IN_VAULT, SAME, Earlier, Entry, Hashes, Ledger, read_entry
 from clinveil.releases.ledger import NAME as LEDGER
-from clinveil.releases.manifest import NAME, SCHEMA, canonical, released_files
+from clinveil.releases.manifest import NAME, OLDER, SCHEMA, canonical, older, released_files
+from clinveil.releases.producer import refuse_adding
 from clinveil.releases.publish import EARLIER, KIND
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.numerals import SMALL
@@ -40,8 +41,8 @@ _REMEDY = "name the vault folder of a finished release, OUT/vault"
 _CALL = frozenset({"workers", "on", "address", "quiet", "force", "again"})
 # What changes no note that is written, or only says how NEW is read; else it is as it was, unless it is given.
 MAY_DIFFER: tuple[str, ...] = ("workers", "on", "address", "quiet", "force", "again", "ledger", "patients")
-MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model", "max_names", "max_linkage")
-MAY_DIFFER += ("measure_words", "risk_threshold")
+MAY_DIFFER += ("text", "id", "patient", "preset", "encoding", "max_note_bytes", "model")
+MAY_DIFFER += ("max_names", "max_linkage", "max_stolen", "measure_words", "risk_threshold")
 # Files that say what is written: they may lie elsewhere now, and must say the same.
 FILES = ("phi_policy", "tagger", "keep_words", "drop_words")
 TABLES = ("vectors", "neighbours", "channel")
@@ -79,6 +80,7 @@ class Base:
         version of clinveil.
         """
         manifest = _manifest(vault)
+        refuse_adding(str(manifest.get("kind")))
         _refuse_unfinished(vault)
         settings = settings_of(manifest, vault)
         key = Key.load(vault / KEY)
@@ -298,6 +300,8 @@ def _manifest(vault: Path) -> dict[str, Any]:
             raise InputError("is no vault of a release", where=vault.name, remedy=f"name its folder {KIND.vault}")
         if read_json(vault / KIND.state) is not None and not told:
             _refuse_unfinished(vault)
+        if told.get("schema") in OLDER:
+            raise older(vault)
         raise InputError(f"is {_other(vault, told)}", where=vault.name, remedy=_REMEDY)
     if hashlib.sha256(canonical(told).encode()).hexdigest() != told.get("self_sha256"):
         raise _damaged(vault, "its manifest is not as it was sealed")
@@ -312,8 +316,8 @@ def _other(vault: Path, told: Mapping[str, Any]) -> str:
     if (vault / "deidentify.json").exists():
         return "a vault of clinveil deidentify, not of a release"
     command = str(told.get("schema", "")).partition("/")[0].removeprefix("clinveil.")
-    if command in ("obfuscate", "synthesis", "synthesize"):
-        return f"a vault of clinveil {command.replace('sis', 'size')}, not of a release"
+    if command == "obfuscate":
+        return "a vault of clinveil obfuscate, not of a release"
     return "no vault of a release"
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from math import ceil
+from math import ceil, exp, log
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.tally import Tally
-from clinveil.core.finding import Finding
-from clinveil.core.keys import Key
+from clinveil.core.finding import Detail, Finding
 from clinveil.corpus.corpus import Accounting
 from clinveil.corpus.open import ENTERED_IN_ERROR
 from clinveil.releases.check import OutputCheck
@@ -24,6 +23,9 @@ from clinveil.stats.random_order import SELDOM, found_refused_from
 from clinveil.stats.refusals import ALPHA, has_power, leaks_refused_from
 
 SKIPPED_SHARE = 0.01
+# A release with fewer different words, or an effective number below this, carries almost nothing of any note.
+FEWEST_WORDS, FEWEST_EFFECTIVE = 20, 8
+LABEL_TASKS = frozenset({"utility.transfer", "utility.within"})
 FAULT = "This is a fault of the program. Do not release; report it."
 # Rows left out because the source says so, or they left before, not because something went wrong.
 PLANNED = frozenset({ENTERED_IN_ERROR, LEFT_BEFORE})
@@ -62,15 +64,54 @@ def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gat
     ]
 
 
-def accounting_gates(rows: Accounting, check: OutputCheck, tally: Tally) -> list[Gate]:
-    """Every note must be accounted for, and few may be missing."""
+def copy_gates(check: OutputCheck) -> list[Gate]:
+    """Whether each released note has the text that it had after its identifiers were treated."""
+    return [sound("copied_text", check.unaligned)]
+
+
+def variety_gates(check: OutputCheck, findings: Sequence[Finding]) -> list[Gate]:
+    """Whether anything can come out: enough different words, and utility above chance where it was measured.
+
+    The effective number of words is exp(entropy) of the released words' frequencies.
+    """
+    distinct, effective = len(check.outputs), round(effective_number(check.outputs), 1)
+    few = distinct < FEWEST_WORDS
+    value, threshold = (distinct, FEWEST_WORDS) if few else (effective, FEWEST_EFFECTIVE)
+    unit = "different words" if few else "effective number of words"
+    power = (
+        f"Exact: refuses fewer than {FEWEST_WORDS} different words, or an effective number below {FEWEST_EFFECTIVE}."
+    )
+    gates = [gate("variety", passed=value >= threshold, value=value, threshold=threshold, unit=unit, power=power)]
+    tested = [f.detail for f in findings if f.measure in LABEL_TASKS and "of_ceiling_high" in f.detail]
+    if tested:
+        best = max(tested, key=_above_chance)
+        chance = round(float(best["chance_score"] or 0.0), 3)
+        passed = _above_chance(best) > 0
+        gates.append(gate("at_chance", passed=passed, value=best["score"], threshold=f"above {chance} (chance)"))
+    return gates
+
+
+def _above_chance(detail: Detail) -> float:
+    """How far the upper end of a released score's interval is above the score of permuted labels."""
+    high, ceiling, chance = (float(detail[name] or 0.0) for name in ("of_ceiling_high", "ceiling", "chance_score"))
+    return high * ceiling - chance
+
+
+def effective_number(counts: Mapping[str, int]) -> float:
+    """exp(entropy) of a frequency table: the size of a uniform vocabulary with the same entropy; 0 if empty."""
+    total = sum(counts.values())
+    return exp(-sum(n / total * log(n / total) for n in counts.values() if n)) if total else 0.0
+
+
+def accounting_gates(rows: Accounting, check: OutputCheck, *, balanced: bool = True) -> list[Gate]:
+    """Every note must be accounted for, and few may be missing; `balanced`: so is every token."""
     lost = abs(rows.read - rows.written - sum(rows.skipped.values()))
     strangers = check.unmatched + abs(check.notes - rows.written)
     failed = sum(n for reason, n in rows.skipped.items() if reason not in PLANNED)
     share = failed / rows.read if rows.read else 0.0
     faults = lost + strangers + check.unaligned
     return [
-        sound("accounted", faults, passed=faults == 0 and tally.balanced),
+        sound("accounted", faults, passed=faults == 0 and balanced),
         gate("failed", passed=share <= SKIPPED_SHARE, value=share, threshold=SKIPPED_SHARE),
     ]
 
@@ -183,7 +224,7 @@ def _tested_name(finding: Finding) -> Gate:
     )
 
 
-def seed_gate(key: Key) -> Gate:
-    """A key from a public seed can be replayed by anyone."""
-    secret = key.test_seed is None
+def seed_gate(public: Sequence[str]) -> Gate:
+    """What comes from a public seed can be repeated by anyone; `public`: what does, in words."""
+    secret = not public
     return gate("seed", passed=secret, value="secret key" if secret else "public seed", threshold="secret key")

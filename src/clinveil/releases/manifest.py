@@ -1,4 +1,4 @@
-"""What a run has to tell, whoever made its notes, and `manifest.json`, which tells it.
+"""What a run records, whichever kind of release it made, and `manifest.json`, which tells it.
 
 The public edition names no path, host, user or source identifier.
 """
@@ -23,8 +23,9 @@ from clinveil.corpus.open import open_corpus
 from clinveil.report.edition import outward_finding, outward_value
 from clinveil.report.record import Edition, Gate, tally
 
-SCHEMA = "clinveil.manifest/1"
-SYNTHETIC = "synthetic"  # `kind` of the manifest beside synthetic notes; a release's names none
+SCHEMA = "clinveil.manifest/2"
+OLDER = ("clinveil.manifest/1", "clinveil.synthesis/1")  # manifests of earlier versions
+GATE_FIELDS = ("name", "passed", "outcome", "switched_off", "threshold", "power")  # beside the value
 SUMS, CARD, NAME = "SHA256SUMS", "README.md", "manifest.json"
 
 
@@ -42,15 +43,17 @@ class NotesFile:
 
 @dataclass(frozen=True)
 class Account:
-    """What a run has to tell, whichever producer made its notes.
+    """What a run records.
 
     Attributes:
+        kind: of release.
         notes: the file of notes. read: rows of the source, of which gates count shares.
         settings: those that a recipient may see. public_seeds: what came of a public seed, in words.
         told: what this producer alone has to tell, to the recipient and (as well) to the custodian.
-        gate_fields: what manifests say of a gate beside its value. nth: of the releases under the key, this one.
+        nth: of the releases under the key, this one.
     """
 
+    kind: str
     key: Key
     notes: NotesFile
     read: int
@@ -60,7 +63,6 @@ class Account:
     public_seeds: Sequence[str] = ()
     told: Mapping[str, Any] = field(default_factory=dict)
     told_inside: Mapping[str, Any] = field(default_factory=dict)
-    gate_fields: Sequence[str] = ("name", "passed", "outcome", "threshold", "power")
     nth: int = 1
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -78,11 +80,13 @@ class Account:
             "tool": "clinveil",
             "version": version("clinveil"),
             "created": self.created,
+            "kind": self.kind,
             "settings": dict(self.settings),
             "notes": asdict(self.notes),
             "files": dict(files),
             "key_commitment": self.key.commitment,
             **self.told,
+            "switched_off": [gate.name for gate in self.gates if gate.switched_off],
             "gates": [self._gate(gate, outward=outward) for gate in self.gates],
             "findings": [outward_finding(f) if outward else f.as_dict() for f in self.findings],
             "test_seed": bool(self.public_seeds),
@@ -91,7 +95,7 @@ class Account:
 
     def _gate(self, gate: Gate, *, outward: bool) -> dict[str, Any]:
         value = outward_value(gate, self.read) if outward else gate.value
-        return {**{name: getattr(gate, name) for name in self.gate_fields}, "value": value}
+        return {**{name: getattr(gate, name) for name in GATE_FIELDS}, "value": value}
 
 
 def canonical(document: Mapping[str, Any]) -> str:
@@ -139,37 +143,30 @@ class Check:
 
 
 def verify(folder: Path) -> list[Check]:
-    """All checks of a folder of `release` or of `synthesize`. Raises InputError where there is nothing to check."""
+    """All checks of the folder of a release. Raises InputError where there is nothing to check."""
     if not folder.is_dir():
-        raise InputError("is no release folder", where=folder.name, remedy="name OUT/release, or OUT of synthesize")
-    manifest = _manifest(folder / NAME)
-    synthetic = manifest is not None and manifest.get("kind") == SYNTHETIC
-    needed = COMPANIONS if synthetic else (*COMPANIONS, REPORT)
-    missing = [name for name in needed if not (folder / name).is_file()]
+        raise InputError("is not a release folder", where=folder.name, remedy="name OUT/release")
+    document = read_json(folder / NAME)
+    manifest = document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
+    if isinstance(document, dict) and document.get("schema") in OLDER:
+        raise older(folder)
+    missing = [name for name in (*COMPANIONS, REPORT) if not (folder / name).is_file()]
     if missing:
         hint = "; name OUT/release" if (folder / "release").is_dir() or (folder / "out").is_dir() else ""
         return [Check("all files are there", False, "missing: " + ", ".join(missing) + hint)]
     if manifest is None:
         return [Check("the manifest can be read", False, f"it is not {SCHEMA}")]
     try:
-        only = [_nothing_else(folder, manifest)] if synthetic else []
-        return [Check("all files are there", True), *only, *_sums(folder), *_manifest_checks(folder, manifest)]
+        return [Check("all files are there", True), *_sums(folder), *_manifest_checks(folder, manifest)]
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         # A manifest from elsewhere may hold anything.
         return [Check("the manifest and the list of sums say what they should", False, "they are damaged")]
 
 
-def _manifest(path: Path) -> dict[str, Any] | None:
-    document = read_json(path)
-    return document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
-
-
-def _nothing_else(folder: Path, manifest: dict[str, Any]) -> Check:
-    """A list of sums can be made to name anything; beside synthetic notes only their companions may lie."""
-    known = {*COMPANIONS, REPORT, manifest["notes"]["file"]}
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-    extra = sorted(name for name in found if name not in known)
-    return Check("nothing but the notes and what belongs to them is there", not extra, _names(extra))
+def older(folder: Path) -> InputError:
+    """The error for a folder that an earlier version made."""
+    what = "was made by an earlier version of clinveil"
+    return InputError(what, where=folder.name, remedy="use that version, or make the release again in another folder")
 
 
 def _sums(folder: Path) -> Iterator[Check]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,7 +28,9 @@ from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Corpus
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import id_maps
-from clinveil.utility.classification import classification
+from clinveil.utility.release import UTILITY_SEED, useful
+
+__all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "not_tried", "useful"]
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
 BY_NOTES = ("attack.repeats_in_notes", "attack.inversion_counts")  # of attacks that need no notes, but read them
@@ -231,30 +232,12 @@ def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
     return replace(finding, unit=unit, detail=detail, **told)
 
 
-UTILITY_SEED = 20260101  # of the split and of what is trained; it says nothing of the release
-
-
-def useful(context: Context, labels: tuple[str, ...], models: tuple[str, ...]) -> list[Finding]:
-    """Utility on each label. The seed is public and the same for every key, so that two releases compare."""
-    original, released = context.original, context.released
-    if original is None or released is None:
-        raise ValueError("utility compares the notes of both sides")
-    found: list[Finding] = []
-    for label in labels:
-        rng, sides = np.random.default_rng(UTILITY_SEED), (original.batches(), released.batches())
-        found += classification(*sides, label, rng, crosswalk=context.notes, models=models)
-    return found
-
-
 NOT_TRIED = (
-    "A reader of context with more text, or a larger model, than word pairs of other notes of this corpus; three words "
-    "in a row and what adapts read a few points more (clinveil attack inversion, benchmarks/context.md). One "
-    "measurement outside this repository read .77 of the words of N 3-14, memo patient, where one draw gives .48.",
-    "An attacker without the vectors, who trains their own on other notes or on the release (clinveil attack inversion "
-    "--reader own-vectors, release-vectors, decipher).",
-    "Linkage with public texts about the patients, or by vectors trained on them (clinveil attack linkage).",
-    "Inference of attributes that are no kept column (clinveil attack inference).",
-    "Linkage by the order of the rows, where --order source keeps it.",
+    "Attackers with a larger language model, or with more text than other notes of this corpus. Context of three words "
+    "recovers a few points more (clinveil attack inversion, benchmarks/context.md).",
+    "Linkage by 1, 20 and 200 known pairs; known pairs were used to recover words and names.",
+    "Inference of attributes that are not kept columns (clinveil attack inference).",
+    "Linkage by row order, where --order source keeps it.",
 )
 _AT_HAND = {
     "known": "no known-patient feed was given",
@@ -272,4 +255,6 @@ def not_tried(context: Context) -> tuple[str, ...]:
         if missing:
             why = " and ".join(_AT_HAND.get(need, f"no {need.replace('_', ' ')}") for need in missing)
             lacking.append(f"{attack.help().rstrip('.')}: {why}.")
+    if context.public is None:
+        lacking.append("Linkage with public texts about the patients: none were given.")
     return (*NOT_TRIED, *lacking)

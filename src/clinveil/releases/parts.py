@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,11 @@ from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.heard import Heard
 from clinveil.phi.parted import Treat, heard_of, look_through
 from clinveil.phi.remover import Recipe
-from clinveil.releases.check import OutputCheck, check_output
+from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
 from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Job, Preflight, Sight, Target
+from clinveil.releases.stages import Job, Preflight, Sight, Target, as_written
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store, name_of, performed
@@ -197,9 +197,9 @@ class Draw(PartDraw):
         work = private_folder(self.scratch / name_of(self))
         target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
         tally = target.write(obfuscate_batches(self.part.batches(), obfuscator), key)
-        check = self._check(target, folder, obfuscator.channel) if tally.notes else _sum(())
+        check = self._check(target, folder, obfuscator.channel) if tally.notes else NOTHING
         remove(work)
-        return {"tally": tally.as_dict(), "check": asdict(check)}
+        return {"tally": tally.as_dict(), "check": check.as_dict()}
 
     def _check(self, target: Target, folder: Path, channel: Channel) -> OutputCheck:
         walk, places = (ledger_batches(folder, name) for name in LEDGERS)
@@ -213,15 +213,68 @@ def opened(path: Path, columns: Columns) -> Corpus:
     return open_corpus(path, roles, label=columns.labels, keep=columns.keep)
 
 
+@dataclass(frozen=True)
+class Copy:
+    """One part under new ids, with the text that it has, and read back.
+
+    Attributes: as of `Draw`; `entered` is a hash of all that it depends on.
+    """
+
+    part: NotesCorpus = field(repr=False)
+    entered: str
+    vault: Path
+    scratch: Path
+    columns: Columns
+    suffix: str
+    order: str
+
+    @property
+    def title(self) -> str:
+        """What it does, for people."""
+        return f"{self.part.name} written"
+
+    @property
+    def file(self) -> str:
+        """The name of the notes that it writes."""
+        return f"notes{self.suffix}"
+
+    def identity(self) -> Mapping[str, Any]:
+        """The part, the key, and how notes are written."""
+        return {"copy": self.entered, "order": self.order, "columns": asdict(self.columns), "suffix": self.suffix}
+
+    def __call__(self, folder: Path, store: Store) -> dict[str, Any]:
+        """Write notes and crosswalk; returns the tally, and what reading the notes back shows."""
+        work = private_folder(self.scratch / name_of(self))
+        target = Target(folder / self.file, folder, work, self.columns, self.suffix, self.order)
+        tally, check = target.write(as_written(self.part), Key.load(self.vault / KEY)), NOTHING
+        if tally.notes:
+            released = target.in_source_order(opened(target.path, self.columns))
+            check = check_copies(self.part.batches(), ledger_batches(folder, "crosswalk"), released)
+        remove(work)
+        return {"tally": tally.as_dict(), "check": check.as_dict()}
+
+
+def copy_parts(job: Job, entered: Corpus) -> tuple[OutputCheck, Path]:
+    """Write every part under new ids with the text that it has; returns what reading back shows, and the folder."""
+    assert isinstance(entered, PartedCorpus)
+    places = job.folder.vault, job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
+    works = [Copy(part, told, *places) for part, told in zip(entered.parts, _entered(job), strict=True)]
+    _, check, place = _collected(job, works)
+    return check, place
+
+
 def draw_parts(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
     """Write every part; the notes in staging, crosswalk and alignment in the vault, a file a part each."""
     assert isinstance(job.corpus, PartedCorpus) and isinstance(protected, PartedCorpus)
-    works, store = list(_draws(job, protected, channel)), _store(job)
-    tally, checks = Tally(), list[OutputCheck]()
+    return _collected(job, list(_draws(job, protected, channel)))
+
+
+def _collected(job: Job, works: Sequence[Draw | Copy]) -> tuple[Tally, OutputCheck, Path]:
+    store, tally, checks = _store(job), Tally(), list[OutputCheck]()
     results = each(job.over, partial(performed, store), works)
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
         tally += tally_from(result["tally"])
-        checks.append(OutputCheck(**result["check"]))
+        checks.append(OutputCheck.of(result["check"], result["check"]["outputs"]))
     place = private_folder(job.folder.staging / NOTES)
     for number, work in enumerate(works):
         made = store.folder(work)
@@ -231,17 +284,21 @@ def draw_parts(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Ou
                 folder = private_folder(job.folder.vault / f"{name}.parquet")
                 remove(folder / f"part-{number:05d}.parquet")
                 link(made / f"{name}.parquet", folder / f"part-{number:05d}.parquet")
-    return tally, _sum(checks), place
+    return tally, sum(checks, NOTHING), place
+
+
+def _entered(job: Job) -> Iterator[str]:
+    """Of each part, a hash of the part, of what was found in all of them, and of the key."""
+    found = _recipe(job).said if job.settings.phi else ""
+    of = digest_of(job.facts) + job.key.commitment + found
+    return (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
 
 
 def _draws(job: Job, protected: PartedCorpus, channel: Channel) -> Iterator[Draw]:
     assert isinstance(job.corpus, PartedCorpus)
-    found = _recipe(job).said if job.settings.phi else ""
-    of, digest = digest_of(job.facts) + job.key.commitment + found, channel_digest(channel)
-    entered = (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
-    how = job.folder.vault, digest, channel.policy, job.key.commitment
+    how = job.folder.vault, channel_digest(channel), channel.policy, job.key.commitment
     written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
-    return (Draw(part, told, *how, *written) for part, told in zip(protected.parts, entered, strict=True))
+    return (Draw(part, told, *how, *written) for part, told in zip(protected.parts, _entered(job), strict=True))
 
 
 def _released_name(job: Job, number: int) -> str:
@@ -250,7 +307,3 @@ def _released_name(job: Job, number: int) -> str:
         return f"part-{number:05d}"
     one = job.facts[number]
     return f"part-{job.key.digest('part name', one.name, one.digest):016x}"
-
-
-def _sum(checks: Sequence[OutputCheck]) -> OutputCheck:
-    return OutputCheck(**{f.name: sum(getattr(one, f.name) for one in checks) for f in fields(OutputCheck)})

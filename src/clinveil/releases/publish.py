@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clinveil.core.errors import InputError
@@ -18,13 +18,13 @@ from clinveil.core.runfolder import Kind, RunFolder
 from clinveil.releases.ledger import IN_VAULT
 from clinveil.releases.manifest import NAME, Account, released_files, sealed, write_companions
 from clinveil.report.edition import external_edition
-from clinveil.report.record import AlignedNote, Gate, ReleaseRecord, from_json, score, to_json
+from clinveil.report.record import Gate, ReleaseRecord, from_json, score, to_json
 from clinveil.report.render import release_card, render, write_report
 
 RECORD, EARLIER, NEW_ALONE = "record.json", "earlier", "findings-new.json"
 _MADE: tuple[str, ...] = ("vectors", "neighbours", "channel", "crosswalk.parquet", "alignment.parquet", "manifest.json")
 _MADE += ("tasks", "learnt.json", IN_VAULT, "record.json", "findings.json", "report.html", "report-external.html")
-_MADE += (f"{EARLIER}.parquet", NEW_ALONE)
+_MADE += (f"{EARLIER}.parquet", NEW_ALONE, "model", "training.safetensors")
 KIND = Kind(
     what="release run",
     vault="vault",
@@ -49,11 +49,19 @@ class Places:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: where things are, which gates failed, and what was measured."""
+    """How a run ended: where things are, which gates failed, and what was measured.
+
+    Attributes:
+        kind: of release. excerpts: pieces of released text; none of a release that was refused.
+        switched_off_by: the profile or the settings that switch gates off, as a user gives them.
+    """
 
     folder: Places
     gates: tuple[Gate, ...] = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
+    kind: str = "obfuscated"
+    excerpts: tuple[str, ...] = field(default=(), repr=False)
+    switched_off_by: str = ""
 
     @property
     def refused(self) -> bool:
@@ -64,34 +72,37 @@ class Outcome:
         """Lines for people."""
         failed = [gate for gate in self.gates if not gate.passed]
         yield score(self.gates)
+        if off := [gate.name for gate in self.gates if gate.switched_off]:
+            yield f"Switched off: {', '.join(off)}" + (f" ({self.switched_off_by})" if self.switched_off_by else "")
         for gate in failed:
             yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.remedy}"
         if not failed:
             yield f"report   {self.folder.release / 'report.html'}"
-            yield f"release  {self.folder.release}"
-        yield f"vault    {self.folder.vault} (never leaves; start with report.html)"
+            yield f"release  {self.folder.release} ({self.kind})"
+        yield f"vault    {self.folder.vault} (must not leave; report.html in it has every detail)"
 
 
 def publish(
     folder: Places,
     account: Account,
     record: ReleaseRecord,
-    shown: Sequence[AlignedNote],
     enter: Callable[[], None],
+    switched_off_by: str = "",
 ) -> Outcome:
     """Write everything that a run leaves behind, and let the release appear if all gates passed.
 
     A release with a test seed is kept in `vault/refused/`; of one that failed another gate only the evidence is kept.
 
     Args:
-        record: the internal edition. shown: what the external one shows instead of notes of the source.
-        enter: writes the release down in the ledger; called where it is about to leave.
+        record: the internal edition. enter: records the release in the ledger, just before it leaves.
     """
-    outcome = Outcome(folder, tuple(account.gates), tuple(account.findings))
+    outcome = Outcome(folder, tuple(account.gates), tuple(account.findings), account.kind)
+    leaves = () if outcome.refused else record.excerpts
+    outcome = replace(outcome, excerpts=leaves, switched_off_by=switched_off_by)
     notes = released_files(folder.staging)
-    outward = external_edition(record, shown)
+    outward = external_edition(record)
     (folder.staging / "report.html").write_text(render(outward), encoding="utf-8")
-    write_companions(folder.staging, release_card(outward), account.manifest("external", notes))
+    write_companions(folder.staging, release_card(outward, account.notes.file), account.manifest("external", notes))
     private_text(folder.vault / NAME, sealed(account.manifest("internal", notes)))
     private_text(folder.vault / RECORD, json.dumps({"internal": to_json(record), "external": to_json(outward)}))
     write_report(record, folder.vault / "report.html")

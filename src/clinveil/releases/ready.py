@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clinveil.channel.build import read_words
 from clinveil.core.neural import need_torch
 from clinveil.core.types import Say
 from clinveil.corpus.beside import open_text
@@ -19,12 +18,9 @@ from clinveil.releases.clock import nothing
 from clinveil.releases.earlier_release import Base
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.parts import preflight_parts
+from clinveil.releases.producer import producers
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import (
-    Preflight,
-    preflight,
-    require_patients,
-)
+from clinveil.releases.stages import NOTHING_MORE, MeasuredWith, Preflight, preflight
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken
@@ -37,7 +33,8 @@ from clinveil.vectors.table import Vectors
 @dataclass(frozen=True)
 class Ready:
     """What a run needs from outside: notes, what one look at them found, known patients, vectors; of part files those
-    that can be read, what is known of each, the names of all, and what is wrong with the others."""
+    that can be read, what is known of each, the names of all, and what is wrong with the others;
+    and what the release is also measured with."""
 
     corpus: OpenedCorpus | NewNotes
     found: Preflight
@@ -46,6 +43,7 @@ class Ready:
     facts: tuple[PartFacts, ...] = ()
     names: tuple[str, ...] = ()
     broken: Broken = field(default_factory=Broken)
+    measured_with: MeasuredWith = NOTHING_MORE
 
     def question(self, source: str) -> str:
         """What a run says of its notes: of parts their names, for one that was mended is still asked the same."""
@@ -63,11 +61,9 @@ def ready_for(
     say: Say = nothing,
 ) -> Ready:
     """Read what a run needs, and find it usable before anything is made."""
+    producer = producers.get(settings.kind)
     settings.vectors.refuse_beside(place)
     known = read_patients(settings.identifiers.patients) if settings.identifiers.patients else {}
-    for file in (settings.channel.keep_words, settings.channel.drop_words):
-        if file:
-            read_words(file)
     if any_neural(settings.model):
         need_torch()  # now, not after the hours that come before the measuring
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
@@ -83,7 +79,7 @@ def ready_for(
     else:
         found = preflight(corpus, say)
     if not broken.said:
-        require_patients(found, settings)
+        producer.refuse_notes(found, settings)
     if settings.vectors.more_text:
         open_text(settings.vectors.more_text)
     imported = load_vectors(place) if place else None

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
 from clinveil.channel.build import mechanism_of
-from clinveil.channel.channel import Channel
 from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.policy import Policy
-from clinveil.channel.tally import Tally
 from clinveil.core.finding import Finding
 from clinveil.core.runfolder import FREE
 from clinveil.core.spans import LABELS
-from clinveil.corpus.corpus import Accounting, Columns
+from clinveil.corpus.corpus import Columns
 from clinveil.phi.detector import covered as covered_labels
-from clinveil.releases.added import ALONE, OnBoth, added_facts, added_warnings, adds_to, files_of, nth_of
+from clinveil.releases.added import adds_to, files_of, nth_of
 from clinveil.releases.attack_gates import LINKAGE_WARNED, linkage_warnings, switched_off
 from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
+from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Job
+from clinveil.releases.stages import Job, Making
 from clinveil.report.edition import outward_count
 from clinveil.report.record import (
     AlignedNote,
@@ -35,68 +34,55 @@ from clinveil.report.record import (
     PhiCount,
     ReleaseRecord,
     StageRow,
-    TokenRow,
 )
-from clinveil.vectors.count import WordCounts
-from clinveil.vectors.imported import without_vector
-from clinveil.vectors.table import Vectors
 
-TITLE, GIVEN = "Release of clinical notes", "given, not trained on these notes"
+TITLE = "Release of clinical notes"
 # Settings that name a place on the custodian's machine; the public edition says only whether they were given.
-_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors")
+_PLACES = ("patients", "phi_policy", "keep_words", "drop_words", "more_text", "start_vectors", "source")
 # How the run was called, not what it made.
-_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient")
+_CALL = (*FREE, "ledger", "seed", "encoding", "max_note_bytes", "text", "id", "patient", "device", "batch", "threads")
 
 
 @dataclass(frozen=True)
-class Obfuscation:
-    """What was made, and how: what this producer alone has to tell."""
+class Made:
+    """What was made, and how."""
 
-    job: Job
-    rows: Accounting
-    counts: WordCounts
-    vectors: Vectors
-    channel: Channel
-    tally: Tally
-    found: Counter[str] | None
+    product: Product
+    making: Making
     stages: Sequence[StageRow]
-    digests: Mapping[str, str]
-    seeds: Mapping[str, int]
     source_sha256: str
     notes_sha256: str
     earlier: Sequence[Earlier] = ()
-    on_both: OnBoth = ALONE
+
+    @property
+    def job(self) -> Job:
+        """What every stage worked with."""
+        return self.making.job
 
     def account(self, gates: Sequence[Gate], findings: Sequence[Finding]) -> Account:
-        """All that the run has to tell."""
-        job, columns = self.job, self.job.corpus.columns
-        notes = NotesFile(
-            "notes" if job.facts else f"notes{job.corpus.suffix}",
-            self.rows.written,
-            columns.text,
-            columns.note_id,
-            columns.patient_id,
-            columns.keep,
-        )
-        seeds = () if job.key.test_seed is None else ("notes",)
-        shown, inside = self._told(), self._inside()
-        settings = public_settings(job.settings)
-        account = Account(job.key, notes, self.rows.read, settings, gates, findings, seeds, shown, inside)
+        """What both manifests record."""
+        job, product, columns = self.job, self.product, self.product.columns
+        roles = columns.text, columns.note_id, columns.patient_id, columns.keep
+        notes = NotesFile(product.path.name, product.rows.written, *roles)
+        shown, inside, settings = self._told(), self._inside(), public_settings(job.settings)
+        seeds, read = product.public_seeds(), product.rows.read
+        account = Account(job.settings.kind, job.key, notes, read, settings, gates, findings, seeds, shown, inside)
         account = replace(account, nth=nth_of(job))
         return replace(account, told={"run": account.run, **shown})
 
     def _told(self) -> dict[str, Any]:
-        job, rows, skipped = self.job, self.rows, self.rows.skipped
-        told = {reason: outward_count(n, "notes") for reason, n in skipped.items()}
+        job, rows = self.job, self.product.rows
+        skipped = {reason: outward_count(n, "notes") for reason, n in rows.skipped.items()}
         # How many were read tells how many were left out.
-        read = rows.read if told == dict(skipped) else None
+        read = rows.read if skipped == dict(rows.skipped) else None
         return {
-            "columns": {column.name: column.disposition for column in dispositions(job.corpus.columns)},
-            "accounting": {"read": read, "written": rows.written, "skipped": told},
-            "tokens": self.tally.as_dict(),
-            "vectors": {"from": origin(job), "passes": _passes(self), **_part(self)},
-            "vault_digests": dict(self.digests),
-            "seed": self.seeds["measuring"],
+            "columns": {
+                column.name: column.disposition for column in dispositions(job.settings.kind, job.corpus.columns)
+            },
+            "accounting": {"read": read, "written": rows.written, "skipped": skipped},
+            **self.product.told(),
+            "vault_digests": dict(self.product.digests),
+            "seed": self.making.seeds["measuring"],
             "determinism": {stage.name: stage.determinism for stage in self.stages if stage.determinism},
             **adds_to(job, "external"),
         }
@@ -108,44 +94,27 @@ class Obfuscation:
             "settings_in_full": self.job.settings.flat(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "seeds": dict(self.seeds),
+            "seeds": dict(self.making.seeds),
             "seconds": {stage.name: stage.seconds for stage in self.stages},
             "files_sha256": files_of(self.job.settings),
             **adds_to(self.job, "internal"),
         }
-        rows = {"read": self.rows.read, "written": self.rows.written, "skipped": dict(self.rows.skipped)}
-        return {"accounting": rows, "edition": "internal", "private": private}
-
-
-def origin(job: Job) -> str:
-    """Where the word vectors come from, in words."""
-    how = job.settings.vectors
-    if job.added is not None:
-        return job.added.base.origin
-    if job.imported is not None:
-        return GIVEN
-    more = " and more text" if how.more_text else ""
-    return f"trained on these notes{more}" + (", from vectors given" if how.start_vectors else "")
-
-
-def _passes(made: Obfuscation) -> int | None:
-    """Passes of the training; None of vectors that were given."""
-    return made.vectors.meta.get("epochs") if made.job.imported is None else None
-
-
-def _part(made: Obfuscation) -> dict[str, Any]:
-    """The share of the patients whose notes the vectors were trained on, where it was not all."""
-    share = made.vectors.meta.get("patients_share") if made.job.imported is None else None
-    return {} if share is None else {"patients_share": share}
+        rows = self.product.rows
+        counts = {"read": rows.read, "written": rows.written, "skipped": dict(rows.skipped)}
+        return {"accounting": counts, **self.product.told_inside(), "edition": "internal", "private": private}
 
 
 def public_settings(settings: ReleaseSettings) -> dict[str, Any]:
-    """The settings that a reader of the release may see."""
-    record = settings.flat()
-    shown = {k: v for k, v in record.items() if k not in _CALL and k not in _PLACES and k not in _idle(settings)}
+    """The settings that a reader of the release may see: of its kind, without places on the custodian's machine."""
+    record, others = settings.flat(), settings.of_other_kinds()
+    hidden = {*_CALL, *_PLACES, *others, *(_idle(settings) if "channel" not in others else ())}
+    shown = {name: value for name, value in record.items() if name not in hidden and not isinstance(value, dict)}
+    tables = {name: value for name, value in record.items() if isinstance(value, dict) and name not in others}
+    inner = {f"{group}.{name}": value for group, table in tables.items() for name, value in table.items()}
+    shown |= {name: value for name, value in inner.items() if name.partition(".")[2] not in (*_PLACES, *_CALL)}
     if "n" in shown:
         shown["n"] = str(settings.channel.n)
-    return shown | {f"{k}_given": record.get(k) is not None for k in _PLACES if k in record}
+    return shown | {f"{name}_given": record[name] is not None for name in _PLACES if name in record.keys() - others}
 
 
 def _idle(settings: ReleaseSettings) -> set[str]:
@@ -154,30 +123,20 @@ def _idle(settings: ReleaseSettings) -> set[str]:
     return {name for _, kind in mechanisms for name in kind.model_fields} - used
 
 
-def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
-    """The token accounting, by class; the denominator is everything but white space."""
-    return (
-        TokenRow(
-            "words",
-            tally.words,
-            replaced=tally.replaced,
-            dropped=tally.dropped,
-            kept=tally.kept_words,
-            unknown=tally.unknown,
-            self_replaced=tally.self_replaced,
-            doubled=tally.doubled,
-        ),
-        TokenRow("numbers", tally.numbers, masked=tally.masked, dropped=tally.numbers - tally.masked),
-        TokenRow("punctuation", tally.punct, kept=tally.copied, dropped=tally.punct - tally.copied),
-        TokenRow("other", tally.other, dropped=tally.other),
-    )
+TEXTS = {
+    "obfuscated": "text, every word replaced",
+    "coded": "text, every word replaced by a code",
+    "deidentified": "text, identifiers replaced",
+    "synthetic": "text, written by a language model",
+}
 
 
-def dispositions(columns: Columns) -> tuple[Column, ...]:
+def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
     """What became of each source column."""
-    roles = {columns.note_id: "note id, replaced by a random one", columns.text: "text, every word replaced"}
+    id_ = "note id, numbered anew" if kind == "synthetic" else "note id, replaced by a random one"
+    roles = {columns.note_id: id_, columns.text: TEXTS.get(kind, "text")}
     if columns.patient_id:
-        roles[columns.patient_id] = "patient id, replaced by a random one"
+        roles[columns.patient_id] = "dropped" if kind == "synthetic" else "patient id, replaced by a random one"
     roles |= {name: "kept as it is" + (", label" if name in columns.labels else "") for name in columns.keep}
     dropped = [Column(name, "dropped") for name in columns.dropped]
     if columns.other_dropped:
@@ -186,28 +145,20 @@ def dispositions(columns: Columns) -> tuple[Column, ...]:
 
 
 def record_of(
-    made: Obfuscation, account: Account, not_tried: tuple[str, ...], notes: Sequence[AlignedNote]
+    made: Made, account: Account, not_tried: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
 ) -> ReleaseRecord:
     """The internal edition: what a report of this run shows."""
-    job, counts, rows = made.job, made.counts, made.rows
+    job, product, rows = made.job, made.product, made.product.rows
     lost = rows.read - rows.written - rows.skipped.total()
     facts = CorpusFacts(
         read=rows.read - min(lost, 0),
         notes=rows.written,
-        patients=counts.n_patients if job.corpus.columns.patient_id else None,
-        tokens=counts.n_tokens,
-        types=len(counts),
+        patients=product.patients if job.corpus.columns.patient_id else None,
+        tokens=product.tokens,
+        types=product.types,
         skipped=dict(rows.skipped + Counter({"unaccounted for": max(lost, 0)})),
-        columns=dispositions(job.corpus.columns),
-        more=(
-            Fact("different words that may come out", int(made.channel.written.sum())),
-            Fact("words seen in too few patients to come out", int((~made.channel.eligible).sum())),
-            Fact("words without a vector", without_vector(made.vectors, made.counts)[0]),
-            Fact("word vectors", origin(made.job)),
-            *_measured_on(account.findings),
-            *_kept(made),
-            *(added_facts(job.added, made.tally, made.on_both) if job.added else ()),
-        ),
+        columns=dispositions(job.settings.kind, job.corpus.columns),
+        more=(*product.facts(), *_measured_on(account.findings), *product.more_facts()),
     )
     return ReleaseRecord(
         title=TITLE,
@@ -215,8 +166,10 @@ def record_of(
         run=account.run,
         created=account.created,
         version=version("clinveil"),
+        kind=job.settings.kind,
+        excerpts=tuple(excerpts),
         corpus=facts,
-        accounting=token_rows(made.tally),
+        accounting=product.accounting(),
         gates=tuple(account.gates),
         findings=tuple(account.findings),
         phi=_phi(made),
@@ -237,34 +190,28 @@ def _measured_on(findings: Sequence[Finding]) -> list[Fact]:
     return [Fact("attacks and utility were measured on", "; ".join(said))] if said else []
 
 
-def _kept(made: Obfuscation) -> list[Fact]:
-    """The words left as they are on request: their number for everybody, the words for the vault."""
-    kept = sorted(made.channel.kept)
-    if not made.job.settings.channel.keep_words:
-        return []
-    return [Fact("words kept as they are", len(kept)), Fact("which words", ", ".join(kept), internal=True)]
-
-
 def _shown(value: Any) -> Any:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else value
 
 
-def _phi(made: Obfuscation) -> tuple[PhiCount, ...] | None:
-    if made.found is None:
+def _phi(made: Made) -> tuple[PhiCount, ...] | None:
+    if made.product.found is None:
         return None
     policy = made.job.settings.identifiers.policy()
     covered = covered_labels()
     return tuple(
-        PhiCount(label, what, made.found[label], policy.means(label) if label in covered else "no detector for it")
+        PhiCount(
+            label, what, made.product.found[label], policy.means(label) if label in covered else "no detector for it"
+        )
         for label, what in LABELS.items()
     )
 
 
-def _provenance(made: Obfuscation) -> tuple[Fact, ...]:
+def _provenance(made: Made) -> tuple[Fact, ...]:
     facts = [Fact("released notes (SHA-256)", made.notes_sha256)]
     facts += [Fact("key commitment (SHA-256)", made.job.key.commitment)]
-    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in made.digests.items()]
-    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in made.seeds.items()]
+    facts += [Fact(f"{name} (SHA-256)", digest) for name, digest in made.product.digests.items()]
+    facts += [Fact(f"{name} seed", seed, internal=name == "training") for name, seed in made.making.seeds.items()]
     facts += [
         Fact("source notes (SHA-256)", made.source_sha256, internal=True),
         Fact("clinveil", version("clinveil")),
@@ -274,50 +221,30 @@ def _provenance(made: Obfuscation) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _warnings(made: Obfuscation, findings: Sequence[Finding]) -> tuple[str, ...]:
-    job, settings, said = made.job, made.job.settings, []
-    if made.job.corpus.columns.patient_id is None:
-        said.append("The source names no patients: each note was taken for a patient of its own, so a word that one")
-        said[-1] += " person's many notes repeat counts as a word of many, and intervals are too narrow."
-    said += _vector_warnings(job)
-    said += added_warnings(job.added, made.tally, made.on_both) if job.added else ()
-    said += [_again(one, findings) for one in made.earlier]
-    said += linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
-    said += switched_off(settings.max_names, settings.max_linkage)
-    said += _feed_warnings(findings, made.counts.n_patients)
-    if not settings.phi:
-        said.append("PHI replacement was switched off: names entered the vocabulary.")
-    said += made.channel.shortfalls
-    said += _memo_warnings(made)
-    if settings.channel.layout == "keep":
-        said.append(_singled_out(findings, "attack.layout_unique", *LAYOUT))
-    if job.corpus.columns.keep:
-        said.append(_singled_out(findings, "attack.kept_columns_unique", *KEPT))
+def _warnings(made: Made, findings: Sequence[Finding]) -> tuple[str, ...]:
+    job, settings, product = made.job, made.job.settings, made.product
+    lines = []
+    if job.corpus.columns.patient_id is None:
+        lines.append(
+            "The source names no patients: each note was taken for a patient of its own, so a word that one person's "
+            "many notes repeat counts as a word of many, and intervals are too narrow."
+        )
+    lines += product.warnings(findings)
+    lines += [_again(one, findings) for one in made.earlier]
+    if product.channel is not None:
+        lines += linkage_warnings(findings, min(settings.max_linkage, LINKAGE_WARNED))
+        lines += switched_off(settings.max_names, settings.max_linkage)
+    lines += _feed_warnings(findings, product.patients)
+    if product.columns.keep:
+        lines.append(singled_out(findings, "attack.kept_columns_unique", *KEPT))
     if settings.order == "source":
-        said.append("Rows stand in the order of the source: somebody who holds that order knows whose note is whose.")
-    if job.facts:
-        said.append(
-            f"The release has {len(job.facts)} parts, as its source: notes that stood in one part there, such as those "
-            "of a year or a ward, stand in one part here."
+        lines.append("Rows are in the order of the source: somebody who has that order knows whose note is whose.")
+    if job.facts and product.columns.patient_id:
+        lines.append(
+            f"The release has {len(job.facts)} parts, as its source: notes that were in one part there, such as those "
+            "of a year or a ward, are in one part here."
         )
-    if settings.channel.keep_words:
-        said.append(f"{made.tally.kept_words:,} words were left as they are on request; they are not protected.")
-    return tuple(said)
-
-
-def _vector_warnings(job: Job) -> Iterator[str]:
-    if GIVEN in origin(job):
-        yield (
-            "The word vectors were given: whoever else has their file has them. Figures of attackers without the "
-            "vectors say nothing of such people; read those of attackers who have them."
-        )
-    elif job.settings.vectors.start_vectors:
-        yield (
-            "The vectors were trained on from given ones: an attacker with that file begins where this release began, "
-            "and comes closer to its vectors than those who train their own, whom the figures are of."
-        )
-    if job.settings.vectors.more_text:
-        yield "Vectors were trained on more text than the notes: an attacker who has it can train closer ones."
+    return tuple(lines)
 
 
 def _again(one: Earlier, findings: Sequence[Finding]) -> str:
@@ -330,22 +257,14 @@ def _again(one: Earlier, findings: Sequence[Finding]) -> str:
     return f"{said} Who holds both reads {told} one."
 
 
-def _memo_warnings(made: Obfuscation) -> Iterator[str]:
-    """What repeats give away; nothing where one draw tells as much as many."""
-    memo = made.job.settings.channel.memo
-    if memo == "corpus":
-        yield "Each word has one replacement in the whole release: a code, that word frequencies help to break."
-    elif not made.channel.settled and memo in ("occurrence", "rare"):
-        often = f" that occur {made.job.settings.channel.rare_below} times or more" if memo == "rare" else ""
-        yield f"Draws of words{often} are fresh for each occurrence: what repeats adds up (figures for several draws)."
-
-
 def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     own = {f.measure.removeprefix("attack.own_"): f for f in findings if f.measure.startswith("attack.own_")}
     if not own:
         return ["No known-patient feed was given: no patient's own identifiers could be looked for in their notes."]
     missing = [name.replace("_", " ") for name, finding in own.items() if finding.value is None]
     said = [f"Not looked for, because the feed holds none that could be: {', '.join(missing)}."] if missing else []
+    if "name" not in own:
+        return said
     known = int(own["name"].detail.get("in_release") or 0)
     if 2 * known < patients:
         said.append(f"The feed knows {known / patients:.0%} of the patients: nothing is known of the others.")
@@ -354,14 +273,14 @@ def _feed_warnings(findings: Sequence[Finding], patients: int) -> list[str]:
     return said
 
 
-LAYOUT = "Layout was kept:", "are the only ones with theirs"
 KEPT = (
     "Kept columns are passed as they are, and nobody looks for identifiers in them:",
     "have values that are one patient's alone",
 )
 
 
-def _singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
+def singled_out(findings: Sequence[Finding], measure: str, what: str, alone: str) -> str:
+    """A warning that says for what share of the notes a column or a layout is unique."""
     share = next((f.value for f in findings if f.measure == measure and f.value is not None), 0.0)
     some = f"{share:.1%}" if share >= 0.001 or not share else "fewer than 0.1%"
     return f"{what} {some} of the notes {alone}."

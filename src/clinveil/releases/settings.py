@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import ModelWrapValidatorHandler, field_validator, model_validator
 
-from clinveil.channel.mechanisms import mechanisms
-from clinveil.channel.policy import Memo, Shuffle
+from clinveil.channel.policy import Layout
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.settings import (
     FORCE,
@@ -22,56 +21,73 @@ from clinveil.core.settings import (
     Settings,
     choice,
     flag,
+    flag_name,
     group,
+    table,
 )
 from clinveil.corpus.estimate import MEASURE_WORDS
 from clinveil.lm.recipe import ModelSettings
 from clinveil.phi.settings import PhiSettings
+from clinveil.releases.producer import OF_KINDS, TABLES, kinds_with, other_kind, producers
 from clinveil.scale.executor import ADDRESS, ON
 from clinveil.utility.classifiers import classifiers
 from clinveil.vectors.settings import VectorSettings
 
-# Bundles of settings by name; a file's settings and flags win over them.
-PROFILES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "paper": {
-        "mechanism": "neighbours",
-        "n": "3-14",
-        "memo": "occurrence",
-        "shuffle": "none",
-        "vary_length": 0.0,
-        "algorithm": "cbow",
-        "window": 5,
-        "epochs": 5,
-        "train_words": 0,
-        "max_names": 1.0,
-        "max_linkage": 1.0,
-    },
-    "strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "vary_length": 0.4},
-}
-
 
 class ReleaseChannelSettings(ChannelSettings):
-    """The channel of a release: clusters, words in keyed order, notes of varied length (docs/frontier.md says why)."""
+    """The channel of a release; each kind of release has defaults of its own (`producers/`)."""
 
-    mechanism: str = choice(mechanisms, "clusters", "How a word is replaced: by its cluster, a near neighbour, …")
-    memo: Memo = flag(
-        "rare",
-        "Repeat the secret draw of a word within this scope (rare: within the patient, of rare words only; "
-        "occurrence: the paper's fresh draws).",
+    layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
+    min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
+        5, "A word seen in fewer patients is never an output (auto: grows with the notes)."
     )
-    shuffle: Shuffle = flag("note", "Released words in a secret order within windows, sentences or whole notes.")
-    vary_length: float = flag(
-        0.2, "Each note has its own rate up to this: so many of its words are left out, or written twice.", ge=0, le=0.9
+
+    @field_validator("min_patients")
+    @classmethod
+    def _at_least_one(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and value < 1:
+            raise ValueError("1 or more, or auto")
+        return value
+
+    @property
+    def floor(self) -> int:
+        """The patient floor. Raises ValueError while it is `auto`: `resolved` of the settings replaces it."""
+        if not isinstance(self.min_patients, int):
+            raise ValueError("the patient floor is not known before the notes are counted")
+        return self.min_patients
+
+
+class WritingSettings(Settings):
+    """How synthetic notes are drawn from the language model, and searched for copies."""
+
+    source: Path | None = flag(None, "Write with this model (OUT/vault/model of an earlier run) instead of training.")
+    count: int | None = flag(
+        None, "Notes to write (default: until they have as many words as the training notes).", ge=1
     )
+    temperature: float = flag(1.0, "Below 1, likely words are drawn more often.", gt=0, le=10)
+    top_p: float = flag(1.0, "Draw only from the likeliest words that make up this share (1: from all).", gt=0, le=1)
+    longest: int = flag(4_000, "Most tokens of a note; longer ones are cut and counted.", ge=1, le=1_000_000)
+    batch: int = flag(64, "Notes written at once; changes speed and memory only.", ge=1, le=100_000)
+    exact: bool = flag(True, "Write in double precision: the same notes for any batch size.")
+    threads: int = flag(1, "Threads of PyTorch in training; with one, the same seed gives the same bits.", ge=1)
+    held_out: float = flag(
+        0.1, "Share of the patients kept from training: validation, and control of the copy search.", gt=0, lt=1
+    )
+    span: int = flag(50, "Words in a row that count as a copy.", ge=5)
+    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
 
 
 class ReleaseSettings(Settings):
     """Everything that `clinveil release` can be told; the manifest records it."""
 
+    kind: str = choice(
+        producers, "obfuscated", "What to release: running text, codes, de-identified or synthetic notes.", name="as"
+    )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
+    lm: ModelSettings = table(ModelSettings)
+    synthetic: WritingSettings = table(WritingSettings)
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
@@ -83,7 +99,7 @@ class ReleaseSettings(Settings):
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
-        "Named settings: paper is its Algorithm 1 with N 3-14; strict means larger clusters and a higher floor.",
+        "Named settings: paper is paper A's Algorithm 1; strict protects more and keeps less utility.",
     )
     measure_words: int = flag(
         MEASURE_WORDS,
@@ -91,24 +107,67 @@ class ReleaseSettings(Settings):
         "that must see every note still do (0: all).",
         ge=0,
     )
-    model: tuple[str, ...] = choice(classifiers, ("lr",), "Classifiers of the utility figures; repeatable.")
+    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
     again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")
     ledger: Path | None = flag(None, "Folder that knows which notes left before (default: clinveil-ledger beside OUT).")
-    max_names: float = flag(0.15, "Most of the names that the strongest attacker may read back (1: any).", ge=0, le=1)
+    max_names: float = flag(
+        0.05, "Largest share of names, above chance, that a recipient may recover (1: no gate).", ge=0, le=1
+    )
     max_linkage: float = flag(
-        0.05,
-        "Most, above chance, that somebody without the vectors may link by ten words of a note (1: any).",
-        ge=0,
-        le=1,
+        0.09, "Largest share of notes, above chance, that a recipient may link by ten words (1: no gate).", ge=0, le=1
+    )
+    max_stolen: float | None = flag(
+        None, "The same limit for an attacker with the vault's vectors (default: reported only).", ge=0, le=1
     )
     risk_threshold: float = flag(0.09, "Risk of a patient that is small enough (EMA: .09); for the report.", gt=0, le=1)
     phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
     order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _profile(cls, values: Any) -> Any:
-        return {**PROFILES.get(str(values.get("profile")), {}), **values} if isinstance(values, Mapping) else values
+    def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
+        """Fill in the defaults of the kind and the profile; they do not count as given (`model_fields_set`)."""
+        if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
+            return made(values)
+        presets = producers.get(kind).presets(str(values.get("profile", "default")))
+        settings = made({**presets, **values})
+        _not_given(settings, presets.keys() - values.keys())
+        return settings
+
+    @classmethod
+    def refuse_given(cls, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+        """Raise UsageError for a setting or a profile of another kind of release."""
+        kind, profile = values.get("kind", "obfuscated"), values.get("profile", "default")
+        if kind not in producers:
+            return
+        groups = {name: group for group in OF_KINDS for name in _names(cls, group)}
+        for name, written in given.items():
+            if kinds := kinds_with({name, name.partition(".")[0], name.rpartition(".")[2], groups.get(name, "")}, kind):
+                raise other_kind(written, kinds, kind)
+        kinds = [other for other, producer in producers if profile in producer.profiles]
+        if profile != "default" and kinds and kind not in kinds:
+            raise other_kind(f"--profile {profile}", kinds, kind)
+
+    @property
+    def switched_off_by(self) -> str:
+        """The profile, or the settings, that let gates pass anything, as a user gives them; "" for none."""
+        off = [name for name in ("max_names", "max_linkage") if getattr(self, name) >= 1]
+        profile = producers.get(self.kind).profiles.get(self.profile, {})
+        if off and all(profile.get(name, 0) >= 1 for name in off):
+            return f"--profile {self.profile}"
+        return ", ".join(f"{flag_name(name)} 1" for name in off)
+
+    def of_other_kinds(self) -> set[str]:
+        """Names of groups, tables and settings that this kind of release does not use."""
+        names = {name: group for group in OF_KINDS for name in (group, *_names(type(self), group))}
+        names |= {name: name for name in type(self).model_fields}
+        return {name for name, group in names.items() if kinds_with({name, group}, self.kind)}
+
+    def resolved(self, patients: int) -> ReleaseSettings:
+        """The settings with the patient floor that this many patients call for, where it is `auto`."""
+        if self.channel.min_patients != "auto":
+            return self
+        return self.but(min_patients=producers.get(self.kind).floor(patients))
 
     @field_validator("model")
     @classmethod
@@ -118,37 +177,17 @@ class ReleaseSettings(Settings):
         return values
 
 
-class SynthesisSettings(Settings):
-    """Everything that `clinveil synthesize` can be told; the vault's manifest records it."""
+def _names(model: type[Settings], group: str) -> list[str]:
+    """The flags of a group; none of a table, whose settings are not flags."""
+    kind = None if group in TABLES else model.model_fields[group].annotation
+    return [*kind.flags()] if isinstance(kind, type) and issubclass(kind, Settings) else []
 
-    lm: ModelSettings = group(ModelSettings)
-    notes: NotesSettings = group(NotesSettings)
-    workers: int = flag(1, "Threads of PyTorch in training; with one, the same seed gives the same bits.", ge=1)
-    seed: int | None = SEED
-    quiet: bool = QUIET
-    force: bool = FORCE
-    count: int | None = flag(
-        None, "Notes to write (default: until they have as many words as the training notes).", ge=1
-    )
-    temperature: float = flag(
-        1.0, "1 draws from the model as it is; less is more usual, and repeats more.", gt=0, le=10
-    )
-    top_p: float = flag(1.0, "Draw only from the likeliest words that make up this share (1: from all).", gt=0, le=1)
-    longest: int = flag(4_000, "Tokens of a note at most; a longer one is cut, and counted.", ge=1, le=1_000_000)
-    batch: int = flag(64, "Notes written at once; changes nothing but speed and memory.", ge=1, le=100_000)
-    exact: bool = flag(True, "Write in double precision: the same notes for any --batch. --no-exact is faster.")
-    min_patients: int = flag(5, "A word of fewer training patients is written as <unk>.", ge=1)
-    held_out: float = flag(
-        0.1, "Share of the patients kept from training: validation, and control of the copy scan.", gt=0, lt=1
-    )
-    span: int = flag(
-        50, "So many words in a row count as a copy; other patients' notes say how many there may be.", ge=5
-    )
-    patients: Path | None = flag(None, "Known patients (patients.parquet): their names are looked for.")
-    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
 
-    @model_validator(mode="after")
-    def _writes(self) -> Self:
-        if self.lm.model == "ngram":
-            raise ValueError("--model ngram scores notes and writes none; unigram, lstm or gpt")
-        return self
+def _not_given(settings: Settings, names: Collection[str]) -> None:
+    """Take names out of the fields that count as given, in this group and those below."""
+    for name in [*settings.model_fields_set]:
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            _not_given(value, names)
+        elif name in names:
+            settings.model_fields_set.discard(name)

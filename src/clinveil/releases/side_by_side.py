@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from numpy.random import Generator
 
 from clinveil.channel.apply import Obfuscator
-from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
-from clinveil.core.keys import Key
 from clinveil.core.tokens import Kind, lookup_form, tokenize, words
 from clinveil.corpus.corpus import Corpus, Note, memory_corpus, rows
-from clinveil.corpus.demo.stream import demo_corpus
 from clinveil.phi.deidentifier import Deidentifier
-from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import AlignedNote, AlignedToken, Mark
-from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.train import train
 
 SAMPLED, LONGEST = 12, 2500  # notes shown, and the characters of each at which it is cut
 DEMO_PATIENTS, DEMO_SEED = 80, 20
@@ -47,10 +39,12 @@ def sources(corpus: Corpus, rng: Generator, deidentifier: Deidentifier | None, s
         place = seen if seen < size else int(rng.integers(seen + 1))
         if place < size:
             chosen[place : place + 1] = [row]
-    return [_source(*row, deidentifier) for row in sorted(chosen)]
+    return [source_of(row, deidentifier) for row in sorted(chosen)]
 
 
-def _source(note_id: str, patient_id: str, text: str, deidentifier: Deidentifier | None) -> Source:
+def source_of(note: Note, deidentifier: Deidentifier | None) -> Source:
+    """A note in pieces, treated again as the run treated it."""
+    note_id, patient_id, text = note.note_id, note.patient_id, note.text or ""
     spans = deidentifier.find(text, patient_id, note_id) if deidentifier else []
     surrogates = deidentifier.replacements(text, spans, patient_id)[0] if deidentifier else []
     pieces: list[tuple[str, str, bool]] = []
@@ -62,16 +56,38 @@ def _source(note_id: str, patient_id: str, text: str, deidentifier: Deidentifier
     return Source(note_id, patient_id, [*pieces, (text[position:], text[position:], False)])
 
 
-def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str, *, demo: bool = False) -> list[AlignedNote]:
+def aligned(notes: Sequence[Source], obfuscator: Obfuscator, title: str) -> list[AlignedNote]:
     """Run the notes through the channel as the release did (same key, same draws) and lay both sides together."""
     if not notes:
         return []
     batch = next(memory_corpus([(n.note_id, n.patient_id, n.entered) for n in notes]).batches())
     sides = zip(notes, obfuscator(batch).beside(), strict=True)
     return [
-        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(note, *side, obfuscator.channel)), demo)
+        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_tokens(note, *side, obfuscator.channel)))
         for i, (note, side) in enumerate(sides, 1)
     ]
+
+
+def as_treated(notes: Sequence[Source], title: str) -> list[AlignedNote]:
+    """Notes of which only the identifiers changed, both sides together."""
+    return [
+        AlignedNote(f"{title} {i}" if len(notes) > 1 else title, tuple(_treated(note)))
+        for i, note in enumerate(notes, 1)
+    ]
+
+
+def _treated(note: Source) -> Iterator[AlignedToken]:
+    shown = 0
+    for source, entered, identifier in note.pieces:
+        if shown >= LONGEST:
+            return
+        if identifier:
+            yield AlignedToken(source, entered, "phi")
+        else:
+            for line, text in enumerate(source[: LONGEST - shown].splitlines()):
+                yield from [AlignedToken("\n", "", "dropped")] if line else []
+                yield from (AlignedToken(word, word, "kept") for word in text.split())
+        shown += len(source)
 
 
 def _tokens(
@@ -118,22 +134,3 @@ def _mark(source: str, released: str, channel: Channel) -> Mark:
     if form in channel.kept:
         return "kept"
     return "replaced" if form in channel.ids else "unknown"
-
-
-def demo_side_by_side(settings: ReleaseSettings) -> list[AlignedNote]:
-    """An invented note under the same settings, through a channel learnt from invented notes with a public key.
-
-    The external edition shows this one: a real channel's answers to known words would be pairs for an attacker.
-    """
-    key, corpus = Key.from_seed(DEMO_SEED), demo_corpus(DEMO_PATIENTS, DEMO_SEED)
-    with TemporaryDirectory() as scratch:
-        learning = VectorSettings(dim=32, window=5, epochs=2)
-        vectors = train(corpus, learning, seed=DEMO_SEED, workers=1, scratch=Path(scratch))
-    kept_none = settings.channel.but(
-        keep_words=None, drop_words=None, min_patients=min(settings.channel.min_patients, 10)
-    )
-    channel, _ = build_channel(vectors, kept_none, key=key, threads=1)
-    obfuscator = Obfuscator(channel, key, align=True)
-    deidentifier = Deidentifier.of(settings.identifiers, key) if settings.phi else None
-    note = next(note for note in rows(corpus) if note.text)
-    return aligned([_source(*note, deidentifier)], obfuscator, "An invented note", demo=True)

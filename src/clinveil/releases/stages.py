@@ -1,4 +1,4 @@
-"""The stages that make a release: protect PHI, learn the channel, write the notes; their products stay in the vault.
+"""The stages that kinds of release share: read the notes once, replace identifiers, write notes under new ids.
 
 What is no text (vectors, neighbours, channel) is kept for a resumed run; what is text is made anew from the key.
 """
@@ -6,31 +6,27 @@ What is no text (vectors, neighbours, channel) is kept for a resumed run; what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clinveil.channel.apply import Obfuscated, Obfuscator, obfuscate_batches
-from clinveil.channel.build import build_channel, mechanism_of
+from clinveil.channel.apply import Obfuscated, Obfuscator
 from clinveil.channel.channel import Channel
-from clinveil.channel.files import load_channel, save_channel
 from clinveil.channel.tally import Tally
 from clinveil.core.errors import InputError
-from clinveil.core.files import remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns, Corpus, memory_corpus
-from clinveil.corpus.estimate import estimate
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.part_facts import PartFacts
 from clinveil.corpus.people import Patient
@@ -39,6 +35,8 @@ from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.heard import Heard
 from clinveil.phi.passes import deidentify_corpus
+from clinveil.releases.added import ALONE, OnBoth
+from clinveil.releases.clock import Clock
 from clinveil.releases.crosswalk import Renamer, Walk, by_new_id, by_place, ledger_batches, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.new_notes import NewNotes
@@ -47,13 +45,11 @@ from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken
-from clinveil.vectors.algorithm import OnEpoch
-from clinveil.vectors.count import WordCounts, over_words
-from clinveil.vectors.files import load_vectors, save_vectors
-from clinveil.vectors.imported import of_notes
-from clinveil.vectors.neighbours import save_neighbours
+from clinveil.vectors.count import over_words
 from clinveil.vectors.table import Vectors
-from clinveil.vectors.train import train
+
+if TYPE_CHECKING:
+    from clinveil.releases.both import Both
 
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
@@ -143,54 +139,20 @@ def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     return sight.preflight(patients, Counter(getattr(corpus, "skipped", {})))
 
 
-def plan(found: Preflight, settings: ReleaseSettings, *, train: bool = True) -> list[tuple[str, str, float]]:
-    """The stages of a release: name, what each does, and the seconds that it should take with so many workers."""
-    mechanism = mechanism_of(settings.channel)
-    vectors, types = settings.vectors, round(HEAPS[0] * max(found.tokens, 1) ** HEAPS[1])
-    more = _words_in(vectors.more_text) if vectors.more_text and train else 0
-    learnt = vectors.words_of(found.tokens) + more
-    passes = vectors.passes_over(learnt)
-    said = {
-        "read and count": "count words and the patients who use them",
-        "replace PHI": f"find PHI, and treat it by {settings.identifiers.policy().name}",
-        "train vectors": f"{vectors.algorithm}, window {vectors.window}, {vectors.dim} dimensions, {passes} passes"
-        f" over {learnt:,} words",
-        "find neighbours": f"the {mechanism.reach} nearest of about {types:,} words",
-        "replace words": f"every word, {mechanism.said}",
-        "check and report": "read the release back, attack it, measure utility",
-    }
-    stages = estimate(
-        found.tokens,
-        types,
-        workers=settings.workers,
-        phi=settings.phi,
-        algorithm=vectors.algorithm,
-        window=vectors.window,
-        epochs=passes,
-        dim=vectors.dim,
-        train=train,
-        more_words=more,
-        train_words=vectors.train_words,
-        measure_words=settings.measure_words,
-    ).stages
-    return [(name, said[name], seconds) for name, seconds in stages.items() if seconds]
+@dataclass(frozen=True)
+class MeasuredWith:
+    """What a release is measured with in addition to its own notes; it changes no released byte.
+
+    Attributes:
+        pairs: files of word pairs with human scores, for `utility.vectors`.
+        public: public texts about the same patients, by source patient id, for linkage.
+    """
+
+    pairs: tuple[Path, ...] = ()
+    public: Corpus | None = field(default=None, repr=False)
 
 
-def _words_in(place: Path) -> int:
-    """Roughly, the words of text files by their size; packed ones are taken to be three times as long."""
-    files = [file for file in place.rglob("*") if file.is_file()] if place.is_dir() else [place]
-    packed = {".gz", ".zst", ".parquet"}
-    size = sum(file.stat().st_size * (3 if file.suffix.lower() in packed else 1) for file in files)
-    return round(size / CHARACTERS_PER_WORD)
-
-
-def require_patients(found: Preflight, settings: ReleaseSettings) -> None:
-    """Refuse notes of fewer than 50 patients (paper A: not for small data sets). Raises InputError."""
-    if found.patients < SMALL and not settings.channel.allow_small:
-        raise InputError(
-            f"{found.patients} patients are too few: with so few, a replacement says whose note it is",
-            remedy=f"bring at least {SMALL}, or take the risk with --allow-small",
-        )
+NOTHING_MORE = MeasuredWith()
 
 
 @dataclass(frozen=True)
@@ -200,6 +162,7 @@ class Job:
     Attributes:
         facts: of part files, what is known of each; empty for one file. over: who works on the parts.
         broken: parts that cannot be read: without them identifiers are looked for, and nothing more.
+        measured_with: word pairs and public texts that the measures use.
     """
 
     corpus: Corpus
@@ -212,6 +175,7 @@ class Job:
     facts: tuple[PartFacts, ...] = ()
     over: Map = serial
     broken: Broken = field(default_factory=Broken)
+    measured_with: MeasuredWith = NOTHING_MORE
 
     @property
     def added(self) -> NewNotes | None:
@@ -233,6 +197,23 @@ class Job:
     def obfuscator(self, channel: Channel) -> Obfuscator:
         """What draws the released words."""
         return Obfuscator(channel, self.key, align=True)
+
+
+@dataclass
+class Making:
+    """A release while it is made.
+
+    Attributes:
+        seeds: of training and measuring. both: the release that is added to, together with this one.
+        on_both: what was measured on both; known after `make`.
+    """
+
+    job: Job
+    found: Preflight
+    clock: Clock
+    seeds: Mapping[str, int]
+    both: Both | None = None
+    on_both: OnBoth = ALONE
 
 
 def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
@@ -259,45 +240,6 @@ def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Cor
     return open_corpus(path, roles, keep=job.corpus.columns.keep), found, skipped
 
 
-def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None) -> Vectors:
-    """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
-
-    Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
-    """
-    place = job.folder.vault / "vectors"
-    if not place.exists():
-        how, scratch = job.settings, job.folder.work
-        if job.imported is None:
-            more: Any = {"seed": seed, "workers": how.workers, "scratch": scratch, "on_epoch": on_epoch}
-            made = train(protected, how.vectors, counts=counts, **more)
-        else:
-            made = of_notes(job.imported, counts)
-        save_vectors(made, place)
-    return load_vectors(place)
-
-
-def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
-    """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
-    tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
-    if not (tables.exists() and place.exists()):
-        more: Any = {"threads": job.settings.workers, "counts": counts, "names": job.names}
-        channel, table = build_channel(vectors, how, key=job.key, **more)
-        remove(tables)
-        save_neighbours(table, tables)
-        remove(place)
-        save_channel(channel, place)
-    return load_channel(place, how.policy)
-
-
-def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
-    """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
-    path = job.folder.staging / f"notes{job.corpus.suffix}"
-    target = Target(path, job.folder.vault, job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order)
-    with opened_for(job.settings, threaded=True) as over:
-        results = obfuscate_batches(protected.batches(), job.obfuscator(channel), over)
-        return target.write(track(results, "notes", job.say, size=lambda one: one.batch.num_rows), job.key), path
-
-
 @dataclass(frozen=True)
 class Target:
     """Where released notes go: one file or folder, with its crosswalk and its alignment.
@@ -313,6 +255,12 @@ class Target:
     columns: Columns
     suffix: str
     order: str
+
+    @classmethod
+    def of(cls, job: Job, path: Path) -> Target:
+        """The notes of a job that is of one file."""
+        where = path, job.folder.vault, job.folder.work
+        return cls(*where, job.corpus.columns, job.corpus.suffix, job.settings.order)
 
     def write(self, results: Iterator[Obfuscated], key: Key) -> Tally:
         """Write the notes under new ids; tells what became of their tokens."""
@@ -358,6 +306,11 @@ class Target:
         yield from memory_corpus([(i, i, "") for i in sorted(left)]).batches()
 
 
+def as_written(entered: Corpus) -> Iterator[Obfuscated]:
+    """Notes that leave with the text that they have."""
+    return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
+
+
 def _tracked(job: Job, results: Iterator[Deidentified]) -> Iterator[Deidentified]:
     return track(results, "notes", job.say, size=lambda one: one.batch.num_rows)
 
@@ -384,5 +337,4 @@ def _ledger(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | 
 
 def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
     """The released notes in source order."""
-    where = job.folder.vault, job.folder.work
-    return Target(path, *where, job.corpus.columns, job.corpus.suffix, job.settings.order).in_source_order(released)
+    return Target.of(job, path).in_source_order(released)

@@ -23,11 +23,7 @@ from clinveil.stats.refusals import ALPHA, fisher_from
 SPANS = (10, 20, 50)
 NO_POWER = "No power: no pair of known name parts occurs in the notes, real or made up, so nothing could be found."
 UNSEEN = "Neither this gate nor that of long copies could see a copy, so that nothing is known of copies."
-SEE = "Hold out more patients (--held-out), or bring more patients or longer notes, which are less alike."
-NOT_TRIED = (
-    "membership inference, canaries and S-PDTP: clinveil attack membership, canaries and leaveout",
-    "copies with a word changed here and there; facts about a patient told in other words",
-)
+SEE = "Hold out more patients (--set synthetic.held_out), or bring more patients or longer notes, which are less alike."
 
 
 @dataclass(frozen=True)

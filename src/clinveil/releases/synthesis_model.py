@@ -14,22 +14,17 @@ from typing import Any
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.files import Maker
 from clinveil.core.keys import Key
-from clinveil.core.settings import NotesSettings
 from clinveil.core.types import Say
-from clinveil.corpus.corpus import ROLE_FIELDS, Columns
+from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.corpus.medtext import DEIDENTIFIED, UNK, dictionary, with_unknown
-from clinveil.corpus.open import open_corpus
-from clinveil.corpus.write import place_in, write_corpus
 from clinveil.lm.model import LanguageModel, load_model, save_model
-from clinveil.lm.notes import PlainNotes, Seen, encode, read_notes
+from clinveil.lm.notes import PlainNotes, Seen, encode
 from clinveil.lm.sampling import SamplingConfig, generate
 from clinveil.lm.train import make_vocabulary, train_model
-from clinveil.releases.manifest import CARD, NAME, SCHEMA, SUMS, SYNTHETIC
-from clinveil.releases.settings import SynthesisSettings
+from clinveil.releases.settings import ReleaseSettings
 
-STATE = "training.safetensors"
+MODEL, STATE = "model", "training.safetensors"
 FEWEST = 2  # patients of each side
 
 
@@ -71,7 +66,7 @@ def n_held_out(patients: int, share: float) -> int:
 
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
     """The split that a model was trained with; other notes would make the floor and all gates look at others."""
-    unknown = UsageError("does not say whom it was trained on", where=name, remedy="a model of synthesize")
+    unknown = UsageError("does not say whom it was trained on", where=name, remedy="a model of a synthetic release")
     if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
         raise unknown
     try:
@@ -82,7 +77,7 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSpl
         raise unknown from None
     sides = split_patients(notes, share, seed)
     if sides.digest != split["notes_sha256"]:
-        remedy = "the notes of that run, read the same way; or train anew, without --from"
+        remedy = "name the notes that it was trained on, with --no-phi if that run had it"
         raise InputError("was trained on other notes than these", where=name, remedy=remedy)
     return sides
 
@@ -113,8 +108,8 @@ class Trained:
         return None if network is None else dict(network.recipe.as_dict())
 
 
-def load_trained(place: Path, notes: PlainNotes, settings: SynthesisSettings, *, before: bool) -> Trained:
-    """The model in a folder. Raises InputError or UsageError where it saw other notes, or is none of `synthesize`."""
+def load_trained(place: Path, notes: PlainNotes, settings: ReleaseSettings, *, before: bool) -> Trained:
+    """The model in a folder. Raises InputError or UsageError where it saw other notes or has no split."""
     model, about = load_model(place, device=settings.lm.device)
     split: Any = about.get("split")
     sides = split_as_before(notes, split, place.name)
@@ -123,9 +118,9 @@ def load_trained(place: Path, notes: PlainNotes, settings: SynthesisSettings, *,
     return Trained(model, sides, int(split["seed"]), float(split["share"]), public, before)
 
 
-def train_anew(notes: PlainNotes, settings: SynthesisSettings, seed: int, vault: Path, say: Say) -> Trained:
+def train_anew(notes: PlainNotes, settings: ReleaseSettings, seed: int, vault: Path, say: Say) -> Trained:
     """Split, train (or go on from the vault's last state), and keep the model in the vault."""
-    sides = split_patients(notes, settings.held_out, seed)
+    sides = split_patients(notes, settings.synthetic.held_out, seed)
     say(f"{len(sides.training)} notes to train on, {len(sides.held_out)} kept aside")
     vocabulary = make_vocabulary(sides.training, settings.lm)
     model, went = train_model(
@@ -133,22 +128,19 @@ def train_anew(notes: PlainNotes, settings: SynthesisSettings, seed: int, vault:
         vocabulary,
         settings.lm,
         seed=seed,
-        threads=settings.workers,
+        threads=settings.synthetic.threads,
         validation=encode(sides.held_out.texts, vocabulary),
         state=vault / STATE,
         say=say,
     )
-    split = {"seed": seed, "share": settings.held_out, "notes_sha256": sides.digest}
+    split = {"seed": seed, "share": settings.synthetic.held_out, "notes_sha256": sides.digest}
     public = settings.seed is not None
     seen = Seen.of(sides.training).as_dict()
-    save_model(model, vault / "model", {"split": split, "public_seed": public, "training": went, "notes": seen})
-    return Trained(model, sides, seed, settings.held_out, public, before=False)
+    save_model(model, vault / MODEL, {"split": split, "public_seed": public, "training": went, "notes": seen})
+    return Trained(model, sides, seed, settings.synthetic.held_out, public, before=False)
 
 
-# What leaves has a manifest of its own, which lists the notes; it is the marker.
-MAKER = Maker("synthesize", NAME, {"schema": SCHEMA, "kind": SYNTHETIC}, frozenset({CARD, SUMS}))
 BATCH = 100
-COLUMNS = Columns(text="text", note_id="note_id")
 MOST_EMPTY = 1_000  # notes in a row without a word
 
 
@@ -253,15 +245,3 @@ def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
     columns = [ids, [None] * len(ids), texts]
     arrays = [pa.array(c, type=f.type) for c, f in zip(columns, ROLE_FIELDS, strict=True)]
     return pa.record_batch(arrays, schema=pa.schema(ROLE_FIELDS))
-
-
-def write_to(part: Path, out: Path, batches: Iterator[pa.RecordBatch], warning: str | None) -> Path:
-    """One file where OUT has a known suffix, else a folder with `notes.parquet`; says which file."""
-    path, suffix = place_in(part, out, ".parquet")
-    write_corpus(batches, path, COLUMNS, suffix, metadata={"clinveil": warning} if warning else None)
-    return path
-
-
-def read_back(path: Path) -> PlainNotes:
-    """The notes as they were written."""
-    return read_notes(open_corpus(path, NotesSettings(text="text", id="note_id")), prepared=True)

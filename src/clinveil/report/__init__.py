@@ -1,1 +1,1 @@
-"""The report: summarise (findings to typed tables), draw (to SVG), render (to one HTML page)."""
+"""The report: arrange findings, decide verdicts, render one HTML page and the release card."""

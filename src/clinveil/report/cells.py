@@ -1,4 +1,4 @@
-"""The one way from a finding to what anybody prints of it: terminal, page, card and the studies' tables."""
+"""Convert a finding to printable cells, for the terminal, the report, the card and the tables of studies."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from clinveil.report.record import Edition
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One finding, ready to be shown.
+    """One finding as printable cells.
 
     Attributes:
-        label, short: which variant of its measure it is, and the measure's short name. variants: parts of the label.
-        kind: how its numbers are written. ends: its interval. n, unit: how many of what were counted.
-        count, p: hits, and the P value; dashes where there are none.
-        beside: companions of the value by the keys of `details.COMPANIONS`, count and P among them.
-        remarks: what must be read with the number, by kind of remark. more: all other figures (internal edition).
-        hidden: whether the number is too small to be printed in this edition.
-        finding: for its words (what chance, control, P and interval are) and for charts.
+        label, short: label of the row, and the measure's short name. variants: parts of the label.
+        kind: number format. ends: interval. n, unit: number of cases and their unit.
+        count, p: hits and P value; a dash where there is none.
+        beside: companions of the value by the keys of `measures.COMPANIONS`, count and P included.
+        remarks: texts that must be read with the number, by type. more: all other figures (internal edition only).
+        hidden: whether this edition hides the value because it is, or discloses, a small count.
+        finding: the finding itself.
     """
 
     label: str
@@ -50,11 +50,11 @@ class Row:
 def row(
     finding: Finding, edition: Edition = "internal", *, kind: Kind | None = None, write: Write | None = None
 ) -> Row:
-    """One finding as cells.
+    """Return one finding as cells.
 
     Args:
-        kind: how its numbers are written, where not as the catalogue says.
-        write: the way of writing numbers: `numerals.text` (None), `terse` or `bare`.
+        kind: number format, if other than the catalogue's.
+        write: number formatter: `numerals.text` (None), `terse` or `bare`.
     """
     name, measure = find(finding.measure)
     kind = kind or kind_of(finding)
@@ -84,12 +84,12 @@ def row(
 
 
 def remarks(finding: Finding) -> dict[str, str]:
-    """What must be read with the number: warnings, what was not checked, why something is missing."""
+    """Return texts that must be read with the number: warnings, unchecked assumptions, reasons for a missing value."""
     return {key: str(finding.detail[key]) for key in REMARKS if finding.detail.get(key)}
 
 
 def control_words(finding: Finding, otherwise: str) -> str:
-    """What the control is, and of which kind; `otherwise` where the finding does not say."""
+    """Return what the control is, and its type; `otherwise` where the finding does not state it."""
     words = finding.control_is or otherwise
     if finding.control_kind == "positive":
         return f"{words} (positive: here the attack must find something)"
@@ -97,7 +97,7 @@ def control_words(finding: Finding, otherwise: str) -> str:
 
 
 def direction(finding: Finding) -> str:
-    """Which way is good, in words."""
+    """Return which direction is good, in words."""
     if finding.better is None:
         return "a description: no direction is good"
     if finding.measure.startswith("utility"):

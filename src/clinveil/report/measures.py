@@ -1,13 +1,13 @@
-"""The catalogue of measures (`measures.toml`), in words; and what a finding's detail holds.
+"""Look up the text of each measure, and sort the keys of a finding's detail.
 
-Of a detail some keys tell rows apart, some stand beside the value, some are remarks; all else is "more".
+Some keys distinguish rows of one measure (`VARIANTS`), some are printed next to the value (`COMPANIONS`), some are
+remarks (`REMARKS`). All other keys are printed in the internal edition only.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,92 +17,55 @@ from clinveil.attacks.attack import attacks
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.words import Kind, MeasureText, read_words
 from clinveil.report.numerals import Number, number
-from clinveil.report.record import ReleaseRecord
 
 UNKNOWN = MeasureText(
-    title="A measure without a text of its own",
+    title="A measure without a description",
     short="Other",
-    asked="This version has no question on file for this measure; its name and source are all that is known here.",
-    means="The number is printed as it was measured. Nothing is claimed about what it means.",
-    next="Ask who ran the release what was measured, and do not rest a decision on this number alone.",
+    asked="This version of clinveil has no description of this measure.",
+    means="The number is printed as it was measured. Do not base a decision on it alone.",
+    next="",
 )
 
 
 @cache
 def _files() -> Mapping[str, MeasureText]:
-    """The texts on file: those beside the attacks, and those of all other measures."""
+    """The texts in TOML files: next to the attacks and the utility measures, and `measures.toml` for all others."""
     package = Path(str(files("clinveil")))
     merged: dict[str, MeasureText] = {}
-    for path in (*sorted((package / "attacks").rglob("*.toml")), package / "report" / "measures.toml"):
+    for path in (*_next_to_code(), package / "report" / "measures.toml"):
         merged |= read_words(path)
     return MappingProxyType(merged)
 
 
 @cache
-def _beside() -> frozenset[str]:
-    """The attacks whose words stand in a file beside them."""
-    return frozenset(path.stem for path in Path(str(files("clinveil"))).joinpath("attacks").rglob("*.toml"))
+def _next_to_code() -> tuple[Path, ...]:
+    """Files of measure texts in `attacks` and `utility`; other TOML files of these packages hold no such entry."""
+    package = Path(str(files("clinveil")))
+    paths = (path for name in ("attacks", "utility") for path in sorted((package / name).rglob("*.toml")))
+    return tuple(path for path in paths if _holds_texts(tomllib.loads(path.read_text(encoding="utf-8"))))
+
+
+def _holds_texts(entries: Mapping[str, object]) -> bool:
+    return bool(entries) and all(isinstance(entry, dict) and "asked" in entry for entry in entries.values())
 
 
 def catalogue() -> Mapping[str, MeasureText]:
-    """All entries by dotted name: those on file, and those that an attack carries in itself."""
-    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in _beside())
+    """Return all texts by the dotted name of their measure, those that an attack class defines included."""
+    known = {path.stem for path in _next_to_code()}
+    more = (attacks.get(name) for name in attacks.names() if name.replace("-", "_") not in known)
     return MappingProxyType({**{k: v for attack in more for k, v in attack.words.items()}, **_files()})
 
 
 def find(measure: str) -> tuple[str, MeasureText]:
-    """The name and text of the entry that a measure belongs to (the longest that it begins with), or `UNKNOWN`."""
+    """Return name and text of the entry with the longest name that the measure begins with, or `UNKNOWN`."""
     fits = [name for name in catalogue() if measure == name or measure.startswith((name + ".", name + "_"))]
     name = max(fits, key=len, default=measure)
     return name, catalogue().get(name, UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One row of the map; `measured` is False where none of the findings that it rests on were made in this run."""
-
-    rule: str
-    asks: str
-    evidence: str
-    human: str
-    measured: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One row of the index of a standard: its clause, where this report answers it, and what it does not answer."""
-
-    clause: str
-    where: str
-    href: str
-    human: str
-
-
-def clauses() -> list[Clause]:
-    """The index of ISO/IEC 27559."""
-    text = files("clinveil.report").joinpath("regulation.toml").read_text(encoding="utf-8")
-    return [Clause(**entry) for entry in tomllib.loads(text)["clause"]]
-
-
-def rules(record: ReleaseRecord) -> list[Rule]:
-    """The map for this record."""
-    text = files("clinveil.report").joinpath("regulation.toml").read_text(encoding="utf-8")
-    return [
-        Rule(entry["rule"], entry["asks"], entry["evidence"], entry["human"], _measured(entry["needs"], record))
-        for entry in tomllib.loads(text)["rule"]
-    ]
-
-
-def _measured(needs: list[str], record: ReleaseRecord) -> bool:
-    names = [f"{finding.measure}." for finding in record.findings if finding.value is not None] + ["phi.counts"] * (
-        record.phi is not None
-    )
-    return all(any(name.startswith((need + ".", need + "_")) for name in names) for need in needs)
-
-
-# Numbers beside the value: head of the column, and how they are written (None: like the value).
+# Numbers printed next to the value: heading of the column, and their format (None: as the value).
 COMPANIONS: dict[str, tuple[str, Kind | None]] = {
-    "one_draw": ("Without counting", None),
+    "one_draw": ("From one occurrence", None),
     "alone": ("This release alone", None),
     "count": ("Count", "count"),
     "expected": ("Expected by chance", "number"),
@@ -111,14 +74,20 @@ COMPANIONS: dict[str, tuple[str, Kind | None]] = {
     "most": ("Highest", "count"),
     "chance_most": ("Highest by chance", None),
 }
-# What tells rows of one measure apart, in the order in which it is said.
+# Keys that distinguish rows of one measure, in the order in which the row's label lists them.
 VARIANTS = (
+    *("adversary", "target"),
     *("list", "setting", "mode", "side", "against", "stratum", "repeats", "label", "model", "from", "first_weights"),
     *("attacker", "reader", "family", "metric", "step", "memo", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
-PARTS = ("vocabulary", "size")  # said together with unknown_share
+PARTS = ("vocabulary", "size")  # printed together with unknown_share
 REMARKS = ("warning", "why", "not_checked", "read", "code", "measured_on")
+# Further keys that may leave: the report prints them.
+PRINTED = (
+    *("gated", "task", "score", "floor", "ceiling", "chance_score"),
+    *("of_ceiling", "of_ceiling_low", "of_ceiling_high"),
+)
 
 
 def variants(finding: Finding) -> list[str]:

@@ -1,8 +1,7 @@
-"""Numbers as people read them: one way to write a count, a share and a score, everywhere in the report.
+"""Format counts, shares, scores and intervals, for the report, the terminal (`terse`) and studies (`bare`, `decimals`).
 
-The terminal (`terse`) and the studies' tables (`bare`, `decimals`) have narrower columns; they are written here too.
-A `Number` keeps the exact value beside its text, and the page carries both, so that what is shown can be checked
-against the record by a machine. Rounding never turns "almost all" into "all", nor "almost none" into "none".
+A `Number` stores the exact value with its text; the page contains both, so that a program can check it against the
+record. Rounding never returns 0 % or 100 % for a share that is neither.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ Write = Callable[[float, Kind], str]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it is shown; `value` is the exact one, or None where nothing was measured or it is hidden."""
+    """A formatted number; `value` is exact, or None where nothing was measured or the number is hidden."""
 
     text: str
     value: float | int | None = None
 
 
 def number(value: float | int | None, kind: Kind, write: Write | None = None) -> Number:
-    """The number in the way of its kind; None is a dash."""
+    """Return the number in the format of its kind; None is a dash."""
     return Number(NONE) if value is None else Number((write or text)(value, kind), value)
 
 
 def text(value: float | int, kind: Kind) -> str:
-    """The text of a number: shares as per cent, counts with separators, scores with three decimals."""
+    """Return a number as text: shares as per cent, counts with separators, scores with three decimals."""
     if kind == "share":
         return share(value)
     if kind == "p":
@@ -51,7 +50,7 @@ def text(value: float | int, kind: Kind) -> str:
 
 
 def share(value: float) -> str:
-    """A share in [0, 1] as per cent; below 1 % with more decimals, and ends that are not reached are not claimed."""
+    """Return a share in [0, 1] as per cent, with more decimals below 1 %; 0 and 100 only where exact."""
     percent = 100 * value
     if value in (0, 1):
         return f"{percent:.0f}{SPACE}%"
@@ -65,19 +64,19 @@ def share(value: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """A P value with two digits; never zero, which no P is."""
+    """Return a P value with two digits; never zero."""
     return f"{p:.2g}" if p >= 1e-4 else "<0.0001"
 
 
 def terse(value: float | int, kind: Kind = "number") -> str:
-    """For a column of the terminal: four decimals, and for what would be zero in them three digits."""
+    """Return a number for the terminal: four decimals, or three digits where these would be zero."""
     if kind == "count" and float(value).is_integer():
         return f"{round(value):,}"
     return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.2e}"
 
 
 def bare(value: float | int, kind: Kind) -> str:
-    """Under a heading that says %: shares as per cent without the sign, differences with two decimals or digits."""
+    """Return a number for a column with the heading %: shares without the sign, differences with two digits."""
     if kind in ("share", "count"):
         percent = 100 * value
         return f"{percent:.1f}" if percent == 0 or percent >= 0.05 else f"{percent:.2g}"
@@ -87,12 +86,12 @@ def bare(value: float | int, kind: Kind) -> str:
 
 
 def decimals(value: float | None, digits: int = 3) -> str:
-    """A number with so many decimals, or a dash."""
+    """Return a number with this many decimals, or a dash."""
     return NONE if value is None else f"{value:.{digits}f}"
 
 
 def between(value: float | None, low: float | None, high: float | None, digits: int = 3) -> str:
-    """`value (low to high)`, or what of it there is."""
+    """Return `value (low to high)`, or the value alone."""
     if low is None or high is None:
         return decimals(value, digits)
     return f"{decimals(value, digits)} ({decimals(low, digits)} to {decimals(high, digits)})"
@@ -101,12 +100,12 @@ def between(value: float | None, low: float | None, high: float | None, digits: 
 def interval(
     low: float | None, high: float | None, kind: Kind, write: Write | None = None
 ) -> tuple[Number, Number] | None:
-    """Both ends of an interval, or None where there is none, or where it is a point (the number is exact)."""
+    """Return both ends of an interval, or None where there is none or it is a point (the number is exact)."""
     if low is None or high is None or low == high:
         return None
     return number(low, kind, write), number(high, kind, write)
 
 
 def small() -> Number:
-    """The number that stands for a hidden small count."""
+    """Return the placeholder of a hidden small count."""
     return Number(f"<{SMALL}")

@@ -1,7 +1,7 @@
-"""`ReleaseRecord`, everything that a report shows, as typed values: the one contract of this room's input.
+"""Define `ReleaseRecord`: everything that a report shows, as typed values.
 
-The record is stored in the vault, so that a report can be made again without the run. It may hold source
-text (`notes`), so it is secret; what may leave is made from `external_edition(record, demo)` (`edition.py`).
+The record is stored in the vault so that the report can be rendered again without the run. It may contain source
+text (`notes`), so it is secret. `external_edition(record)` in `edition.py` derives the record that may leave.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Literal
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 
-SCHEMA = "clinveil.report/1"
+SCHEMA = "clinveil.report/2"
 Edition = Literal["internal", "external"]
 Mark = Literal["replaced", "kept", "dropped", "phi", "unknown", "masked"]
 Plain = float | int | str | bool | None
-Outcome = Literal["passed", "failed", "by construction", "no power"]
+Outcome = Literal["passed", "failed", "switched off", "by construction", "no power"]
 
 
 def _finite(value: Plain) -> None:
@@ -47,16 +47,17 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One condition of a release.
+    """One condition that a release must meet.
 
     Attributes:
-        name, question: a short name, and the question that it answers.
-        passed: whether the release may leave as far as this gate goes.
-        value, threshold: what was measured and what it was held against, in `unit`; a threshold may be words.
-        meaning: one sentence for people; remedy: what to do when it fails.
-        power: the smallest breach that the gate refuses, on this case, or that it cannot refuse any.
-        by_construction: it cannot fail unless the program is at fault; not counted among what was tested.
-        blind: on this case it could not have failed, whatever stood there; not counted either.
+        name, question: short name, and the question that the gate answers.
+        passed: whether the release may leave as far as this gate is concerned.
+        value, threshold: measured value and limit, in `unit`; the threshold may be text.
+        meaning: one sentence that explains the outcome; remedy: how to fix a failure.
+        power: smallest breach that the gate can detect on this data, or a statement that it can detect none.
+        by_construction: the gate can fail only through a program error; not counted as tested.
+        blind: the gate could not have failed on this data; not counted as tested.
+        switched_off: the settings disabled the gate; `passed` is true and `value` is still what was measured.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Gate:
     power: str = ""
     by_construction: bool = False
     blind: bool = False
+    switched_off: bool = False
 
     def __post_init__(self) -> None:
         _finite(self.value)
@@ -77,29 +79,37 @@ class Gate:
 
     @property
     def tested(self) -> bool:
-        """Whether it belongs in "so many of so many gates passed"; one that failed always does."""
+        """Whether the gate counts in "N of M gates passed"; a failed gate always does."""
         return self.outcome in ("passed", "failed")
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended, in words; a gate that could not fail has not passed."""
+        """The outcome as text. A gate that could not fail has not passed."""
         if not self.passed:
             return "failed"
+        if self.switched_off:
+            return "switched off"
         return "by construction" if self.by_construction else "no power" if self.blind else "passed"
 
 
 def score(gates: Sequence[Gate]) -> str:
-    """How many of the gates that can fail passed, how many hold by construction, how many could see nothing."""
+    """Return the summary line, for example "12 of 12 gates passed; 2 switched off; 1 had no power"."""
     return tally(gate.outcome for gate in gates)
 
 
 def tally(outcomes: Iterable[str]) -> str:
-    """The same from the gates' outcomes alone."""
+    """Return the summary line of `score` from the outcomes alone."""
     n = Counter(outcomes)
-    said = [f"{n['passed']} of {n['passed'] + n['failed']} gates passed"]
-    said += [f"{n['by construction']} more hold by construction"] if n["by construction"] else []
-    said += [f"{n['no power']} had no power"] if n["no power"] else []
-    return "; ".join(said)
+    parts = [f"{n['passed']} of {n['passed'] + n['failed']} gates passed"]
+    parts += [f"{n['switched off']} switched off"] if n["switched off"] else []
+    parts += [f"{n['by construction']} more hold by construction"] if n["by construction"] else []
+    parts += [f"{n['no power']} had no power"] if n["no power"] else []
+    return "; ".join(parts)
+
+
+def all_clear(gates: Sequence[Gate]) -> bool:
+    """Whether there are gates, none of them failed and none is switched off: the condition for a green headline."""
+    return bool(gates) and all(gate.passed and not gate.switched_off for gate in gates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +225,10 @@ class AlignedToken:
 
 @dataclass(frozen=True, slots=True)
 class AlignedNote:
-    """A note before and after, token by token. `demo` is true of the built-in invented note only."""
+    """A note before and after, token by token."""
 
     title: str
     tokens: tuple[AlignedToken, ...]
-    demo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +237,17 @@ class ReleaseRecord:
 
     Attributes:
         title, run, created, version: name of the release, run id, ISO 8601 time, clinveil's version.
-        phi: None where no PHI step ran.
-        provenance: hashes, key commitment, determinism, versions of the tool and of Python.
-        warnings, not_tried: one sentence each. test_seed: whether the key was made from a public seed.
-        risk_threshold: the risk of a patient that the privacy officer holds to be small enough.
+        accounting: counts of tokens by class; empty for kinds that do not replace every token.
+        phi: identifiers detected, by label; None where no identifier detection ran.
+        notes: sampled notes, aligned with the source; internal edition only.
+        kind: "obfuscated", "coded", "deidentified" or "synthetic".
+        excerpts: passages of released text, about 25 words each, shown in both editions.
+        provenance: hashes, key commitment, determinism, versions of clinveil and of Python.
+        warnings, not_tried: one sentence each. test_seed: whether the key was derived from a public seed.
+        risk_threshold: the largest risk for a patient that the privacy officer accepts, in [0, 1].
 
     Raises:
-        ValueError: an external edition with a note that is not the demo note.
+        ValueError: an external edition with aligned notes, which hold source text.
     """
 
     title: str
@@ -255,10 +268,12 @@ class ReleaseRecord:
     not_tried: tuple[str, ...] = ()
     test_seed: bool = False
     risk_threshold: float = 0.09
+    kind: str = "obfuscated"
+    excerpts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.edition == "external" and not all(note.demo for note in self.notes):
-            raise ValueError("an external report shows the demo note only")
+        if self.edition == "external" and self.notes:
+            raise ValueError("an external report shows no aligned notes")
 
     @property
     def refused(self) -> bool:

@@ -1,6 +1,6 @@
-"""A record to one self-contained HTML page, and to a dataset card (`README.md`), without a word of the source.
+"""Render a record as one self-contained HTML page and as a release card (`README.md`).
 
-The page has no script and makes no request; it is readable in print, in the dark and aloud.
+The page has no script and makes no request. It works in print, in dark mode and with a screen reader.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from markupsafe import Markup, escape
 
 from clinveil.core.files import private_text
 from clinveil.core.words import Kind
-from clinveil.report import criteria, draw, summarise
+from clinveil.report import adversaries, rules, summarise
+from clinveil.report.bars import gap_bar, risk_bar
 from clinveil.report.edition import hidden, hidden_gate
-from clinveil.report.measures import clauses, rules
+from clinveil.report.first_page import KINDS, clipped, first_page, sentence, uses
 from clinveil.report.numerals import NONE, Number, number, share, small
-from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, TokenRow, score
-from clinveil.report.tiles import attack_rows, people, tiles, utility_pairs
+from clinveil.report.record import AlignedNote, Gate, Plain, ReleaseRecord, score
 
-NOTE_BYTES = 2_000_000  # of all notes together; keeps the page under 3 MB
+NOTE_BYTES = 2_000_000  # of all aligned notes together; keeps the page under 3 MB
 TOKEN_MARKUP = 70  # bytes of tags around a token
 LONGEST = 60  # characters of a token that are shown
 # The size classes of public dataset hubs, by their upper ends.
@@ -37,7 +37,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\
 
 @dataclass(frozen=True, slots=True)
 class ShownNote:
-    """A note as far as it is shown, and how many tokens were left out."""
+    """An aligned note and the number of its tokens that are shown."""
 
     note: AlignedNote
     shown: int
@@ -49,90 +49,80 @@ class ShownNote:
 
 
 def render(record: ReleaseRecord) -> str:
-    """The page of this record, in its edition. Headings, tables and words need no script and no network."""
+    """Return the HTML page of this record, in its edition."""
     style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    attacks = summarise.of_room(record, "attack")
-    repeated = [row for block in attacks if block.name == "attack.inversion_repeated" for row in block.rows]
+    internal = record.edition == "internal"
     page = (
         environment()
         .get_template("page.html")
         .render(
             record=record,
+            internal=internal,
             style=Markup(style),
-            style_hash=digest,
-            tiles=tiles(record),
+            style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+            front=first_page(record),
             score=score(record.gates),
-            gates=sorted(record.gates, key=lambda gate: gate.passed),
+            gates=sorted(record.gates, key=lambda gate: (gate.passed, not gate.switched_off)),
+            table=adversaries.table(record),
+            uses=uses(record),
             tokens=summarise.accounting(record),
-            attacks=attacks,
-            utilities=summarise.of_room(record, "utility"),
-            detections=summarise.of_room(record, "phi"),
-            others=summarise.of_room(record, ""),
-            figures={
-                "forest": draw.forest(attack_rows(record)),
-                "repeats": draw.repeats(repeated),
-                "utility": draw.utility(utility_pairs(record)),
-                "accounting": draw.accounting(record.accounting),
-            },
-            notes=_shown(record.notes),
-            rules=rules(record),
-            clauses=clauses(),
-            criteria=criteria.table(record),
-            questions=criteria.questions(),
-            risks=criteria.risks(record),
+            criteria=rules.criteria(record),
+            rules=rules.rules(record),
+            blocks=summarise.blocks(record.findings, record.edition) if internal else [],
+            notes=_shown(record.notes) if internal else [],
         )
     )
     return _CONTROLS.sub("\ufffd", page)
 
 
 def write_report(record: ReleaseRecord, path: Path) -> None:
-    """Write the page of this record, whole or not at all, readable by its owner only."""
+    """Write the page of this record atomically, readable by its owner only."""
     private_text(path, render(record))
 
 
 @cache
 def environment() -> Environment:
-    """The templates of this package, with every value escaped."""
+    """Return the template environment of this package; every value is escaped."""
     how: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     made = Environment(loader=PackageLoader("clinveil.report"), autoescape=True, **how)
-    made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds}
-    made.filters |= {"clip": clip, "md": md, "prose": prose}
+    made.filters |= {"num": data_element, "count": count, "plain": plain, "seconds": seconds, "clip": clip, "md": md}
+    made.filters |= {"cut": clipped, "sentence": sentence}
     made.globals |= {"gate_number": gate_number, "people": people, "svg": Markup}
+    made.globals |= {"gap_bar": gap_bar, "risk_bar": risk_bar}
     return made
 
 
 def data_element(shown: Number) -> Markup:
-    """A number as `<data>`, whose value is the exact one; what has none is plain text."""
+    """Return a number as `<data>` with its exact value; a number without a value is plain text."""
     if shown.value is None:
         return Markup("<span>{}</span>").format(shown.text)
     return Markup('<data value="{}">{}</data>').format(repr(shown.value), shown.text)
 
 
 def count(value: int) -> Markup:
-    """A count as `<data>`."""
+    """Return a count as `<data>`."""
     return data_element(number(value, "count"))
 
 
+def people(value: int | None, unit: str, record: ReleaseRecord) -> Number:
+    """Return a count of people or notes as this edition may print it."""
+    return small() if hidden(value, unit, record.edition) else number(value, "count")
+
+
 def clip(token: str) -> str:
-    """A token as far as it is shown."""
+    """Return a token, cut to `LONGEST` characters."""
     return token if len(token) <= LONGEST else token[:LONGEST] + "…"
 
 
-def prose(words: str) -> Markup:
-    """Words with the names of options (`--name`) set apart."""
-    return Markup(re.sub(r"(?<!\S)(--[a-z-]+)", r'<code class="opt">\1</code>', str(escape(words))))
-
-
 def seconds(value: float | None) -> Number:
-    """Wall time for people."""
+    """Return wall time in seconds or minutes."""
     if value is None:
         return number(None, "number")
     return Number(f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min", value)
 
 
 def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
-    """A fact's value: yes and no for truths, a dash for nothing, numbers as `<data>` (hidden where small)."""
+    """Return a fact's value: yes or no, a dash for nothing, numbers as `<data>` (hidden where small)."""
     if value is None or value == "":
         return Markup("<span>–</span>")
     if isinstance(value, bool):
@@ -141,12 +131,14 @@ def plain(value: Plain, unit: str = "", edition: str = "internal") -> Markup:
         return Markup("{}").format(value)
     if hidden(value, unit, "external" if edition == "external" else "internal"):
         return data_element(small())
-    kind: Kind = "share" if unit == "share" else "count" if isinstance(value, int) else "score"
+    kind: Kind = (
+        "share" if unit == "share" else "count" if isinstance(value, int) else "score" if abs(value) < 10 else "number"
+    )
     return data_element(number(value, kind))
 
 
 def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
-    """What a gate measured; a share of the rows hides the small count behind it."""
+    """Return what a gate measured; a small count, or a share of the rows that discloses one, is hidden."""
     if hidden_gate(gate, record.corpus.read, record.edition):
         return data_element(small())
     unit = "share" if gate.unit.split(" ")[0] == "share" else gate.unit
@@ -154,7 +146,7 @@ def gate_number(gate: Gate, record: ReleaseRecord) -> Markup:
 
 
 def md(value: Any) -> Markup:
-    """A value inside Markdown text or a Markdown table: one line, nothing in it is markup."""
+    """Return a value as one line of Markdown without markup."""
     words = " ".join(str(value).split())
     return Markup(re.sub(r"([\\`*_{}\[\]<>#|~!])", r"\\\1", words))
 
@@ -170,38 +162,46 @@ def _shown(notes: tuple[AlignedNote, ...]) -> list[ShownNote]:
 
 
 def _fitting(note: AlignedNote, budget: int) -> int:
-    """How many tokens of a note fit a budget of bytes, as they are written (each stands in two places)."""
+    """Return how many tokens of a note fit a budget of bytes."""
     for position, token in enumerate(note.tokens):
-        budget -= TOKEN_MARKUP + 2 * sum(len(escape(clip(word)).encode()) for word in (token.source, token.released))
+        budget -= TOKEN_MARKUP + sum(len(escape(clip(word)).encode()) for word in (token.source, token.released))
         if budget < 0:
             return position
     return len(note.tokens)
 
 
-def card(template: str, **told: Any) -> str:
-    """A card from a template; every value is told, none is looked up."""
+def card(template: str, **values: Any) -> str:
+    """Return a card from a template; the values are all that it may print."""
     made = environment().overlay(autoescape=False)
-    made.filters = made.filters | {"yaml": _yaml, "word": _word, "whole": "{:,}".format, "share": share}
-    made.filters["figure"] = _figure
-    return made.get_template(template).render(told)
+    made.filters = made.filters | {"yaml": _yaml, "code": _yaml, "word": _word, "whole": "{:,}".format, "share": share}
+    return made.get_template(template).render(values)
 
 
-def release_card(record: ReleaseRecord) -> str:
-    """The card of an external record. Raises ValueError for an internal one, which may hold what must not leave."""
+def release_card(record: ReleaseRecord, notes: str = "notes.parquet") -> str:
+    """Return the card of an external record; `notes` is the file of the released notes.
+
+    Raises:
+        ValueError: the record is an internal one, which may contain source text.
+    """
     if record.edition != "external":
         raise ValueError("a card is made from the external edition only")
+    front, columns = first_page(record), record.corpus.columns
     return card(
         "card.md",
         record=record,
-        total=TokenRow.total(record.accounting),
-        blocks=summarise.blocks(record.findings, record.edition),
+        about=KINDS.get(record.kind, ""),
+        front=front,
+        uses=front.uses,
         score=score(record.gates),
         size=size_class(record.corpus.notes),
+        notes=notes,
+        text=next((column.name for column in columns if column.disposition.startswith("text")), "text"),
+        label=next((column.name for column in columns if "label" in column.disposition), ""),
     )
 
 
 def size_class(notes: int) -> str:
-    """The size class of a number of notes as dataset hubs name it."""
+    """Return the size class of a number of notes, as dataset hubs name it."""
     return next((name for limit, name in (*_SIZES, *_MORE) if notes < limit), "n>1B")
 
 
@@ -214,12 +214,3 @@ def _word(value: Plain) -> str:
     if value is None or value == "":
         return NONE
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
-def _figure(gate: Gate, value: Plain) -> str:
-    """What a gate measured or allows; small counts of people's names are hidden as in other external reports."""
-    if not isinstance(value, float | int):
-        return _word(value)
-    if hidden(value, gate.unit, "external"):
-        return small().text
-    return number(value, "share" if gate.unit.startswith("share") else "count").text

@@ -86,9 +86,9 @@ def write(study: Study, results: Results, out: Path) -> None:
 
 
 def _page(study: Study, results: Results, figures: Mapping[str, Sequence[Figure]]) -> str:
-    templates = _templates()
-    style = "".join(templates.get_template(name).render() for name in ("style.css", "study.css"))
-    return templates.get_template("study.html").render(
+    pages = templates()
+    style = "".join(pages.get_template(name).render() for name in ("style.css", "study.css"))
+    return pages.get_template("study.html").render(
         style=Markup(style),
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         paper=study.paper,
@@ -100,7 +100,7 @@ def _page(study: Study, results: Results, figures: Mapping[str, Sequence[Figure]
     )
 
 
-def _templates() -> Environment:
+def templates() -> Environment:
     """The report's templates, and the studies' own."""
     env = environment()
     assert env.loader is not None

@@ -84,7 +84,7 @@ class GloveSettings(Settings):
     window: int = flag(10, "Context words on either side, within one note.", ge=1, le=1000)
     min_count: int = flag(1, "Words with fewer occurrences get no vector.", ge=1)
     epochs: int = flag(GLOVE_PASSES, "Passes over the word pairs.", ge=1, le=1000)
-    x_max: float = flag(100.0, "Pairs seen this often or more weigh 1.", gt=0, allow_inf_nan=False)
+    x_max: float = flag(10.0, "Pairs seen this often or more weigh 1; more text wants more.", gt=0, allow_inf_nan=False)
     alpha: float = flag(0.75, "Rarer pairs weigh (seen / x_max) to this power.", gt=0, allow_inf_nan=False)
     eta: float = flag(0.05, "AdaGrad's first learning rate.", gt=0, allow_inf_nan=False)
     variant: Literal["pair", "single"] = flag("pair", "Word and context vectors summed, or one vector a word.")

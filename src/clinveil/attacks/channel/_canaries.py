@@ -1,6 +1,8 @@
-"""Names planted in copies of notes, to see whether readers find them; the release itself never holds one.
+"""Names planted in copies of notes, to measure whether attackers recover them; the release itself never holds one.
 
-A copy goes through the same channel and policy, under a key that is drawn for it and forgotten.
+A copy goes through the same channel and policy, under a key that is drawn for it and forgotten. Where each word has
+one replacement in all notes (memo `corpus`), the attacker's pairs and the rest of the release are written again under
+that key too, because they would tell nothing of another code.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.channel._scene import Halves, Noted, seen_of, word_starts, written
-from clinveil.attacks.reader import Scene
+from clinveil.attacks.reader import Scene, Seen
 from clinveil.core.keys import Key
 from clinveil.core.types import Ints, Mask
 
 EACH = 100
 LOW, HIGH = 3, 10
 _SHORTEST = 40  # words of a patient's notes
+_AROUND = 8  # released words on either side of a planted name that attackers get, where words keep their order
 
 
 def planted(
@@ -37,14 +40,19 @@ def planted(
     key, made = Key.from_seed(int(rng.integers(2**31))), []
     for scene in cases:
         numbers = [note.patient for note in scene.notes]
-        chosen = list(dict.fromkeys(numbers))[: -(-patients // len(cases))]
-        texts = [note for note in found.attacked[numbers[0] % 2] if note.patient in set(chosen)]
-        one = _planted(scene, texts, rows, key, rng)
+        ordered = scene.channel.policy.keeps_order  # only then is it enough to attack what surrounds a name
+        own = (found.held if ordered else found.attacked)[numbers[0] % 2]
+        drawn = sorted({note.patient for note in own}) if ordered else list(dict.fromkeys(numbers))
+        chosen = set(drawn[: -(-patients // len(cases))])
+        texts = [note for note in own if note.patient in chosen]
+        one = _planted(scene, texts, rows, found, key, rng)
         made += [one] if one else []
     return made
 
 
-def _planted(scene: Scene, notes: Sequence[Noted], rows: Ints, key: Key, rng: Generator) -> tuple[Scene, Mask] | None:
+def _planted(
+    scene: Scene, notes: Sequence[Noted], rows: Ints, found: Halves, key: Key, rng: Generator
+) -> tuple[Scene, Mask] | None:
     by_patient: dict[int, list[Noted]] = {}
     for note in notes:
         by_patient.setdefault(note.patient, []).append(note)
@@ -55,13 +63,30 @@ def _planted(scene: Scene, notes: Sequence[Noted], rows: Ints, key: Key, rng: Ge
             copies += [(note, row) for note in _with_name(own, scene.channel.words[row], rng)]
     made_of = written([note for note, _ in copies], scene.channel, key)
     both = ((seen_of(note, scene.channel), row) for note, (_, row) in zip(made_of, copies, strict=True))
-    # Notes without the name say nothing of it: who is spared them reads no worse.
-    seen = [(one, row) for one, row in both if one is not None and (one.truth == row).any()]
-    where = [one.truth == row for one, row in seen]
-    if not where:
+    whole = [(one, row) for one, row in both if one is not None and (one.truth == row).any()]
+    if not whole:
         return None
-    made = [one for one, _ in seen]
-    return replace(scene, notes=made, again=(), released=[note.outputs for note in made]), np.concatenate(where)
+    ordered = scene.channel.policy.keeps_order
+    seen = [(_near(one, row) if ordered else one, row) for one, row in whole]
+    where = np.concatenate([one.truth == row for one, row in seen])
+    base = _under(key, scene, found) if scene.channel.policy.memo == "corpus" else scene
+    released = [*base.released, *(one.outputs for one, _ in whole)]
+    return replace(base, notes=[one for one, _ in seen], again=(), released=released), where
+
+
+def _near(note: Seen, row: int) -> Seen:
+    """The surroundings of a planted name: words further away tell nothing of it, and cost time."""
+    distance = np.abs(np.arange(len(note))[:, None] - np.flatnonzero(note.truth == row))
+    near = distance.min(axis=1) <= _AROUND
+    return Seen(note.outputs[near], note.truth[near], note.places[near], note.patient)
+
+
+def _under(key: Key, scene: Scene, found: Halves) -> Scene:
+    """The same attack input where the whole release was written under another key."""
+    half = scene.notes[0].patient % 2
+    sides = [written(notes, scene.channel, key) for notes in (*found.held, found.pairs[1 - half])]
+    one, other, pairs = ([made for note in side if (made := seen_of(note, scene.channel))] for side in sides)
+    return replace(scene, pairs=pairs, released=[note.outputs for note in (*one, *other)], memory={})
 
 
 def _with_name(notes: Sequence[Noted], name: str, rng: Generator) -> list[Noted]:

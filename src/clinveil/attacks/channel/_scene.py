@@ -48,11 +48,13 @@ class Halves:
 
     Attributes:
         attacked: of each half the notes that are attacked. held: of each half all that the other's attackers hold.
+        pairs: of each half the notes that the other's attackers hold in both forms, drawn at random.
         left_out: notes that could not be used, by reason.
     """
 
     attacked: tuple[list[Noted], list[Noted]]
     held: tuple[list[Noted], list[Noted]]
+    pairs: tuple[list[Noted], list[Noted]] = field(default=([], []), repr=False)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -79,7 +81,9 @@ def halves(context: Context, tokens: int, others: int, rng: Generator) -> Halves
         for note_id in patients[patient]:
             chosen[source_id(note_id, context.notes)] = number, in_all < tokens or number < 2
         in_all, in_half[number % 2] = in_all + lengths[patient], in_half[number % 2] + lengths[patient]
-    return _gathered(context, chosen)
+    found = _gathered(context, chosen)
+    one, two = ([held[i] for i in rng.permutation(len(held))[:PAIRS]] for held in found.held)
+    return replace(found, pairs=(one, two))
 
 
 def _gathered(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halves:
@@ -162,13 +166,13 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[Scene]:
     sides, again = _twice(found, channel, Key.from_seed(int(rng.integers(2**31))))
     _refuse_strangers([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
-    made = []
+    released = [known for side in found.held for known in _released(side, channel)]
+    made, memory = list[Scene](), dict[Any, Any]()
     for half in (0, 1):
         held = found.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
-        released = [known for side in found.held for known in _released(side, channel)]
-        pairs = _all_seen(held[:PAIRS], channel, Counter())
-        known: Any = {"others": others, "pairs": pairs, "again": again[half], "counts": counts}
+        pairs = _all_seen(found.pairs[1 - half], channel, Counter())
+        known: Any = {"others": others, "pairs": pairs, "again": again[half], "counts": counts, "memory": memory}
         scene = Scene(channel, sides[half], released, **known, threads=context.workers, scratch=context.scratch)
         made += [scene] if sides[half] else []
     return made
@@ -206,6 +210,8 @@ def _refuse_strangers(notes: Sequence[Seen], channel: Channel, found: Halves) ->
     source = np.concatenate([note.truth for note in notes])
     output = np.concatenate([note.outputs for note in notes])
     possible = np.asarray(channel.matrix()[source, output]).ravel() > 0
+    if channel.policy.background:
+        possible |= channel.pool[output] > 0
     if (~possible).mean() > _STRAY:
         share = f"{(~possible).mean():.0%} of the released words"
         raise InputError(f"{share} cannot have come from what stood in their place", remedy=remedy)

@@ -1,11 +1,11 @@
-"""The ladder: every reader on the same released words, from who looks at nothing to who reads all that is there.
+"""Run every reader on the same released words: the word recovery of each adversary.
 
-Each says what he knows. Beside each figure stand the best blind guess of its kind of words (chance) and the same reader
-where outputs were dealt out anew among all places (control); and for each reader once what he reads where every word
-came out as it went in, which must be nearly all of what he can know.
+Each finding states what the attacker knows, the best blind guess of its kind of words (chance), and the same attack
+with outputs permuted among all positions (negative control). One finding of each reader is the positive control: the
+share recovered where every word was released unchanged.
 
-Where words are rare, names or planted, the figure is of a reader who knows that the word is of that kind: a list of
-surnames and a "Mr." before the word is all that it takes.
+For rare words, names and planted names the attacker knows that the word is of that kind: a list of surnames and a "Mr."
+before the word is enough. Slow readers attack at most `Reader.at_most` words, unless they are named and `tokens` given.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from clinveil.attacks.adversary import GATED, Target, tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._canaries import EACH, planted
 from clinveil.attacks.channel._scene import halves, scenes
@@ -32,6 +33,13 @@ from clinveil.stats.findings import clustered_share, unmeasured
 
 IN_A_RELEASE = 40_000
 CONTROLLED, PROVED = 10_000, 2_000
+TARGETS: Mapping[str, Target] = {
+    "names": "names",
+    "canaries": "planted names",
+    "all": "words",
+    "rare": "rare words",
+}
+GATED_TARGETS: frozenset[Target] = frozenset({"names", "planted names"})
 TOLD = frozenset({"rare", "names", "canaries"})
 MEASURE = "attack.reading"
 NONE_OF_THEM = "no such word among those attacked"
@@ -46,7 +54,7 @@ BESIDE: Mapping[str, Any] = {
 
 @attacks.register("ladder")
 class Ladder(Attack):
-    """How many words readers of all kinds get back, each by what he knows."""
+    """Share of released words that each adversary recovers."""
 
     needs = frozenset({"channel", "counts", "released", "entered"})
     words = words_beside(__file__)
@@ -64,22 +72,28 @@ class Ladder(Attack):
         names = context.full_names
         assert cases[0].counts is not None
         strata = word_strata(cases[0].channel, cases[0].counts, names)
-        about = {"left_out": found.left_out.total()}
+        about = {"left_out": found.left_out.total(), "released_words": sum(map(len, cases[0].released))}
         canaries = planted(found, cases, strata["names"], self.canaries, rng)
         _say_sample(context, cases, about["left_out"])
         findings: list[Finding] = []
-        for name in self._chosen():
-            reader = readers.get(name)()
+        for name, reader in self._chosen():
             if all(reader.can(scene) for scene in cases):
-                few = cases if self.tokens or reader.at_most is None else _fewer(cases, reader.at_most)
+                every = reader.at_most is None or (self.tokens and self.reader)
+                few = cases if every else _fewer(cases, reader.at_most or IN_A_RELEASE)
                 findings += _Rung(name, reader, few, strata, about).findings(canaries, rng)
+            elif "pairs" in reader.knows and not self.reader:
+                findings += _too_few_pairs(name, reader, cases)
             elif self.reader:
                 findings.append(unmeasured(f"{MEASURE}.all", _lacks(reader, cases), detail=_who(name, reader)))
         return findings
 
-    def _chosen(self) -> list[str]:
-        named = self.reader or [name for name, reader in readers if reader.on_release]
-        return sorted(named, key=lambda name: (readers.get(name).order, name))
+    def _chosen(self) -> list[tuple[str, Reader]]:
+        """The readers by name: those that were asked for at their defaults, or those of every release."""
+        if self.reader:
+            named = sorted(self.reader, key=lambda name: (readers.get(name).order, name))
+            return [(name, readers.get(name)()) for name in named]
+        every = sorted(readers, key=lambda pair: (pair[1].order, pair[0]))
+        return [(name, kind(**setting)) for name, kind in every for setting in kind.in_release]
 
 
 def _say_sample(context: Context, cases: Sequence[Scene], left_out: int) -> None:
@@ -96,7 +110,26 @@ def knowledge(reader: Reader) -> str:
 
 
 def _who(name: str, reader: Reader) -> dict[str, Any]:
-    return {"reader": name, "knowledge": knowledge(reader)}
+    label = f"{name}, {reader.variant}" if reader.variant else name
+    return {"reader": label, "knowledge": knowledge(reader)}
+
+
+def _too_few_pairs(name: str, reader: Reader, cases: Sequence[Scene]) -> Iterator[Finding]:
+    """Findings without a value, where a release has fewer notes of other patients than the attacker is to hold."""
+    held = min(len(scene.pairs) for scene in cases)
+    why = f"the release has {held} notes of other patients, fewer than this attacker holds"
+    for stratum in TARGETS:
+        detail = {**_who(name, reader), "stratum": stratum}
+        yield _placed(unmeasured(f"{MEASURE}.{stratum}", why, detail=detail, source=SOURCE, unit="tokens"), reader)
+
+
+def _placed(finding: Finding, reader: Reader) -> Finding:
+    """The finding with its place in the adversary table, where it has one."""
+    target = TARGETS.get(str(finding.detail["stratum"]))
+    if reader.holding is None or target is None:
+        return finding
+    gated = target in GATED_TARGETS and reader.holding in GATED
+    return tagged(finding, reader.holding, target, gated=gated)
 
 
 def _lacks(reader: Reader, cases: Sequence[Scene]) -> str:
@@ -120,9 +153,9 @@ class _Rung:
         few = _fewer(self.cases, min(CONTROLLED, (self.reader.at_most or 2 * CONTROLLED) // 2))
         control = self._read([_dealt(scene, rng) for scene in few], rng)
         for stratum, among in self.strata.items():
-            yield self._finding(stratum, among, read, control.kind(stratum, among))
+            yield _placed(self._finding(stratum, among, read, control.kind(stratum, among)), self.reader)
         if canaries and all(self.reader.can(scene) for scene, _ in canaries):
-            yield self._canaries(canaries, rng)
+            yield _placed(self._canaries(canaries, rng), self.reader)
         yield self._positive(rng)
 
     def _read(self, cases: Sequence[Scene], rng: Generator) -> Scores:
@@ -214,7 +247,8 @@ def _unprotected(scene: Scene) -> Scene:
 
     notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in _sides(scene))
     released = [note.outputs for note in (*notes, *pairs)]
-    return replace(scene, channel=plain, notes=notes, pairs=pairs, released=released, again=notes, shadow=None)
+    sides: dict[str, Any] = {"notes": notes, "pairs": pairs, "again": notes, "released": released}
+    return replace(scene, channel=plain, shadow=None, memory={}, **sides)
 
 
 def _sides(scene: Scene) -> tuple[Sequence[Seen], Sequence[Seen]]:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
+from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models._without_model import model_of_text, written
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
@@ -300,7 +301,8 @@ def canary_findings(
             found.append(_exposure(bits[these], bits[never], references, more))
             hits, beside = int(taken[these].sum()), {"source": SOURCE, **_control(taken[never])}
             name, size = "attack.canary_extraction", int(these.sum())
-            found.append(proportion(name, hits, size, over="canaries", detail=more, **beside))
+            made = proportion(name, hits, size, over="canaries", detail=more, **beside)
+            found.append(tagged(made, "recipient", "planted names", gated=False))
     return found
 
 

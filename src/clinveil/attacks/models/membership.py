@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models._without_model import blind_membership, model_of_text
 from clinveil.core.errors import InputError
@@ -187,7 +188,8 @@ def _area(roc: RocScores, detail: dict[str, Any], blind: Finding | None) -> Find
     n, (low, high) = roc.members.size + roc.others.size, roc.auc_interval()
     about: dict[str, Any] = {"chance": 0.5, "chance_is": "a score that knows nothing", "method": roc.auc_method}
     about |= {"source": SOURCE, "unit": "patients", "detail": more, **control}
-    return Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
+    made = Finding("attack.membership", roc.auc, n, "lower", low, high, **about)
+    return tagged(made, "recipient", "membership", gated=False)
 
 
 def _hits(roc: RocScores, rate: float, detail: dict[str, Any]) -> Finding:

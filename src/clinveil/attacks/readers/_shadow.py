@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,17 @@ from clinveil.core.types import Doubles, Ints
 from clinveil.corpus.corpus import corpus_of_texts
 from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
+
+WINDOW, WORK = 20, 3_000_000  # of shadow vectors: context words on either side; words in all passes
+
+
+def kept_shadow(scene: Scene, source: str, rng: Generator) -> csr_matrix:
+    """`shadow_matrix` of the other notes ("others") or of the release ("released"), trained once for all readings."""
+    notes: Sequence[Ints] = getattr(scene, source)
+    place = source if source == "released" else (source, id(notes))
+    return scene.kept(("shadow", place), lambda: shadow_matrix(scene, notes, rng))
 
 
 def shadow_matrix(scene: Scene, notes: Sequence[Ints], rng: Generator) -> csr_matrix:
@@ -51,8 +62,29 @@ def _by_hand(scene: Scene, notes: Sequence[Ints], rng: Generator) -> Channel:
     corpus = corpus_of_texts(" ".join(known[note]) for note in notes)
     with _folder(scene) as folder:
         counts = count_words(corpus, folder)
-        vectors = train(corpus, VectorSettings(), seed=seed, workers=1, scratch=folder, counts=counts)
-    return build_channel(vectors, _settings(scene.channel), key=Key.generate(), threads=scene.threads, counts=counts)[0]
+        vectors = train(corpus, shadow_settings(counts.n_tokens), seed=seed, workers=1, scratch=folder, counts=counts)
+    written = np.unique(np.concatenate([np.zeros(0, np.int64), *scene.released]))
+    outputs = {scene.channel.words[row] for row in written.tolist()}
+    return channel_like(scene.channel, vectors, outputs, Key.from_seed(seed), scene.threads)
+
+
+def channel_like(channel: Channel, vectors: Vectors, outputs: Set[str], key: Key, threads: int) -> Channel:
+    """The channel that the tool makes of an attacker's vectors under the settings of a release, which are public.
+
+    Args:
+        outputs: words that occur in the release; no other word can come out, and the attacker sees which.
+
+    Raises:
+        InputError: too few of these words have a vector.
+    """
+    patients = np.array([word in outputs for word in vectors.words], dtype=np.int64)
+    limited = replace(vectors, patients=patients, n_patients=1)
+    return build_channel(limited, settings_of(channel), key=key, threads=threads)[0]
+
+
+def shadow_settings(n_words: int) -> VectorSettings:
+    """Settings of shadow vectors: about `WORK` words in all passes together."""
+    return VectorSettings(window=WINDOW, epochs=min(15, max(2, WORK // max(n_words, 1))))
 
 
 @contextmanager
@@ -61,14 +93,14 @@ def _folder(scene: Scene) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _settings(channel: Channel) -> ChannelSettings:
-    """The settings that made a channel, as far as its parameters tell them."""
+def settings_of(channel: Channel) -> ChannelSettings:
+    """The settings that made a channel, as far as its parameters record them, without a floor of patients."""
     given = dict(channel.parameters)
     if {"low", "high"} <= given.keys():
         given["n"] = (given["low"], given["high"])
     known = ChannelSettings.flags().keys()
     own = {name: value for name, value in given.items() if name in known}
-    return ChannelSettings(**{**own, "mechanism": channel.mechanism, "allow_small": True})
+    return ChannelSettings(**{**own, "mechanism": channel.mechanism, "min_patients": 1, "allow_small": True})
 
 
 def _in_words_of(channel: Channel, other: Channel) -> csr_matrix:

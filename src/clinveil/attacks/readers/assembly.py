@@ -33,7 +33,7 @@ class Assembly(Reader):
     """
 
     knows = frozenset({"channel", "others"})
-    on_release = True
+    in_release = ({},)
     at_most = 6_000
     order = 500
     most: int = flag(24, "Inputs of an output that are weighed, the likeliest.", ge=2)

@@ -19,7 +19,7 @@ class Bigram(Reader):
     """Weighs all readings of a note at once, by the channel and the word pairs of other notes; takes order as it is."""
 
     knows = frozenset({"channel", "others"})
-    on_release = True
+    in_release = ({},)
     order = 400
     most: int = flag(MOST, "Inputs of an output that are weighed, the likeliest.", ge=2)
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
+from clinveil.attacks.adversary import Holding
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
 from clinveil.attacks.readers._candidates import Candidates
 from clinveil.attacks.readers._context import beliefs, in_context, pairs_of, sure
 from clinveil.attacks.readers._ngrams import Pairs
-from clinveil.attacks.readers._shadow import shadow_matrix
+from clinveil.attacks.readers._shadow import kept_shadow
 from clinveil.attacks.readers._tables import Table, frequency, table_of
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.scale import threads
 
+NEVER_ITSELF = ("neighbours", "matched")  # mechanisms, which are public, that never keep a word
 DOUBT = 0.2  # what ranks of frequency, and the background, weigh beside own vectors
 
 
@@ -31,40 +34,63 @@ class Decipher(Reader):
     """
 
     knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    in_release = ({"vectors": False}, {})
+    at_most = 8_000
     order: ClassVar[int] = 530
     rounds: int = flag(5, "Rounds of expectation and maximisation.", ge=1)
+    words: int = flag(30_000, "Released words that each round goes through.", ge=1)
     candidates: int = flag(30, "Words that an output may come from.", ge=2)
     vectors: bool = flag(True, "Begin with the channel of own vectors too.")
     memory: float = flag(2.0, "Occurrences that the first beliefs of an input weigh.", gt=0)
 
+    @property
+    def holding(self) -> Holding:
+        """A recipient; with own vectors one who trained them."""
+        return "shadow" if self.vectors else "recipient"
+
+    @property
+    def variant(self) -> str:
+        """Whether vectors are used."""
+        return "" if self.vectors else "without vectors"
+
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """The last beliefs at each place, with its context."""
+        pairs, held = scene.kept(("decipher", id(scene.others), self), lambda: self._code(scene, rng))
+        return sure(in_context(scene, pairs, held))
+
+    def _code(self, scene: Scene, rng: Generator) -> tuple[Pairs, Candidates]:
+        """The word pairs of other notes, and P(y | x) after all rounds over the first `words` released words."""
         n_words, outputs = scene.prior.size, frequency(scene.released, scene.prior.size)
         pairs, table = pairs_of(scene.others, scene.channel.policy, n_words, rng), self._first(scene, rng)
         often = np.repeat(outputs, np.diff(table.starts))
         first = held = _of_inputs(table, table.inverse(scene.prior) * often)
+        ends = np.cumsum([note.size for note in scene.released])
+        some = scene.released[: int(np.searchsorted(ends, self.words)) + 1]
         for _ in range(self.rounds):
-            held = _of_inputs(table, _counted(scene, pairs, held) + self.memory * first.weights)
-        return sure(in_context(scene, pairs, held))
+            counts = _counted(some, scene.threads, pairs, held)
+            held = _of_inputs(table, counts + self.memory * first.weights)
+        return pairs, held
 
     def _first(self, scene: Scene, rng: Generator) -> Table:
         ranks = _by_rank(scene, self.candidates)
         joint = ranks / ranks.sum()
+        if scene.channel.mechanism not in NEVER_ITSELF:
+            joint = csc_matrix(joint + diags_array(scene.prior))
         if self.vectors:
-            own = csc_matrix(diags_array(scene.prior) @ shadow_matrix(scene, scene.others, rng))
+            own = csc_matrix(diags_array(scene.prior) @ kept_shadow(scene, "others", rng))
             joint = joint * DOUBT + own / max(own.sum(), 1e-300)
         background = DOUBT * frequency(scene.released, scene.prior.size)
         return table_of(csc_matrix(joint), background, scene.prior, self.candidates)
 
 
-def _counted(scene: Scene, pairs: Pairs, held: Candidates) -> Doubles:
-    """How often each entry stands behind its output in all released notes, by what is believed now."""
+def _counted(released: Sequence[Ints], workers: int, pairs: Pairs, held: Candidates) -> Doubles:
+    """Expected occurrences of each entry behind its output in released notes, under the present beliefs."""
 
     def one(note: Ints) -> tuple[Ints, Doubles]:
         return entries(held, note), beliefs(pairs, held, note)[1]
 
     counts = np.zeros(held.rows.size)
-    for places, chances in threads(scene.threads)(one, scene.released):
+    for places, chances in threads(workers)(one, released):
         np.add.at(counts, places, chances)
     return counts
 

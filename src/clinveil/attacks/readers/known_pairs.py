@@ -6,47 +6,73 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from scipy.sparse import csc_matrix
+from scipy.sparse import csc_matrix, csr_matrix, diags_array
 
+from clinveil.attacks.adversary import HOLDINGS, Holding
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, Seen, readers
 from clinveil.attacks.readers._context import in_context, pairs_of, sure
+from clinveil.attacks.readers._ngrams import Pairs
+from clinveil.attacks.readers._shadow import kept_shadow
 from clinveil.attacks.readers._tables import COMMON, MOST, Table, frequency, table_of
 from clinveil.attacks.readers._together import Learnt, learnt
 from clinveil.core.settings import flag
-from clinveil.core.types import Doubles, Ints
+from clinveil.core.types import Doubles, Ints, Mask
 
 TRUSTS = 10.0 ** np.arange(-3, 4)
-UNORDERED_TRUST = 1.0
+DOUBTS = (0.05, 0.2, 0.5, 0.8, 1.0)  # weight of the release's frequencies beside a shadow channel
+UNORDERED = 1.0, 0.5  # b and the weight of the frequencies, where counts are of bags and not of whole draws
+PAIRS = 200  # notes held in both forms, unless fewer are asked for
 WIDE = 100  # words that context may choose where pairs tell nothing
 
 
 @readers.register("known-pairs")
 class KnownPairs(Reader):
-    """No channel: learns what becomes of each word from notes that he holds plain and released.
+    """No channel: learns what becomes of each word from notes that they hold plain and released.
 
-    P(y | x) is (c(x, y) + b q(y)) / (c(x) + b), q how often y stands in the release, and b what foretells the pairs
-    best when each is left out in turn: next to 0 where a memo makes the release a code, so that a word whose code is
-    known stands behind no other output. With context, all words of a note are weighed at once by word pairs of others.
-    Under a shuffle the pairs are what bags of words tell (`_together`).
+    P(y | x) is (c(x, y) + b q(y | x)) / (c(x) + b). q mixes a shadow channel (vectors of other notes), the frequency of
+    y in the release, and y = x by the share of held words that come out unchanged. b and the mixture predict the pairs
+    best when each is left out in turn. b is next to 0 where the release is a code, so that a word whose code is known
+    has no other output. With context, all words of a note are weighed at once by word pairs of other notes. Under a
+    shuffle the pairs are counted by bags of words (`_together`).
     """
 
-    knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "pairs"})
+    knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "pairs", "vectors"})
+    in_release = ({"notes": 1}, {"notes": 20}, {"notes": 200})
+    at_most = 16_000
     order: ClassVar[int] = 540
     notes: int | None = flag(None, "How many of the notes that he holds; unless given, all.", ge=1)
     context: bool = flag(True, "Weigh all words of a note at once.")
+    vectors: bool = flag(True, "Begin with a channel of shadow vectors.")
+
+    @property
+    def holding(self) -> Holding | None:
+        """The adversary with this number of pairs; None where the table has none."""
+        return next((one for one in HOLDINGS if one == f"pairs-{self.notes or PAIRS}"), None)
+
+    @property
+    def variant(self) -> str:
+        """How many pairs are held."""
+        return "" if self.notes is None else f"{self.notes} note{'s'[: self.notes > 1]}"
+
+    def can(self, scene: Scene) -> bool:
+        """Whether this number of notes is held in both forms."""
+        return super().can(scene) and len(scene.pairs) >= (self.notes or 1)
 
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """Words that the pairs do not hold are weighed by their frequency in other notes."""
-        held, policy = scene.pairs[: self.notes], scene.channel.policy
-        n_words = len(scene.channel.words)
-        prior = frequency([*scene.others, *(_plain(note) for note in held)], n_words)
-        known = learnt(held, policy, n_words)
-        outputs, wide = frequency(scene.released, n_words), WIDE if self.context else COMMON
-        table = pairs_table(known, prior, outputs, policy.keeps_order, wide)
-        if not self.context:
-            return table.readings(scene)
-        pairs = pairs_of([*scene.others, *(_plain(note) for note in held)], policy, n_words, rng)
-        return sure(in_context(scene, pairs, table.held(prior)))
+        place = "known pairs", id(scene.others), id(scene.pairs), self
+        table, prior, pairs = scene.kept(place, lambda: self._learnt(scene, rng))
+        return table.readings(scene) if pairs is None else sure(in_context(scene, pairs, table.held(prior)))
+
+    def _learnt(self, scene: Scene, rng: Generator) -> tuple[Table, Doubles, Pairs | None]:
+        """Candidates of each output, the frequencies of inputs, and with context the word pairs of plain notes."""
+        held, policy, n_words = scene.pairs[: self.notes], scene.channel.policy, len(scene.channel.words)
+        plain = [*scene.others, *(_plain(note) for note in held)]
+        prior, outputs = frequency(plain, n_words), frequency(scene.released, n_words)
+        wide = WIDE if self.context else COMMON
+        shadow = kept_shadow(scene, "others", rng) if self.vectors else csr_matrix((n_words, n_words))
+        table = pairs_table(learnt(held, policy, n_words), prior, outputs, shadow, policy.keeps_order, wide)
+        return table, prior, pairs_of(plain, policy, n_words, rng) if self.context else None
 
 
 def _plain(note: Seen) -> Ints:
@@ -54,23 +80,45 @@ def _plain(note: Seen) -> Ints:
     return note.truth[np.unique(note.places, return_index=True)[1]]
 
 
-def pairs_table(known: Learnt, prior: Doubles, outputs: Doubles, one_by_one: bool, wide: int = COMMON) -> Table:
-    """What draws of known words tell of each output.
+def pairs_table(
+    known: Learnt, prior: Doubles, outputs: Doubles, shadow: csr_matrix, one_by_one: bool, wide: int = COMMON
+) -> Table:
+    """What draws of known words, and a shadow channel, tell of each output.
 
     Args:
-        prior, outputs: (n_words,) shares of inputs and of outputs. one_by_one: the counts are of whole draws.
-        wide: words that are candidates of every output.
+        prior, outputs: (n_words,) shares of inputs and of outputs. shadow: (n_words, n_words) P(output | input), rows
+            may be empty. one_by_one: the counts are of whole draws. wide: words that are candidates of every output.
     """
     n_words = prior.size
     totals = np.bincount(known.inputs, known.counts, n_words).astype(np.float64)
-    trust = _trust(known, totals, outputs) if one_by_one else UNORDERED_TRUST
+    unchanged = float(known.counts[known.inputs == known.outputs].sum() / max(known.counts.sum(), 1e-300))
+    trust, doubt = _fitted(known, totals, outputs, shadow, unchanged) if one_by_one else UNORDERED
     scale = prior / (totals + trust)
     joint = csc_matrix((known.counts * scale[known.inputs], (known.inputs, known.outputs)), shape=(n_words, n_words))
-    return table_of(joint, outputs, trust * scale, wide + MOST - COMMON, wide)
+    base = trust * scale * (1 - unchanged)
+    joint = csc_matrix(joint + diags_array(base * (1 - doubt)) @ shadow)
+    if unchanged:
+        joint = csc_matrix(joint + diags_array(unchanged * trust * scale))
+    return table_of(joint, outputs, base * np.where(_empty(shadow), 1.0, doubt), wide + MOST - COMMON, wide)
 
 
-def _trust(known: Learnt, totals: Doubles, outputs: Doubles) -> float:
-    """b: the occurrences that q(y) weighs, under which each draw is likeliest by all the others."""
-    rest, base = totals[known.inputs] - 1, outputs[known.outputs]
-    fits = [(known.counts * np.log((known.counts - 1 + b * base) / (rest + b))).sum() for b in TRUSTS]
-    return float(TRUSTS[np.argmax(fits)])
+def _fitted(
+    known: Learnt, totals: Doubles, outputs: Doubles, shadow: csr_matrix, unchanged: float
+) -> tuple[float, float]:
+    """b, the occurrences that q(y | x) weighs, and the weight of the release's frequencies in q, under which each draw
+    is likeliest by all the others."""
+    rest, same = totals[known.inputs] - 1, known.inputs == known.outputs
+    drawn, usual = np.asarray(shadow[known.inputs, known.outputs]).ravel(), outputs[known.outputs]
+    empty, best = _empty(shadow)[known.inputs], (-np.inf, 1.0, 1.0)
+    for doubt in DOUBTS:
+        mixed = np.where(empty, usual, (1 - doubt) * drawn + doubt * usual)
+        base = (1 - unchanged) * mixed + unchanged * same
+        for trust in TRUSTS:
+            fit = (known.counts * np.log((known.counts - 1 + trust * base) / (rest + trust))).sum()
+            best = max(best, (float(fit), float(trust), doubt))
+    return best[1], best[2]
+
+
+def _empty(shadow: csr_matrix) -> Mask:
+    """(n_words,) the words without a row in the shadow channel."""
+    return np.asarray(np.diff(shadow.indptr) == 0)

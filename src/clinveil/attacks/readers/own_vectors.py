@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
-from clinveil.attacks.readers._shadow import shadow_matrix, shadow_table
+from clinveil.attacks.readers._shadow import kept_shadow, shadow_matrix, shadow_table
 from clinveil.attacks.readers._tables import frequency
 from clinveil.core.settings import NotesSettings, flag
 from clinveil.core.tokens import words
@@ -29,6 +29,7 @@ class OwnVectors(Reader):
     """
 
     knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    in_release = ({},)
     order: ClassVar[int] = 500
     public: Path | None = flag(None, "Public texts to learn from, in place of other notes of the same kind.")
     doubt: float = flag(0.5, DOUBT, ge=0, le=1)
@@ -39,7 +40,9 @@ class OwnVectors(Reader):
 
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """Words that only one of the vocabularies knows are read by the background alone."""
-        notes = scene.others if self.public is None else _texts(self.public, scene)
+        if self.public is None:
+            return shadow_table(scene, kept_shadow(scene, "others", rng), scene.prior, self.doubt).readings(scene)
+        notes = _texts(self.public, scene)
         prior = frequency(notes, len(scene.channel.words))
         return shadow_table(scene, shadow_matrix(scene, notes, rng), prior, self.doubt).readings(scene)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from numpy.random import Generator
 
 from clinveil.attacks.reader import Knowledge, Reader, Reading, Scene, readers
-from clinveil.attacks.readers._shadow import shadow_matrix, shadow_table
+from clinveil.attacks.readers._shadow import kept_shadow, shadow_table
 from clinveil.attacks.readers.own_vectors import DOUBT
 from clinveil.core.settings import flag
 
@@ -20,10 +20,10 @@ class ReleaseVectors(Reader):
     """
 
     knows: ClassVar[frozenset[Knowledge]] = frozenset({"others", "vectors"})
+    in_release = ({},)
     order: ClassVar[int] = 510
     doubt: float = flag(0.5, DOUBT, ge=0, le=1)
 
     def read(self, scene: Scene, rng: Generator) -> list[Reading]:
         """The prior is that of other notes: the release's frequencies are those of outputs."""
-        matrix = shadow_matrix(scene, scene.released, rng)
-        return shadow_table(scene, matrix, scene.prior, self.doubt).readings(scene)
+        return shadow_table(scene, kept_shadow(scene, "released", rng), scene.prior, self.doubt).readings(scene)

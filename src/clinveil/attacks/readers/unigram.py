@@ -15,7 +15,7 @@ class Unigram(Reader):
     """Weighs the words that can come out so by the channel and by how frequent they are in other notes."""
 
     knows = frozenset({"channel", "others"})
-    on_release = True
+    in_release = ({},)
     order = 300
 
     def read(self, scene: Scene, rng: Generator) -> Iterator[Reading]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.attacks.adversary import tagged
 from clinveil.attacks.suffix_automaton import in_runs
 from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, Mask, SmallInts
@@ -170,4 +171,4 @@ def _finding(measure: str, copied: Mask, by_chance: Mask, visible: Mask, detail:
     more |= {"visible": seen, "refused_from": copies_refused_from(n, seen, may)}
     about: dict[str, Any] = {"control": chance / others, "control_is": CONTROL_IS, "control_kind": "negative"}
     about |= {"p": hypergeometric_tail(count, n + others, count + chance, n), "p_is": P_IS, "source": SOURCE}
-    return proportion(measure, count, n, over="patients", detail=more, **about)
+    return tagged(proportion(measure, count, n, over="patients", detail=more, **about), "recipient", "copies")

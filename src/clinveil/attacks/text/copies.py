@@ -4,7 +4,7 @@ Three views, all exact. From the synthetic side: the share of its words that sta
 words which some training note holds. From the patients' side: the share of a patient's words that stand in such runs of
 the synthetic text, for patients trained on and for held-out patients alike; the difference is the copying that training
 did, whatever the sizes of the sets. Stock phrases are in both. And of how many patients words of their own, in no stock
-phrase, were copied (`own_findings`): what the gates of `clinveil synthesize` go by.
+phrase, were copied (`own_findings`): what the gates of a synthetic release judge.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
         floor = floor or UNKNOWN in text
     lengths = np.array([note.size for note in notes])
     if not lengths.sum():
-        raise InputError("the synthetic notes hold no word", remedy="synthesize some first")
+        raise InputError("the synthetic notes hold no word", remedy="make some first: clinveil release --as synthetic")
     number = vocabulary.add
     if floor:
         vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids

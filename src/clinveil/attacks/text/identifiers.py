@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.random import Generator
 
+from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.attacks.text._phrases import PhraseSearch
@@ -52,7 +53,8 @@ class Identifiers(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """As `identifiers`; where the source is at hand, what the same search finds there is the control."""
         assert context.released is not None and context.known is not None
-        found = identifiers(context.released, context.known, rng, crosswalk=context.patients)
+        made = identifiers(context.released, context.known, rng, crosswalk=context.patients)
+        found = [tagged(f, "recipient", "own identifiers") if f.measure in OWN else f for f in made]
         if context.original is None:
             return found
         in_source = {f.measure: f.value for f in identifiers(context.original, context.known, rng)}
@@ -141,6 +143,7 @@ class _NumberSearch:
 
 KINDS = {"record_number": "record_numbers", "phone": "phones", "email": "emails", "address": "addresses"}
 """Of each kind the field of a patient."""
+OWN = frozenset({"attack.own_name", *(f"attack.own_{kind}" for kind in KINDS)})
 NUMBERS = frozenset({"record_number", "phone"})
 _Search = _NumberSearch | PhraseSearch
 

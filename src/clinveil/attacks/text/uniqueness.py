@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, character_classes, tokenize
@@ -46,7 +47,9 @@ class Uniqueness(Attack):
         assert context.released is not None
         many = 0 if context.counts is None else context.counts.n_tokens
         over = over_words(many, context.workers)
-        return [*layout(context.released, over), *kept_columns(context.released, context.keep)]
+        shapes = [tagged(f, "recipient", "layout", gated=False) for f in layout(context.released, over)]
+        kept = kept_columns(context.released, context.keep)
+        return [*shapes, *(tagged(f, "recipient", "kept columns", gated=False) for f in kept)]
 
 
 def layout(released: Corpus, over: Map = serial) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""`clinveil demo`: Make a demo corpus, release it, and print where the report lies."""
+"""`clinveil demo`: Generate invented notes, release them, and print a few released lines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PATIENTS = 300
 def demo(
     _: Run[Settings],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder (default: ./clinveil-demo).")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="How many workers.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 2,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
-    """Make a demo corpus, release it, and print where the report lies."""
+    """Generate invented notes, release them, and print three released lines and the path of the report."""
     folder = out or _free(Path("clinveil-demo"))
     notes = folder / "notes"
     if not (notes / "codes.csv").is_file():  # else an interrupted demo, which goes on
@@ -37,6 +37,8 @@ def demo(
     settings = ReleaseSettings(identifiers=identifiers, label=label, keep=("note_type",), workers=workers)
     outcome = release(notes / "notes.parquet", folder / "out", settings, say=Speaker(quiet=quiet))
     typer.echo(f"notes    {notes} (invented)")
+    for line in outcome.excerpts:
+        typer.echo(f"released {line}")
     for line in outcome.summary():
         typer.echo(line)
     if outcome.refused:

@@ -89,7 +89,8 @@ def _cost(found: Inspection) -> Iterator[Row]:
     cost = found.estimate
     yield "", "", ""
     parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in cost.stages.items() if seconds >= 1)
-    yield "a release takes", f"about {_duration(cost.seconds)}", f"with {cost.workers} workers: {parts}"
+    low, high = map(_duration, cost.range)
+    yield "a release takes", f"{low} to {high}", f"on this machine now, with {cost.workers} workers: {parts}"
     yield "and memory", f"about {cost.memory / 1e9:.1f} GB", "grows with the distinct words, not with the notes"
 
 

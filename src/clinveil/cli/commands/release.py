@@ -1,4 +1,4 @@
-"""`clinveil release`: The main job: notes in; protected notes, checks and a report out."""
+"""`clinveil release`: Make a release of notes, of one of four kinds, and check it before it may leave."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.send import check_target, publish_release
 from clinveil.releases.settings import ReleaseSettings
 
-_HELP = "Where the release goes too, if all gates pass: s3://…; the vault stays here."
+_HELP = "Upload the release here too if all gates pass: s3://…; the vault stays."
 _PUBLISH = typer.Option("--publish", parser=place, metavar="URL", help=_HELP)
-_ADD = "Add NOTES to the release whose vault --vault names: its key, channel and settings, its patients' ids and dates."
-_VAULT = "With --add: the vault of the release that is added to, OUT/vault; nothing is written there."
-_WITH = "With --add: the notes of that release, so that both are looked at together; repeatable."
+_ADD = "Add NOTES to the release that --vault names, under its key and settings."
+_VAULT = "Vault of the release to add to (OUT/vault); read only. Requires --add."
+_WITH = "Notes of that release, to measure both together; repeatable. Requires --add."
 
 
-@command("release", ReleaseSettings)
+@command("release", ReleaseSettings, sets=True)
 def release(
     run: Run[ReleaseSettings],
     notes: NotesOrQuery,
@@ -34,9 +34,9 @@ def release(
     add: Annotated[bool, typer.Option("--add", help=_ADD)] = False,
     vault: Annotated[Path | None, typer.Option("--vault", help=_VAULT)] = None,
     before: Annotated[list[Path] | None, typer.Option("--with", help=_WITH)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and make nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and write nothing.")] = False,
 ) -> None:
-    """Protect notes, check the result, and write a release, a vault and a report."""
+    """Release notes as obfuscated text, codes, de-identified or synthetic notes; write a vault and a report."""
     base = _base(vault, vectors, add=add, before=bool(before))
     if dry_run:
         for line in plan_only(notes, run.settings, vectors=vectors, base=base):
@@ -57,7 +57,7 @@ def release(
 def _base(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> Base | None:
     """The release that is added to; raises UsageError where flags do not belong together."""
     if add and vault is None:
-        raise UsageError("--add needs the vault of the release that is added to", remedy="--vault OUT/vault")
+        raise UsageError("--add requires the vault of the release to add to", remedy="pass --vault OUT/vault")
     if vault is not None and not add:
-        raise UsageError("--vault is of --add", remedy="give it too; the vault of a release is OUT/vault")
+        raise UsageError("--vault requires --add", remedy="pass --add, or leave --vault out")
     return Base.of_flags(vault, vectors, before=before)

@@ -76,6 +76,15 @@ def _known_city(match: re.Match[str], note: NoteView) -> bool:
     return not known
 
 
+def _rarely_a_name(match: re.Match[str], note: NoteView) -> bool:
+    """A city of the list whose words are neither usual first names nor frequent surnames (Charlotte, Jackson)."""
+    if " ".join(match["phi"].split()) not in _CITIES:
+        return False
+    return _known_city(match, note) and not any(
+        lexical_classes(part) & LexicalClass.FAMILIAR for part in match["phi"].split()
+    )
+
+
 def _street(match: re.Match[str], note: NoteView) -> bool:
     """`2 Residents Dr. Smith` is no street: the abbreviation of drive is doubtful before a name."""
     tail = note.plain[match.end("phi") : match.end("phi") + 2]
@@ -274,7 +283,7 @@ RULES = (
     Rule(
         "CITY",
         re.compile(
-            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally|he is|she is)"
+            rf"(?:\b(?:man|woman|male|female|patient|pt|gentleman|lady|boy|girl|student|originally|[Hh]e is|[Ss]he is)"
             rf"|\b[A-Z]\.)\s+from\s+{_CITY_RUN}"
         ),
         "Julia K. from {Wichita}, treated here.",
@@ -287,6 +296,13 @@ RULES = (
         "A flight from {Chicago}.",
         score=0.6,
         check=_known_city,
+    ),
+    Rule(  # surer than a name of a list, or of the tagger, in the same place
+        "CITY",
+        re.compile(rf"\b(?:in|from|to|near|at|outside)\s+{_CITY_RUN}"),
+        "She is from {Springfield}.",
+        score=1.0,
+        check=_rarely_a_name,
     ),
     Rule(
         "CITY",

@@ -4,7 +4,8 @@ The offset is never zero and at most a year either way; intervals between a pati
 times of day are not touched. A weekday beside a date moves with it, or it would give the offset modulo 7 away. Both
 ends of a range move. A month with its year moves as its 15th day does, and to the next month where it would stay what
 it was; a year alone moves as its middle does; so these may be half a month and half a year off. A date that cannot be
-read (no year, a feast) gets a typed tag: the year is never guessed. Shifting dates is not Safe Harbor (45 CFR
+read (no year, a feast) gets a typed tag: the year is never guessed. Dates in MIMIC's brackets move by the same offset
+and stay bracketed. Shifting dates is not Safe Harbor (45 CFR
 164.514(b)(2) leaves only the year); it is for expert determination and limited data sets.
 """
 
@@ -38,7 +39,7 @@ _FORMS = (
         rf"{_MONTH}(?P<a>[\s-]*(?:the\s)?)(?P<d>\d{{1,2}})(?P<o>st|nd|rd|th)?(?P<b>[\s,'-]+)(?P<y>\d{{4}}|\d{{2}})",
         re.I,
     ),
-    re.compile(r"(?P<m>\d{1,2})(?P<s>[/-])(?P<y>\d{4})"),
+    re.compile(r"(?P<m>\d{1,2})(?P<s>-/|[/-])(?P<y>\d{4})"),
     re.compile(rf"{_MONTH}(?P<b>(?:\s+of)?[\s,'/-]*)(?P<y>\d{{4}}|(?<=')\d{{2}}|(?<='\s)\d{{2}})", re.I),
     re.compile(r"(?P<y>\d{4})"),
 )
@@ -55,6 +56,15 @@ _BETWEEN = re.compile(r"\s?(?:-|–|to|and|through|thru|until)\s?", re.I)
 _YEAR_LAST = re.compile(r"(?<=[/.-])(?:\d{4}|\d{2})$|(?<=[\s,])\d{4}$")
 _WEEKDAY_FIRST = re.compile(rf"(?P<day>{WEEKDAY})(?P<gap>,?\s+(?:the\s+)?)(?=\S)", re.I)
 _WEEKDAY_LAST = re.compile(rf"(?P<gap>,?\s+\(?)(?P<day>{WEEKDAY})(?P<end>\)?)$", re.I)
+# A bracket of MIMIC that holds a date, a part of a date, or only its kind (`[**Month/Day (2) 3**]`).
+_KIND = r"(?:month|day|year|weekday)(?:[/ ](?:month|day|year))*|dates?(?:\s+range)?|holiday"
+DATE_BRACKET = re.compile(
+    rf"\[\*\*\s*(?:(?P<kind>(?:{_KIND})\s*(?:\([^)\n]{{0,20}}\))?\s*\d*)|(?P<date>(?:1[6-9]|2[0-3])\d\d(?:[/.-]\d{{1,2}}){{0,2}}"
+    r"|\d{1,2}[/-]\d{1,2}(?:[/-](?:\d{4}|\d{2}))?|\d{1,2}-?/\d{4}"
+    rf"|(?:\d{{1,2}}\s)?(?:{'|'.join(month[:3] for month in MONTHS)})[a-z]*\.?(?:\s\d{{1,2}})?(?:,?\s\d{{4}})?))"
+    r"\s*\*\*\]",
+    re.I,
+)
 _TIME_LAST = re.compile(r"(?:T|,?\s+(?:at\s+)?)\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?$")
 
 
@@ -74,7 +84,10 @@ def shifted(key: Key, patient_id: str, original: str) -> str | None:
 
 
 def _moved(text: str, by: timedelta) -> str | None:
-    """One date, a weekday or a time beside it, or a range."""
+    """One date, a bracket or a weekday or a time beside it, or a range."""
+    if match := DATE_BRACKET.fullmatch(text):
+        inside = match["date"] and _moved(match["date"], by)
+        return inside and f"[**{inside}**]"
     if match := _WEEKDAY_FIRST.match(text):
         rest = _moved(text[match.end() :], by)
         return rest and _weekday(match["day"], by) + match["gap"] + rest

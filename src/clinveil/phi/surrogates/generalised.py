@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from clinveil.lexicons.words import word_list
-from clinveil.phi.surrogates.dates import parse
+from clinveil.phi.surrogates.dates import DATE_BRACKET, parse
 
 OLD_AGE = "90+"
 # A birth of that year or before makes an age of 90 or more possible; the detector of ages draws the same line.
@@ -55,6 +55,8 @@ _NEXT_STATE = re.compile(r",?\s+(?:[A-Z]{2}\b|" + "|".join(sorted(word_list("sta
 
 def year(original: str, after: str = "") -> str | None:
     """`3/4/2019` -> 2019, `12/8/61` -> '61, `Dec '19` -> '19; None without a year, with two, or where it may be old."""
+    if (bracket := DATE_BRACKET.search(original)) and bracket["kind"]:
+        return None
     read, written = parse(original), original.strip()
     if read is None:
         years = {match[0].strip() for match in _YEAR.finditer(written)}

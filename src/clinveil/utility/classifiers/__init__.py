@@ -149,6 +149,10 @@ class Classifier(ABC):
     def __call__(self, job: Job) -> Predictions:
         """Train on the training notes, choose on validation, say the classes of the test notes."""
 
+    def like(self, earlier: Predictions) -> Classifier:
+        """Return the classifier with the settings that an earlier run chose; itself where nothing can be reused."""
+        return self
+
 
 NO_WORD = "no word stands in two notes: there is nothing to learn from"
 
@@ -181,11 +185,13 @@ def predict(
     *,
     settings: ClassifierSettings | None = None,
     shuffled: bool = False,
+    like: Predictions | None = None,
 ) -> Predictions:
     """Train a model and say the classes of the test notes; the same seed gives the same.
 
-    `side`: the labelled notes' own texts unless given; `shuffled`: train on permuted labels (control). Raises as
-    `classifier` does, and InputError where there is nothing to learn from.
+    `side`: the labelled notes' own texts unless given; `shuffled`: train on permuted labels (control);
+    `like`: an earlier run whose choice of settings is reused. Raises as `classifier` does, and InputError where there
+    is nothing to learn from.
     """
     targets = labelled.targets
     if shuffled:
@@ -193,4 +199,5 @@ def predict(
         targets[parts.learn] = np.random.default_rng([seed, 1]).permutation(targets[parts.learn])
     side = side or Side(labelled.texts, labelled.texts)
     job = Job(side, targets, len(labelled.classes), parts, seed, settings or ClassifierSettings())
-    return classifier(model)(job)
+    made = classifier(model)
+    return (made.like(like) if like else made)(job)

@@ -7,7 +7,7 @@ number of notes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clinveil.core.errors import InputError
 from clinveil.core.types import Doubles, Ints, Mask
 from clinveil.utility.classifiers import NO_WORD, Classifier, Job, Predictions, grams
-from clinveil.utility.scores import choose, decided
+from clinveil.utility.scores import THRESHOLDS, choose, decided
 
 FEATURES, HASHED = 100_000, 2**18
 _ALPHAS = (1e-6, 1e-5)  # of hashed features
@@ -49,9 +49,26 @@ class Linear(Classifier):
         with threadpool_limits(1):
             return self._hashed(job) if job.settings.features == "hashed" else self._exact(job)
 
+    def like(self, earlier: Predictions) -> Linear:
+        """Return the classifier with the strength of regularisation that an earlier run chose."""
+        strength = earlier.detail.get("strength")
+        return replace(self, strengths=(strength,)) if strength else self
+
     def _exact(self, job: Job) -> Predictions:
-        parts, targets = job.parts, job.targets
-        counts = job.side.counted
+        parts, targets, counts = job.parts, job.targets, job.side.counted
+        score, strength, threshold = self._chosen(job)
+        tfidf, taken = _tfidf(counts.train[parts.learn])
+        fitted = self._classifier(strength, job.seed)
+        fitted.fit(tfidf.transform(counts.train[parts.learn][:, taken]), targets[parts.learn])
+        probabilities = _probabilities(fitted, tfidf.transform(counts.test[parts.test][:, taken]))
+        detail = {"strength": strength} | ({"threshold": threshold} if job.several else {})
+        return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
+
+    def _chosen(self, job: Job) -> tuple[float, float, float]:
+        """The score on validation notes, the strength and the threshold; one strength for one label is not scored."""
+        if len(self.strengths) == 1 and not job.several:
+            return 0.0, self.strengths[0], THRESHOLDS[-1]
+        parts, targets, counts = job.parts, job.targets, job.side.counted
         tfidf, taken = _tfidf(counts.train[parts.train])
         train, valid = (tfidf.transform(counts.train[rows][:, taken]) for rows in (parts.train, parts.valid))
         scored = []
@@ -59,13 +76,8 @@ class Linear(Classifier):
             fitted = self._classifier(strength, job.seed).fit(train, targets[parts.train])
             score, threshold = choose(targets[parts.valid], _probabilities(fitted, valid))
             scored.append((score, -strength, threshold))
-        score, strength, threshold = max(scored)
-        tfidf, taken = _tfidf(counts.train[parts.learn])
-        fitted = self._classifier(-strength, job.seed)
-        fitted.fit(tfidf.transform(counts.train[parts.learn][:, taken]), targets[parts.learn])
-        probabilities = _probabilities(fitted, tfidf.transform(counts.test[parts.test][:, taken]))
-        detail = {"strength": -strength} | ({"threshold": threshold} if job.several else {})
-        return Predictions(decided(probabilities, threshold, several=job.several), score, detail)
+        score, negative, threshold = max(scored)
+        return score, -negative, threshold
 
     def _classifier(self, strength: float, seed: int) -> Any:
         from sklearn.multiclass import OneVsRestClassifier

@@ -1,26 +1,30 @@
 """Linkage: whose note is this? Released notes are matched with what somebody knows of the people they are about.
 
-What is known: whole texts (the source notes, or anything else about the same people), a few words of each in a row, or
-the other notes of a patient. Who knows it: somebody without the vectors, somebody who trains their own on the known
-texts, and a thief of the channel. It works on any protected text, so that other tools' outputs can be measured too.
+What is known: whole texts (the source notes, or anything else about the same people), a few words of each in a row, the
+other notes of a patient, or public texts about the patients (`Context.public`). The adversaries: a recipient without
+vectors, a recipient who trains shadow vectors on the known texts, and an attacker with the channel. It works on any
+protected text, so that other tools' outputs can be measured too.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from numpy.random import Generator
 
+from clinveil.attacks.adversary import Holding, Target, tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.text.linkage.combined import combined
 from clinveil.attacks.text.linkage.figures import Linked, unprotected
 from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Likely, in_order, in_windows
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
 from clinveil.attacks.text.linkage.own import Own
-from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired
+from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired, unsampled
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
@@ -31,7 +35,10 @@ from clinveil.stats.findings import unmeasured
 from clinveil.vectors.table import Vectors
 
 NOTES = 300
+TRAINED_ON = 600  # notes, of shadow vectors
+WORDS_KNOWN = 10  # in a row, of the target "note by ten words"
 WITHOUT, OWN, WITH = "without the vectors", "own vectors", "with the channel"
+_HOLDINGS: Mapping[str, Holding] = {WITHOUT: "recipient", OWN: "shadow", WITH: "stolen-vectors"}
 
 
 @attacks.register("linkage")
@@ -46,7 +53,8 @@ class Linkage(Attack):
     fragment: int = flag(10, "Words in a row that are known of a note, in the second view; 0: no such view.", ge=0)
     top: int = flag(10, "The right one among so many counts as found, in the detail.", ge=1)
     most: int = flag(NOTES, "Released notes at most, a random sample; as many people are told apart.", ge=2)
-    own_vectors: bool = flag(False, "Also somebody who trains vectors on the known texts, and makes a channel of them.")
+    own_vectors: bool = flag(True, "Also a recipient who trains shadow vectors.")
+    public_match: str = flag("patient", "Column that pairs the release with public texts, or `patient`.", min_length=1)
     each: bool = flag(False, "Also every matcher alone.")
 
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
@@ -70,18 +78,39 @@ class Linkage(Attack):
         assert context.released is not None and context.original is not None
         how = {"match": self.match, "crosswalk": context.notes, "limit": self.most}
         sides = paired(context.released, context.original, rng, **how)  # type: ignore[arg-type]
-        views = [View("whole texts", sides)]
+        views = [View("whole texts", sides, target="note by its whole text")]
         if self.fragment:
             views.append(View(f"{self.fragment} words in a row", sides.fragments(self.fragment, rng), fragment=True))
-        if context.channel is not None and self.match is None:
+        if self.fragment == WORDS_KNOWN:
+            views[-1] = replace(views[-1], target="note by ten words")
+        if (context.channel is not None or context.entered is not None) and self.match is None:
             more = other_notes(context.released, context.original, rng, crosswalk=context.notes, limit=self.most)
-            views += [View("the patient's other notes", more)] if more else []
-        return views
+            target: Target = "note by the patient's other notes"
+            views += [View("the patient's other notes", more, target=target)] if more else []
+        return [*views, *self._public(context, rng)]
+
+    def _public(self, context: Context, rng: Generator) -> Iterator[View]:
+        """Public texts about the patients, where they are given."""
+        if context.public is None:
+            return
+        assert context.released is not None
+        crosswalk = context.patients if self.public_match == "patient" else context.notes
+        how: dict[str, Any] = {"match": self.public_match, "crosswalk": crosswalk, "limit": self.most}
+        sides = paired(context.released, context.public, rng, **how)
+        yield View("public texts", sides, target="note by public knowledge")
 
 
-def _own(sides: Sides, rng: Generator, context: Context) -> Own:
-    with tempfile.TemporaryDirectory(prefix=".clinveil-linkage", dir=context.scratch) as scratch:
-        return Own.of(sides, rng, Path(scratch), threads=context.workers)
+def _own(sides: Sides, rng: Generator, context: Context) -> Own | None:
+    """Shadow vectors and channels; None where the texts have too few words for them.
+
+    Of a release they are trained on source notes that are not attacked, which stand for similar public notes; in a
+    release of fewer than twice `NOTES` notes, and elsewhere, on the known texts themselves.
+    """
+    release = context.entered is not None and context.original is not None
+    texts = unsampled(context.original, sides, TRAINED_ON, rng) if release else []  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory(prefix=".clinveil-linkage", dir=context.scratch) as scratch, suppress(InputError):
+        return Own.of(sides, rng, Path(scratch), like=context.channel, texts=texts, threads=context.workers)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +127,14 @@ class View:
     """One thing that is known of people.
 
     Attributes:
-        known: what it is, in words. sides: the notes and it.
+        known: what it is, in words. sides: the notes and it. target: the row of the adversary table, where it has one.
         fragment: whether it is a piece of the note; then released notes are looked for by it, else whose a note is.
     """
 
     known: str
     sides: Sides = field(repr=False)
     fragment: bool = False
+    target: Target | None = None
 
     def findings(self, held: Held, rng: Generator, *, top: int = 10, each: bool = False) -> list[Finding]:
         """Every attacker's, who combines his matchers; with `each` also of each matcher alone."""
@@ -114,8 +144,16 @@ class View:
             scores |= more
             if each:
                 found += [one for name, made in more.items() for one in self._linked(name, made).findings(rng, top=top)]
-            found += self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
+            made = self.combined(attacker, list(scores.values()), rng).findings(rng, top=top)
+            found += [self._placed(attacker, one) for one in made]
         return [*found, *([unprotected(self.unprotected(rng), self.known)] if self.fragment else [])]
+
+    def _placed(self, attacker: str, finding: Finding) -> Finding:
+        """The share of notes linked, with its place in the adversary table."""
+        if self.target is None or finding.measure != "attack.linkage":
+            return finding
+        gated = attacker != WITH and self.target != "note by its whole text"
+        return tagged(finding, _HOLDINGS[attacker], self.target, gated=gated)
 
     def combined(self, attacker: str, scores: Sequence[Doubles], rng: Generator) -> Linked:
         """All matchers of an attacker as one."""

@@ -1,15 +1,18 @@
-"""The attacker who has no vectors of the release: he trains his own on the known texts, and makes a channel of them."""
+"""Shadow vectors: the attacker trains vectors on the known texts, and builds a channel of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from numpy.random import Generator
 
+from clinveil.attacks.readers._shadow import channel_like, shadow_settings
 from clinveil.attacks.text.linkage.sides import Sides
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
+from clinveil.channel.mechanism import mechanisms
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import corpus_of_texts
@@ -17,7 +20,6 @@ from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.train import train
 
-VECTORS = VectorSettings(algorithm="skipgram", window=10, epochs=10)
 CHANNEL = ChannelSettings(mechanism="neighbours", min_patients=1, allow_small=True)
 
 
@@ -35,13 +37,29 @@ class Own:
         rng: Generator,
         scratch: Path,
         *,
-        vectors: VectorSettings = VECTORS,
+        vectors: VectorSettings | None = None,
         channels: tuple[ChannelSettings, ...] = (CHANNEL,),
+        like: Channel | None = None,
+        texts: Sequence[str] = (),
         threads: int = 1,
     ) -> Own:
-        """Trained on the known texts. Raises InputError where they have too few words for it."""
-        texts = corpus_of_texts(sides.known)
-        made = train(texts, vectors, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
+        """Train on the known texts.
+
+        Args:
+            vectors: settings of the training (default: those of every shadow vector).
+            channels: settings of the channels. like: the channel of the release, whose settings are taken instead,
+                with the released words as outputs; its matrix and words are not read.
+            texts: what to train on in place of the known texts.
+
+        Raises:
+            InputError: the texts have too few words.
+        """
+        corpus = corpus_of_texts(texts or sides.known)
+        how = vectors or shadow_settings(sum(len(text.split()) for text in texts or sides.known))
+        made = train(corpus, how, seed=int(rng.integers(2**31)), workers=threads, scratch=scratch)
         key = Key.from_seed(int(rng.integers(2**31)))
+        if like is not None and like.mechanism in mechanisms:
+            outputs = {word for note in sides.released_words for word in note}
+            return cls(made, (channel_like(like, made, outputs, key, threads),))
         built = [build_channel(made, one, key=key, threads=threads)[0] for one in channels]
         return cls(made, tuple(built))

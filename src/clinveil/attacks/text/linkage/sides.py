@@ -32,6 +32,7 @@ class Sides:
         people: (n_released,) whose note it is, numbered; intervals are by these.
         left_out: notes that could not be used: without a word, or of nobody who is known.
         wholes: (n_known,) the whole texts, where `known` are fragments of them.
+        ids: (n_known,) what pairs each known text.
     """
 
     released: Sequence[str] = field(repr=False)
@@ -40,6 +41,7 @@ class Sides:
     people: Ints = field(repr=False)
     left_out: int = 0
     wholes: Sequence[str] | None = field(default=None, repr=False)
+    ids: Sequence[str] = field(default=(), repr=False)
 
     @property
     def whole(self) -> Sequence[str]:
@@ -133,7 +135,20 @@ def _sides(notes: list[tuple[str, str, str]], of: Mapping[str, list[str]], left_
         raise InputError(f"linkage needs two people, here is {people}", remedy="give notes and texts of more people")
     whose = np.unique(np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True)[1]
     known = ["\n".join(texts)[:CHARACTERS] for texts in of.values()]
-    return Sides([text[:CHARACTERS] for *_, text in notes], known, truth, whose.astype(np.int64), left_out)
+    released = [text[:CHARACTERS] for *_, text in notes]
+    return Sides(released, known, truth, whose.astype(np.int64), left_out, ids=list(of))
+
+
+def unsampled(corpus: Corpus, sides: Sides, limit: int, rng: Generator) -> list[str]:
+    """Return the texts of at most `limit` notes, a random sample, that are not among the known texts of a linkage.
+
+    Empty where there are fewer of them than known texts: too few to train on.
+    """
+    known, sample = set(sides.ids), KeySample[str](limit, rng)
+    for note in rows(corpus):
+        if note.note_id not in known:
+            sample.offer(note.note_id, lambda text=note.text: text)  # type: ignore[misc]
+    return list(sample.values.values()) if len(sample.values) >= len(sides.known) else []
 
 
 def other_notes(

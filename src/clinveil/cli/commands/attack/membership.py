@@ -22,9 +22,9 @@ from clinveil.releases.synthesis_model import split_as_before
 Training = Annotated[Path, typer.Argument(help="The notes that the model was trained on.")]
 HeldOut = Annotated[
     Path | None,
-    typer.Argument(help="Notes of other patients, kept from training; without it NOTES are those given to synthesize."),
+    typer.Argument(help="Notes of patients kept from training (default: as the synthetic release split NOTES)."),
 ]
-Model = Annotated[Path | None, typer.Option("--from", help="Attack this model: OUT.vault/model of synthesize.")]
+Model = Annotated[Path | None, typer.Option("--from", help="Attack this model: vault/model of a synthetic release.")]
 Synthetic = Annotated[Path | None, typer.Option("--synthetic", help="Attack these synthetic notes alone.")]
 Reference = Annotated[Path | None, typer.Option("--reference", help="Notes of third patients: the calibrated attack.")]
 
@@ -76,7 +76,7 @@ def _attacked(model: Path | None, synthetic: Path | None, device: str) -> tuple[
 def _sides(
     how: MembershipSettings, training: Path, held_out: Path | None, split: object, name: str
 ) -> tuple[PlainNotes, PlainNotes]:
-    """Members and others: as given, or as `synthesize` split them."""
+    """Members and others: as given, or as the synthetic release split them."""
     notes = _read(training, how)
     if held_out is not None:
         return notes, _read(held_out, how)

@@ -24,7 +24,7 @@ from clinveil.releases.synthesis_model import TrainHoldoutSplit, split_as_before
 from clinveil.utility.perplexity import perplexity_findings
 
 Train = Annotated[Path | None, typer.Option("--train", help="Train on these notes: real ones, or synthetic ones.")]
-Model = Annotated[Path | None, typer.Option("--from", help="Or take this model: OUT.vault/model of synthesize.")]
+Model = Annotated[Path | None, typer.Option("--from", help="Use this model: OUT/vault/model of a synthetic release.")]
 NO_CONTROL = "none with --from: a unigram needs the training notes, which are not at hand"
 NOT_CHECKED = "whether the model was trained on some of these notes; its folder says too little of them"
 READ = "{name} holds <unk>, so it is in MedText's form already and was read as with --prepared"

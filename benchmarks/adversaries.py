@@ -1,0 +1,141 @@
+"""Print the adversary table of one channel setting: what each adversary recovers and links, by what they hold.
+
+Usage: python -P benchmarks/adversaries.py NOTES [--id COL] [--text COL] [--patient COL] [--set NAME=VALUE ...]
+       [--vectors FOLDER] [--train NAME=VALUE ...] [--public TEXTS --match COL] [--tokens 40000] [--seed 1] [--all]
+
+Trains word vectors on the notes (or takes those of --vectors), builds the channel of `clinveil obfuscate` with the
+settings of --set, obfuscates the notes under a random key, and runs the attacks that every release is measured by.
+Identifiers are not replaced first. Writes a Markdown table to stdout; with --all also every finding behind it. Seconds
+are of processor time, all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clinveil.attacks.adversary import Row, adversary_table
+from clinveil.attacks.attack import Context
+from clinveil.attacks.channel.ladder import Ladder
+from clinveil.attacks.text.linkage import Linkage
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.build import build_channel
+from clinveil.channel.settings import ChannelSettings
+from clinveil.core.finding import Finding
+from clinveil.core.keys import Key
+from clinveil.core.settings import NotesSettings
+from clinveil.corpus.corpus import Corpus, MemoryCorpus
+from clinveil.corpus.open import open_corpus
+from clinveil.vectors.count import count_words
+from clinveil.vectors.files import load_vectors
+from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.train import train
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """NAME=VALUE arguments as a dictionary."""
+    return dict(one.split("=", 1) for one in given)
+
+
+def kept(options: argparse.Namespace) -> tuple[str, ...]:
+    """The column that pairs notes with public texts, where it is not the patient's."""
+    return (options.match,) if options.match not in (None, "patient") else ()
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notes", type=Path)
+    for name in ("--id", "--text", "--patient", "--match"):
+        parser.add_argument(name)
+    for name in ("--vectors", "--public"):
+        parser.add_argument(name, type=Path)
+    for name in ("--set", "--train"):
+        parser.add_argument(name, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--tokens", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--all", action="store_true")
+    return parser.parse_args()
+
+
+def released(corpus: Corpus, options: argparse.Namespace, scratch: Path) -> Context:
+    """The notes obfuscated under a random key, and everything that the attacks need."""
+    counts = count_words(corpus, scratch)
+    if options.vectors:
+        vectors = load_vectors(options.vectors)
+    else:
+        how = VectorSettings.model_validate(pairs(options.train))
+        vectors = train(corpus, how, seed=options.seed, workers=options.workers, scratch=scratch, counts=counts)
+    settings = ChannelSettings.model_validate({"allow_small": True, **pairs(options.set)})
+    key = Key.generate()
+    channel, near = build_channel(vectors, settings, key=key, threads=options.workers, counts=counts)
+    made = [Obfuscator(channel, key, align=True)(batch) for batch in corpus.batches()]
+    public = open_corpus(options.public, NotesSettings(), keep=kept(options)) if options.public else None
+    return Context(
+        channel=channel,
+        counts=counts,
+        near=near,
+        original=corpus,
+        entered=corpus,
+        released=MemoryCorpus(tuple(one.batch for one in made)),
+        alignment=lambda: iter([one.alignment for one in made if one.alignment is not None]),
+        public=public,
+        scratch=scratch,
+        workers=options.workers,
+        say=lambda line: print(line, flush=True),
+    )
+
+
+def share(value: float | None) -> str:
+    """A share, or a dash."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def line(row: Row) -> str:
+    """One row of the Markdown table."""
+    value, low, high, chance = (share(one) for one in (row.value, row.low, row.high, row.chance))
+    measured = f"{value} ({low} to {high}) | {chance} | {row.n:,} | {'yes' if row.gated else 'no'}"
+    return f"| {row.label} | {row.target or 'everything'} | {measured} | {row.attack or row.why} |"
+
+
+def show(findings: list[Finding]) -> None:
+    """Every measured share by attack, and the positive controls."""
+    for one in findings:
+        told = one.detail
+        who = str(told.get("reader") or told.get("attacker") or told.get("against"))
+        if one.value is not None and "adversary" in told:
+            place = f"{told['adversary']:15} {who:32} {told['target']!s:36}"
+            print(f"{place} {one.value:.3f}  chance {share(one.chance)}  n {one.n}")
+        elif one.measure.endswith("unprotected"):
+            print(f"{'control':15} {who:32} {share(one.value)}")
+
+
+def main() -> None:
+    """Obfuscate, attack, print."""
+    options = arguments()
+    roles = NotesSettings(id=options.id, text=options.text, patient=options.patient)
+    corpus = open_corpus(options.notes, roles, keep=kept(options))
+    with tempfile.TemporaryDirectory() as scratch:
+        context = released(corpus, options, Path(scratch))
+        rng, findings = np.random.default_rng(options.seed), list[Finding]()
+        attacks: tuple[Any, ...] = (Ladder(tokens=options.tokens), Linkage(public_match=options.match or "patient"))
+        for attack in attacks:
+            begun, clock = time.process_time(), time.perf_counter()
+            findings += attack(context, rng)
+            spent = f"{time.process_time() - begun:.0f} s of processor time, {time.perf_counter() - clock:.0f} s"
+            print(f"{type(attack).__name__}: {spent}", flush=True)
+    if options.all:
+        show(findings)
+    print("\n| adversary | target | recovered or linked (95 %) | chance | cases | gated | strongest attack |")
+    print("| --- | --- | --- | ---: | ---: | --- | --- |")
+    print("\n".join(line(row) for row in adversary_table(findings)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""`clinveil compare`: Compare all kinds of release on the same notes: utility, risk, one table, one page."""
+
+from __future__ import annotations
+
+import typer
+
+from clinveil.cli.command import Run, command
+from clinveil.cli.options import Notes, Out
+from clinveil.cli.progress import say
+from clinveil.study.compare.run import compare_releases
+from clinveil.study.compare.settings import CompareSettings
+from clinveil.study.compare.table import table_of
+
+
+@command("compare", CompareSettings)
+def compare(run: Run[CompareSettings], notes: Notes, out: Out) -> None:
+    """Compare all kinds of release on the same notes: utility, risk, one table, one page.
+
+    Run the same command again to resume. All of OUT is secret.
+    """
+    comparison = compare_releases(notes, out, run.settings, run.say)
+    typer.echo(table_of(comparison).markdown())
+    say(f"SECRET: all of {out.name}; open {out.name}/compare.html")

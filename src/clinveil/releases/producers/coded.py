@@ -1,0 +1,20 @@
+"""Codes: every word is replaced by a code that a cluster of similar words shares, shuffled within the note."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from clinveil.releases.producer import producers
+from clinveil.releases.producers._channel import ChannelProducer
+
+
+class Coded(ChannelProducer):
+    """A topic histogram in the form of a note: for closed statistical analysis, not for reading."""
+
+    defaults = MappingProxyType({"mechanism": "clusters", "memo": "rare", "shuffle": "note", "vary_length": 0.2})
+    profiles = MappingProxyType(
+        {"strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "vary_length": 0.4}}
+    )
+
+
+producers.register("coded")(Coded())

@@ -1,0 +1,264 @@
+"""New notes, written by a language model that was trained on the notes (paper C)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from clinveil.attacks.attack import Context
+from clinveil.core.errors import UsageError
+from clinveil.core.files import remove
+from clinveil.core.finding import Finding
+from clinveil.core.neural import device_named, need_torch
+from clinveil.core.runfolder import fingerprint
+from clinveil.core.tokens import words
+from clinveil.corpus.corpus import Accounting, Columns
+from clinveil.corpus.write import write_corpus
+from clinveil.lm.model import fit_of
+from clinveil.lm.notes import PlainNotes, encode, read_notes
+from clinveil.lm.sampling import SamplingConfig, batch_size_for
+from clinveil.lm.vocabulary import need_byte_pairs
+from clinveil.releases.check import OutputCheck
+from clinveil.releases.measured import Measured
+from clinveil.releases.parts import opened
+from clinveil.releases.producer import Producer, Product, producers
+from clinveil.releases.protect import protected
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.stages import Job, Making, Preflight
+from clinveil.releases.synthesis_gates import Examined, examine
+from clinveil.releases.synthesis_model import (
+    MODEL,
+    STATE,
+    Counts,
+    Floor,
+    Trained,
+    draw_notes,
+    load_trained,
+    n_held_out,
+    train_anew,
+)
+from clinveil.report.record import Fact, Gate
+from clinveil.stats import wilson
+from clinveil.utility.perplexity import perplexity_findings
+
+PASS_SECONDS = 40.0  # of one pass over 100,000 words, size small, one core: a guess for the plan
+
+
+class Synthetic(Producer):
+    """Notes that describe no real person, searched for copies of those that do."""
+
+    uses = frozenset({"lm", "synthetic", "identifiers", "phi", "min_patients"})
+    learns = (MODEL, STATE)
+
+    def refuse_early(self, settings: ReleaseSettings) -> None:
+        """Raise MissingExtra without PyTorch, UsageError for a model that writes no notes or a device not there."""
+        how = settings.lm
+        if how.model == "ngram":
+            raise UsageError("lm.model ngram scores notes and writes none", remedy="unigram, lstm or gpt")
+        if settings.synthetic.source is not None:
+            return
+        if how.neural:
+            need_torch()
+            how.recipe()
+            if how.device != "cpu":
+                device_named(how.device)
+        if not how.word_vocabulary:
+            need_byte_pairs()
+
+    def refuse_notes(self, found: Preflight, settings: ReleaseSettings) -> None:
+        """Raise InputError for too few patients to train on some and keep others aside."""
+        n_held_out(found.patients, settings.synthetic.held_out)
+
+    def plan(
+        self, found: Preflight, settings: ReleaseSettings, *, train: bool = True
+    ) -> Iterator[tuple[str, str, float]]:
+        """The stages of a run: name, what is done, estimated seconds."""
+        how, hundred = settings.lm, found.tokens / 100_000
+        passes = how.recipe().epochs if how.neural else 1
+        if settings.synthetic.source is None:
+            yield (
+                "train model",
+                f"{how.model}, {passes} passes",
+                PASS_SECONDS * hundred * (passes if how.neural else 0.1),
+            )
+        yield "write notes", "draw notes word by word", PASS_SECONDS * hundred * (1 if how.neural else 0.1)
+        yield "check and report", "search for copies, measure", 5.0 + 10.0 * hundred
+
+    def make(self, making: Making) -> Product:
+        """Replace identifiers, train a language model or take the one given, write notes, and read them back."""
+        job, clock = making.job, making.clock
+        how, corpus, vault = job.settings.synthetic, job.corpus, job.folder.vault
+        entered, identifiers, left_out = protected(making, lambda heard: None)
+        notes = read_notes(entered, prepared=how.prepared)
+        seed = training_seed(job)
+        with clock.stage("language model", f"{job.settings.lm.model}", "statistical"):
+            trained = _trained(job, notes, seed)
+        with clock.stage("held-out notes", "perplexity"), trained.model.ready(threads=how.threads):
+            fit = fit_of(trained.model, encode(trained.sides.held_out.texts, trained.model.vocabulary))
+        findings = perplexity_findings(trained.model, fit, trained.sides.held_out, "held out")
+        floor = Floor.of(trained.sides.training, job.settings.channel.floor)
+        path = job.folder.staging / f"notes{corpus.suffix}"
+        columns = Columns(text=corpus.columns.text, note_id=corpus.columns.note_id)
+        with clock.stage("write", "draw notes word by word", "keyed"):
+            counts = _written(job, trained, floor, path, columns)
+        remove(vault / STATE)
+        written = read_notes(released := opened(path, columns), prepared=True)
+        with clock.stage("copies", "search for copies of training notes"):
+            rng, feed = np.random.default_rng([seed, 1]), job.settings.identifiers.patients
+            looked = examine(written, counts.notes, trained.sides, floor, rng, span=how.span, feed=feed)
+        for line in _lines(counts, floor):
+            clock.say(line)
+        findings += [_truncated(counts), _unknown(counts, floor), *looked.findings]
+        outputs = Counter(word for text in written.texts for word in words(text))
+        check = OutputCheck.of({"notes": len(written), "words": outputs.total()}, outputs)
+        accounting = Accounting(counts.notes, counts.notes)
+        training = trained.sides.training
+        shared = job, path, columns, accounting, check, released
+        sizes = training.words, len({word for text in training.texts for word in text.split()}), making.found.patients
+        digests = {MODEL: fingerprint(vault / MODEL)} if (vault / MODEL).exists() else {}
+        return SyntheticProduct(
+            *(*shared, *sizes, identifiers),
+            left_out=left_out,
+            trained=trained,
+            counts=counts,
+            looked=looked,
+            measures=tuple(findings),
+            digests=digests,
+        )
+
+
+def training_seed(job: Job) -> int:
+    """The seed of split and training: the public one, or one that is as secret as the key."""
+    return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
+
+
+def _trained(job: Job, notes: PlainNotes, seed: int) -> Trained:
+    """The model that is given, the one that an interrupted run trained, or a new one."""
+    source, place = job.settings.synthetic.source, job.folder.vault / MODEL
+    if source is not None:
+        return load_trained(source, notes, job.settings, before=True)
+    if (place / "model.json").exists():
+        return load_trained(place, notes, job.settings, before=False)
+    return train_anew(notes, job.settings, seed, job.folder.vault, job.say)
+
+
+def _written(job: Job, trained: Trained, floor: Floor, path: Path, columns: Columns) -> Counts:
+    how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
+    size = batch_size_for(how.count or len(training), how.batch)
+    drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p)
+
+    def enough() -> bool:
+        return counts.words >= training.words if how.count is None else counts.notes >= how.count
+
+    batches: Iterator[pa.RecordBatch] = draw_notes(trained.model, job.key, drawing, floor, enough, counts, job.say)
+    with trained.model.ready(double=how.exact, threads=how.threads):
+        write_corpus(batches, path, columns, job.corpus.suffix)
+    return counts
+
+
+def _lines(counts: Counts, floor: Floor) -> Iterator[str]:
+    yield f"{counts.notes} notes, {counts.words:,} words; {counts.truncated} cut at the longest length"
+    below = f"{floor.replaced:,} of {floor.words:,} words were below the patient floor and are <unk>"
+    yield f"{below}; with those that the model wrote so itself {counts.unknown:,} are ({counts.unknown_share:.1%})"
+
+
+def _truncated(counts: Counts) -> Finding:
+    """`release.truncated_notes`: the share of the written notes that were cut at the longest length."""
+    low, high = wilson(counts.truncated, counts.notes)
+    share, detail = counts.truncated / max(1, counts.notes), {"without_a_word": counts.empty}
+    more: dict[str, Any] = {"unit": "notes", "count": counts.truncated, "method": "Wilson, 95 %"}
+    return Finding("release.truncated_notes", share, counts.notes, "lower", low, high, detail=detail, **more)
+
+
+def _unknown(counts: Counts, floor: Floor) -> Finding:
+    """`release.unknown_words`: the share of `<unk>` among the written words; counted, so without an interval."""
+    more: dict[str, Any] = {"unit": "words", "count": counts.unknown, "detail": {"below_floor": floor.replaced}}
+    return Finding("release.unknown_words", counts.unknown_share, counts.words, "lower", **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticProduct(Product):
+    """Notes that a language model wrote.
+
+    Attributes:
+        left_out: notes that were not trained on, by reason.
+        looked: gates and findings of the search for copies. measures: all findings of this kind.
+    """
+
+    left_out: Counter[str]
+    trained: Trained = field(repr=False)
+    counts: Counts
+    looked: Examined = field(repr=False)
+    measures: tuple[Finding, ...] = field(repr=False)
+
+    def context(self) -> Context:
+        """The written notes, the model, and both sides of its split; no note has a source."""
+        sides = self.trained.sides
+        return Context(
+            released=self.released,
+            model=self.trained.model,
+            training=sides.training.as_corpus(),
+            held_out=sides.held_out.as_corpus(),
+            scratch=self.job.folder.work,
+            workers=self.job.settings.workers,
+        )
+
+    def measured(self, whole: Context) -> Measured:
+        """All notes."""
+        return Measured(whole, whole)
+
+    def for_utility(self, seen: Context) -> Context:
+        """The written notes next to the real ones, without a crosswalk."""
+        return replace(seen, original=self.job.corpus, entered=self.job.corpus)
+
+    def findings(self, seen: Measured, rng: np.random.Generator) -> list[Finding]:
+        """Perplexity, copies, known names."""
+        return list(self.measures)
+
+    def gates(self, findings: Sequence[Finding]) -> list[Gate]:
+        """Copies, the patient floor, known names."""
+        return self.looked.gates
+
+    def accounted(self) -> list[Gate]:
+        """Nothing more: `synthetic_accounted` is among the gates of this kind."""
+        return []
+
+    def facts(self) -> Iterator[Fact]:
+        """The model, and whom it was trained on."""
+        sides = self.trained.sides
+        yield Fact("language model", self.trained.model.kind)
+        yield Fact("training notes", len(sides.training), "notes")
+        yield Fact("notes kept from training", len(sides.held_out), "notes")
+        yield from (Fact(f"notes left out: {why}", n, "notes") for why, n in sorted(self.left_out.items()))
+        yield Fact("notes cut at the longest length", self.counts.truncated, "notes")
+        yield Fact("share of words written as <unk>", round(self.counts.unknown_share, 4))
+
+    def told(self) -> dict[str, Any]:
+        """The model and the counts."""
+        trained = self.trained
+        model: dict[str, Any] = {"kind": trained.model.kind, "trained": "before" if trained.before else "in this run"}
+        model |= {"vocabulary": trained.model.vocabulary.kind, "recipe": trained.recipe}
+        counts = vars(self.counts) | {"unknown_share": self.counts.unknown_share}
+        return {"model": model, "public_seeds": list(self.public_seeds()), "counts": counts}
+
+    def public_seeds(self) -> tuple[str, ...]:
+        """`notes` (the draws), `model` (its split and training), as far as they come from a public seed."""
+        model = ("model",) if self.trained.public_seed else ()
+        return (*super().public_seeds(), *model)
+
+    def warnings(self, findings: Sequence[Finding]) -> Iterator[str]:
+        """What the model remembers, and what describes nobody."""
+        yield "The notes describe no real person: figures about patients must not be computed from them."
+        if not self.job.settings.phi:
+            yield "PHI replacement was switched off: the model learned names."
+        if not self.job.settings.identifiers.patients:
+            yield "No known patients were given: the notes were not searched for their names (--patients)."
+
+
+producers.register("synthetic")(Synthetic())

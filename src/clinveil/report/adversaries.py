@@ -1,0 +1,120 @@
+"""Arrange findings for the report's table: what each adversary achieved on each target."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clinveil.attacks import adversary
+from clinveil.attacks.adversary import LABELS, adversary_table
+from clinveil.core.finding import Finding
+from clinveil.report.cells import Row, row
+from clinveil.report.numerals import Number
+from clinveil.report.record import ReleaseRecord
+
+NAMES: Mapping[str, str] = {str(holding): label for holding, label in LABELS.items()}
+UPPER_BOUND, VAULT = "stolen-vectors", "stolen-vault"
+RECIPIENTS: tuple[str, ...] = tuple(holding for holding in LABELS if holding not in (UPPER_BOUND, VAULT))
+TARGETS: Mapping[str, str] = {
+    "names": "Names of patients recovered",
+    "planted names": "Planted names recovered",
+    "words": "Words recovered",
+    "rare words": "Rare words recovered",
+    "note by ten words": "Notes found from ten words in a row",
+    "note by the patient's other notes": "Notes found from the patient's other notes",
+    "note by its whole text": "Notes found from their whole text",
+    "note by public knowledge": "Notes found from public text about the patient",
+    "own identifiers": "Patient's own identifiers left",
+    "membership": "Training notes told from other notes",
+    "copies": "Passages copied from real notes",
+    "kept columns": "Kept columns inferred or unique",
+    "layout": "Notes unique by their layout",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one adversary achieved on one target; `row` is None where nothing was measured, with `why` if known."""
+
+    adversary: str
+    row: Row | None = None
+    gated: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One target and a cell per adversary of `Table.adversaries`."""
+
+    target: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def chance(self) -> str:
+        """Chance level of all cells, or its range."""
+        return _range([cell.row.chance for cell in self.cells if cell.row and cell.row.chance.value is not None])
+
+    @property
+    def n(self) -> str:
+        """Number of cases of all cells, or its range, with the unit."""
+        rows = [cell.row for cell in self.cells if cell.row]
+        return f"{_range([row.n for row in rows])} {rows[0].unit}".strip() if rows else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table: labels of its adversaries, its lines, and why cells have no figure, each reason once."""
+
+    adversaries: tuple[str, ...]
+    lines: tuple[Line, ...]
+    reasons: tuple[tuple[str, str], ...]
+
+
+def _range(numbers: Sequence[Number]) -> str:
+    texts = [number.text for number in sorted(numbers, key=lambda number: number.value or 0)]
+    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} to {texts[-1]}" if texts else ""
+
+
+def _excess(finding: Finding) -> float:
+    """How far a value exceeds chance, as a number to sort by; a finding without a value sorts last."""
+    return -2.0 if finding.value is None else finding.value - (finding.chance or 0.0)
+
+
+def strongest(findings: Iterable[Finding], targets: Collection[str], holdings: Collection[str]) -> Finding | None:
+    """Return the finding furthest above chance among these targets and adversaries; measured ones come first."""
+    fits = (f for f in findings if f.detail.get("target") in targets and f.detail.get("adversary") in holdings)
+    return max(fits, key=_excess, default=None)
+
+
+def table(record: ReleaseRecord) -> Table:
+    """Return the table of a record; targets and adversaries without any finding are left out."""
+    cells = {
+        (str(entry.target), str(entry.adversary)): entry for entry in adversary_table(record.findings) if entry.target
+    }
+    holdings = [holding for holding in LABELS if any(holding == of for _, of in cells)]
+    lines = []
+    for target, label in TARGETS.items():
+        if any(target == of for of, _ in cells):
+            entries = ((holding, cells.get((target, holding))) for holding in holdings)
+            lines.append(Line(label, tuple(_cell(LABELS[holding], entry, record) for holding, entry in entries)))
+    return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), _reasons(lines))
+
+
+def _cell(label: str, entry: adversary.Row | None, record: ReleaseRecord) -> Cell:
+    if entry is None:
+        return Cell(label)
+    if entry.value is None:
+        return Cell(label, gated=entry.gated, why=entry.why)
+    of_cell = (f for f in record.findings if f.value == entry.value and f.detail.get("target") == entry.target)
+    finding = next(f for f in of_cell if f.detail.get("adversary") == entry.by)
+    return Cell(label, row(finding, record.edition, kind="share"), entry.gated)
+
+
+def _reasons(lines: Sequence[Line]) -> tuple[tuple[str, str], ...]:
+    """Each reason once, with the targets that it applies to."""
+    seen: dict[str, dict[str, None]] = {}
+    for line in lines:
+        for cell in line.cells:
+            if cell.why:
+                seen.setdefault(cell.why, {})[line.target] = None
+    return tuple(("; ".join(targets), why) for why, targets in seen.items())

@@ -1,0 +1,241 @@
+"""The first page of the report: what leaves, utility, risks, gates. It must fit one printed A4 page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clinveil.core.finding import Finding
+from clinveil.core.words import Kind
+from clinveil.report.adversaries import NAMES, RECIPIENTS, TARGETS, strongest
+from clinveil.report.cells import Row, row
+from clinveil.report.numerals import Number, interval, number
+from clinveil.report.record import Gate, ReleaseRecord, all_clear
+from clinveil.report.verdicts import Verdict, verdict
+
+EXCERPTS, EXCERPT_LENGTH = 3, 190  # characters; longer text would not fit the page
+LISTED, NAME_LENGTH = 3, 52  # gates named one by one, and characters of their names
+KINDS = {
+    "obfuscated": "Running text in which a similar or a common word, drawn under a secret key, replaces every word.",
+    "coded": "Codes, not readable text: each word becomes the code of a cluster of words, shuffled within its note.",
+    "deidentified": "Readable notes in which surrogates replace the identifiers that the detectors found.",
+    "synthetic": "Notes written by a language model that was trained on the real notes.",
+}
+TASKS = {
+    "utility.transfer": "Train a classifier on the release, apply it to real notes",
+    "utility.sequence": "Label sentences: train on the release, apply to real notes",
+    "utility.vectors": "Word vectors of the release, against human similarity scores",
+    "utility.language_model": "Language model of the release, predicting real notes",
+    "utility.within": "Train and test a classifier on released text",
+}
+_MODELS = {"tfidf-lr": "TF-IDF and logistic regression", "lr": "logistic regression", "lstm": "LSTM", "cnn": "CNN"}
+_FORMATS: dict[str, Kind] = {"bits per word": "length"}
+_PAIRS = tuple(h for h in RECIPIENTS if h.startswith("pairs-"))
+_TEXT = ("names", "planted names", "words", "rare words")
+_MORE_KNOWN = ("note by the patient's other notes", "note by its whole text", "note by public knowledge")
+_IDENTIFIERS = ("own identifiers", "copies", "membership")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One utility figure: score of the release between floor and ceiling, or the reason why no share is printed.
+
+    `share` is the share of the gap between floor and ceiling, `of_real` the score divided by the ceiling; both with
+    their interval. `of` is the number of findings of this task; the lowest share is shown.
+    """
+
+    task: str
+    metric: str
+    which: str
+    share: Number
+    ends: tuple[Number, Number] | None
+    floor: Number
+    score: Number
+    ceiling: Number
+    of_real: Number
+    of_real_ends: tuple[Number, Number] | None
+    of: int = 1
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One risk: the strongest gated adversary, its figure and the verdict; without a figure the reason why."""
+
+    target: str
+    adversary: str = ""
+    row: Row | None = None
+    verdict: Verdict | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateList:
+    """Gates of one outcome: how many, the names of the first, and how many are not named."""
+
+    outcome: str
+    gates: tuple[Gate, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPage:
+    """Everything on the first page that is computed from the record."""
+
+    state: str  # "refused", "open" (a gate is switched off, or there is none) or "clear"
+    headline: str
+    kind: str
+    excerpts: tuple[str, ...]
+    uses: tuple[Use, ...]
+    risks: tuple[Risk, ...]
+    others: tuple[Risk, ...]
+    unchanged: tuple[str, ...]
+    gates: tuple[GateList, ...]
+
+    @property
+    def above(self) -> int:
+        """Number of risks above the threshold."""
+        return sum(risk.verdict == "above the threshold" for risk in self.risks)
+
+    @property
+    def without_figure(self) -> int:
+        """Number of risks that were not measured."""
+        return sum(risk.row is None for risk in self.risks)
+
+
+def first_page(record: ReleaseRecord) -> FirstPage:
+    """Return the first page of a record, in its edition."""
+    return FirstPage(
+        state="refused" if record.refused else "clear" if all_clear(record.gates) else "open",
+        headline=_headline(record),
+        kind=KINDS.get(record.kind, ""),
+        excerpts=tuple(clipped(text, EXCERPT_LENGTH) for text in record.excerpts[:EXCERPTS]),
+        uses=_three_uses(record),
+        risks=_risks(record),
+        others=_others(record),
+        unchanged=tuple(column.name for column in record.corpus.columns if column.disposition.startswith("kept")),
+        gates=_gate_lists(record.gates),
+    )
+
+
+def clipped(text: str, length: int) -> str:
+    """Return the text on one line, cut at a word end to at most `length` characters plus an ellipsis."""
+    line = " ".join(text.split())
+    if len(line) <= length:
+        return line
+    words = line[:length].rpartition(" ")[0]
+    return (words if len(words) > length / 2 else line[:length]) + " …"
+
+
+def sentence(text: str) -> str:
+    """Return the text with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def _headline(record: ReleaseRecord) -> str:
+    failed = [gate for gate in record.gates if not gate.passed]
+    if failed:
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        return f"Refused. Failed gate: {clipped(failed[0].name, NAME_LENGTH)}{more}"
+    off = sum(gate.switched_off for gate in record.gates)
+    if off:
+        return f"Released with {off} gate{'s'[: off != 1]} switched off"
+    return "No gate failed, none is switched off" if record.gates else "No gate was run"
+
+
+def _gate_lists(gates: Sequence[Gate]) -> tuple[GateList, ...]:
+    lists = []
+    for outcome in ("failed", "switched off", "no power"):
+        of_outcome = [gate for gate in gates if gate.outcome == outcome]
+        if of_outcome:
+            lists.append(GateList(outcome, tuple(of_outcome[:LISTED]), max(0, len(of_outcome) - LISTED)))
+    return tuple(lists)
+
+
+def uses(record: ReleaseRecord) -> tuple[Use, ...]:
+    """Return every utility finding between floor and ceiling, by task."""
+    return tuple(_use(f) for task in TASKS for f in record.findings if f.measure == task)
+
+
+def _three_uses(record: ReleaseRecord) -> tuple[Use, ...]:
+    by_task = {task: [f for f in record.findings if f.measure == task] for task in TASKS}
+    order = "utility.sequence", "utility.vectors"
+    second = next((t for t in order if any(f.value is not None for f in by_task[t])), None)
+    second = second or next((t for t in order if by_task[t]), order[0])
+    return tuple(_lowest(task, by_task[task]) for task in ("utility.transfer", second, "utility.language_model"))
+
+
+def _lowest(task: str, findings: Sequence[Finding]) -> Use:
+    if not findings:
+        return _use(Finding(task, None, 0, detail={"why": "not measured in this run"}))
+    measured = [f for f in findings if f.value is not None]
+    return _use(min(measured, key=lambda f: f.value or 0.0) if measured else findings[0], of=len(findings))
+
+
+def _which(text: str) -> str:
+    return _MODELS.get(text, text)
+
+
+def _use(finding: Finding, of: int = 1) -> Use:
+    detail = finding.detail
+    metric = str(detail.get("metric", ""))
+
+    def raw(key: str, kind: Kind) -> Number:
+        value = detail.get(key)
+        return number(value if isinstance(value, int | float) else None, kind)
+
+    scale: Kind = _FORMATS.get(metric, "score")
+    ends = [detail.get(f"of_ceiling_{end}") for end in ("low", "high")]
+    low, high = (float(end) if isinstance(end, int | float) else None for end in ends)
+    return Use(
+        task=TASKS.get(finding.measure, finding.measure),
+        metric=metric,
+        which=", ".join(_which(str(detail[key])) for key in ("label", "list", "model") if detail.get(key)),
+        share=number(finding.value, "share"),
+        ends=None if finding.value is None else interval(finding.low, finding.high, "share"),
+        floor=raw("floor", scale),
+        score=raw("score", scale),
+        ceiling=raw("ceiling", scale),
+        of_real=raw("of_ceiling", "share"),
+        of_real_ends=interval(low, high, "share"),
+        of=of,
+        why=sentence(str(detail["why"])) if finding.value is None else "",
+    )
+
+
+def _risks(record: ReleaseRecord) -> tuple[Risk, ...]:
+    gated = [f for f in record.findings if f.detail.get("gated")]
+    names = strongest(gated, ("names", "planted names"), RECIPIENTS)
+    return (
+        _risk("Recover a patient's name", names, record),
+        _risk("Find a note from ten words", strongest(gated, ("note by ten words",), RECIPIENTS), record),
+        _third([f for f in gated if f is not names], record),
+    )
+
+
+def _third(gated: Sequence[Finding], record: ReleaseRecord) -> Risk:
+    """Known pairs where words are replaced one by one; else identifiers, membership and copies."""
+    if record.kind in ("obfuscated", "coded"):
+        top = strongest(gated, _TEXT, _PAIRS)
+        top = top or strongest(record.findings, _TEXT, _PAIRS)
+        risk = _risk("Recover text, given known pairs", top, record)
+        return replace(risk, target=f"{risk.target}, by known pairs") if risk.row else risk
+    top = strongest(gated, _IDENTIFIERS, RECIPIENTS) or strongest(record.findings, _IDENTIFIERS, RECIPIENTS)
+    return _risk("Find identifiers or copied passages", top, record)
+
+
+def _others(record: ReleaseRecord) -> tuple[Risk, ...]:
+    """What else recipients link, as far as it was measured: more than a fragment of a note is needed."""
+    tops = (strongest(record.findings, (target,), RECIPIENTS) for target in _MORE_KNOWN)
+    return tuple(_risk("", top, record) for top in tops if top is not None and top.value is not None)
+
+
+def _risk(what: str, finding: Finding | None, record: ReleaseRecord) -> Risk:
+    if finding is None:
+        return Risk(what, why="Not measured.")
+    adversary = NAMES.get(str(finding.detail.get("adversary")), "")
+    if finding.value is None:
+        return Risk(what, adversary, why=sentence(str(finding.detail["why"])))
+    target = TARGETS.get(str(finding.detail.get("target")), what)
+    shown = row(finding, record.edition, kind="share")
+    return Risk(target, adversary, shown, verdict(finding, record.risk_threshold))

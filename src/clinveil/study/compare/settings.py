@@ -1,0 +1,136 @@
+"""Settings of `clinveil compare`, and the releases that it compares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from clinveil.core.errors import UsageError
+from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag, load_settings
+from clinveil.releases.producer import producers
+from clinveil.releases.settings import ReleaseSettings
+from clinveil.utility.classifiers import classifiers
+
+Half = Literal["choose", "confirm"]
+HALVES: tuple[Half, ...] = ("choose", "confirm")
+SMALL_MODEL = ("lm.size=tiny", "lm.optimizer=adamw", "lm.rate=0.004", "lm.clip=1.0", "lm.dropout=0.1")
+BUILT_IN: dict[str, tuple[str, ...]] = {
+    "obfuscated": ("kind=obfuscated",),
+    "coded": ("kind=coded",),
+    "deidentified": ("kind=deidentified",),
+    "synthetic": ("kind=synthetic", *SMALL_MODEL),
+    "paper": ("kind=obfuscated", "profile=paper"),
+}
+"""The releases compared by default: each kind at its defaults, and paper A's settings."""
+TRAINING_WORDS, MOST_PASSES, SYNTHETIC_NOTES = 600_000, 10, 300  # budget of the synthetic release
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+
+class CompareSettings(Settings):
+    """Everything that `clinveil compare` can be told."""
+
+    label: str | None = flag(None, "Column to classify by, required: utility is measured on it.", min_length=1)
+    id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
+    text: str | None = flag(None, "Column of the note text (guessed).", min_length=1)
+    patient: str | None = flag(None, "Column of the patient id (guessed).", min_length=1)
+    patients: Path | None = flag(None, "Known patients (patients.parquet): their identifiers are searched for.")
+    pairs: tuple[Path, ...] = flag((), "Word pairs with human similarity scores; repeatable.")
+    kind: tuple[str, ...] = choice(producers, (), "Compare only releases of this kind; repeatable.")
+    setting: tuple[str, ...] = flag((), "Add NAME=KEY=VALUE[,KEY=VALUE], keys as of release --set; repeatable.")
+    known: Path | None = flag(None, "Public texts about the patients, for linkage.")
+    match: str | None = flag(None, "Column that NOTES and --known share (default: patient id).", min_length=1)
+    model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers; repeatable.")
+    max_notes: int | None = flag(None, "Use at most this many notes, of whole patients.", ge=1)
+    half: Half | None = flag(None, "Use one half of the patients: choose settings on one, confirm on the other.")
+    workers: int = WORKERS
+    seed: int = flag(1, "Public seed of all draws.", ge=0, le=2**31 - 1)
+    force: bool = FORCE
+    quiet: bool = QUIET
+
+    @property
+    def columns(self) -> NotesSettings:
+        """How the notes are read."""
+        return NotesSettings(id=self.id, text=self.text, patient=self.patient)
+
+    def refuse(self) -> None:
+        """Raise UsageError for settings that do not fit together."""
+        if self.label is None:
+            raise UsageError("no label to measure utility on", remedy="pass --label COLUMN")
+        if self.match and not self.known:
+            raise UsageError("--match requires --known TEXTS")
+        if self.half == "confirm" and not (self.setting or self.kind):
+            raise UsageError("--half confirm requires the releases chosen on the other half: --setting or --kind")
+        if not self.model:
+            raise UsageError("--model: one or several of " + ", ".join(classifiers.names()))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A release to compare: its name and its settings."""
+
+    name: str
+    settings: ReleaseSettings
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the settings to another process by value: classes of settings that were made at run time cannot be."""
+        return _candidate, (self.name, self.settings.flat())
+
+
+def _candidate(name: str, flat: dict[str, Any]) -> Candidate:
+    return Candidate(name, ReleaseSettings.model_validate(flat))
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Notes, patients and approximate words of the notes that are compared on."""
+
+    notes: int
+    patients: int
+    words: int
+
+
+def candidates(how: CompareSettings, columns: NotesSettings, amount: Amount) -> list[Candidate]:
+    """Return the releases to compare.
+
+    Args:
+        columns: the roles of the columns of the notes.
+
+    Raises:
+        UsageError: a setting without a name, with a name in use, or with keys or values that a release does not take.
+    """
+    wanted = {**BUILT_IN, **dict(_named(how.setting))}
+    wanted["synthetic"] = (*BUILT_IN["synthetic"], *_budget(amount))
+    found = [Candidate(name, _settings(sets, how, columns)) for name, sets in wanted.items()]
+    found = [each for each in found if not how.kind or each.settings.kind in how.kind]
+    workers = max(1, how.workers // len(found))  # of each release: several are made at a time
+    return [Candidate(each.name, each.settings.but(workers=workers)) for each in found]
+
+
+def _named(settings: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Split each NAME=KEY=VALUE[,KEY=VALUE] into its name and its keys."""
+    names = set(BUILT_IN)
+    for text in settings:
+        name, equals, keys = text.partition("=")
+        if not (_NAME.fullmatch(name) and equals and "=" in keys):
+            raise UsageError("--setting takes NAME=KEY=VALUE[,KEY=VALUE]", remedy="--setting wide=channel.n=7-20")
+        if name in names:
+            raise UsageError(f"--setting {name}: the name is in use", remedy="choose another name")
+        names.add(name)
+        yield name, tuple(keys.split(","))
+
+
+def _budget(amount: Amount) -> tuple[str, ...]:
+    """The passes and notes of the synthetic release, so that a comparison stays short."""
+    passes = min(MOST_PASSES, max(1, TRAINING_WORDS // max(1, amount.words)))
+    return f"lm.epochs={passes}", f"synthetic.count={min(amount.notes, SYNTHETIC_NOTES)}"
+
+
+def _settings(sets: Sequence[str], how: CompareSettings, columns: NotesSettings) -> ReleaseSettings:
+    given = load_settings(ReleaseSettings, {}, None, sets)
+    shared: dict[str, Any] = {"workers": how.workers, "seed": how.seed, "quiet": how.quiet, "model": how.model}
+    shared |= {"patients": how.patients, "force": True, "keep": (), "ledger": None, **dict(columns)}
+    shared["label"] = () if "label" in given.of_other_kinds() else (how.label,)
+    return given.but(**shared)

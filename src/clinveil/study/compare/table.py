@@ -1,0 +1,210 @@
+"""The table of a comparison: a row for each release, a column for each measure, and what the columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from clinveil.attacks.adversary import Holding, Row, Target, adversary_table
+from clinveil.core.finding import Finding
+from clinveil.report.numerals import NONE, bare
+from clinveil.study.compare.run import Comparison, Measured
+
+TEN_WORDS: tuple[Target, ...] = ("note by ten words",)
+NAMES: tuple[Target, ...] = ("names", "planted names")
+OWN: tuple[Target, ...] = ("own identifiers",)
+COPIES: tuple[Target, ...] = ("copies",)
+PUBLIC: tuple[Target, ...] = ("note by public knowledge",)
+CHOOSE = (
+    "How to choose: set the risk that the recipient's agreement allows, leave out the rows above it and the rows with "
+    "failed gates, and take the row with the highest utility for what the recipient will do."
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell, and the reason where it has no number."""
+
+    text: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, its meaning in a sentence, and how its cells are made."""
+
+    head: str
+    meaning: str
+    cell: Callable[[Measured], Cell] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The table, ready to print.
+
+    Attributes:
+        lead: what was compared, with floor and ceiling of the classifiers. heads: of all columns.
+        rows: cells of each release, the first of them its name. meanings: head and sentence of each column.
+        reasons: why cells have no number.
+    """
+
+    lead: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    meanings: tuple[tuple[str, str], ...]
+    reasons: tuple[str, ...]
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        lines = ["| " + " | ".join(cells) + " |" for cells in (self.heads, *self.rows)]
+        lines.insert(1, "| --- |" + " ---: |" * (len(self.heads) - 1))
+        notes = [f"- **{head}**: {meaning}" for head, meaning in self.meanings]
+        notes += [f"- {NONE} {reason}" for reason in self.reasons]
+        return "\n".join([self.lead, "", *lines, "", CHOOSE, "", *notes]) + "\n"
+
+
+def table_of(comparison: Comparison) -> Table:
+    """Return the table of a comparison."""
+    columns = list(_columns(comparison))
+    rows, reasons = [], dict[str, dict[str, None]]()
+    for measured in comparison.releases:
+        cells = [Cell(NONE, measured.why) if measured.why else column.cell(measured) for column in columns]
+        rows.append((_name(measured), *(cell.text for cell in cells)))
+        for column, cell in zip(columns, cells, strict=True):
+            if cell.why:
+                where = measured.name if measured.why else f"{measured.name}, {column.head.removesuffix(', %').lower()}"
+                reasons.setdefault(cell.why.rstrip("."), {})[where] = None
+    return Table(
+        _lead(comparison),
+        ("Release", *(column.head for column in columns)),
+        tuple(rows),
+        tuple((column.head, column.meaning) for column in columns),
+        tuple(f"({'; '.join(places)}): {why}." for why, places in reasons.items()),
+    )
+
+
+def _name(measured: Measured) -> str:
+    return measured.name if measured.name == measured.kind else f"{measured.name} ({measured.kind})"
+
+
+def utility_of(measured: Measured, measure: str, model: str = "") -> Finding | None:
+    """Return the finding of a utility task, of one classifier where it has several."""
+    found = (f for f in measured.findings if f.measure == measure)
+    return next((f for f in found if not model or f.detail.get("model", model) == model), None)
+
+
+def risk_of(measured: Measured, holding: Holding, targets: Sequence[Target]) -> Row | None:
+    """Return the strongest attack of an adversary on some targets; None where the release has none."""
+    rows = [row for row in adversary_table(measured.findings) if row.adversary == holding and row.target in targets]
+    return max(rows, key=lambda row: -1.0 if row.value is None else row.value, default=None)
+
+
+def _columns(comparison: Comparison) -> Iterator[Column]:
+    yield Column("Words", "different words in the released notes.", lambda m: Cell(f"{m.distinct:,}"))
+    yield from _utility_columns(comparison)
+    yield _risk_column(
+        "Notes found, %",
+        "notes found from ten words in a row, by the recipient / a recipient who also trained word vectors on similar "
+        "text.",
+        [("recipient", TEN_WORDS), ("shadow", TEN_WORDS)],
+    )
+    if comparison.settings.known:
+        meaning = "patients found from the public texts, by the same two."
+        yield _risk_column("Public text, %", meaning, [("recipient", PUBLIC), ("shadow", PUBLIC)])
+    yield _risk_column(
+        "Names, %",
+        "names recovered, those planted for the test included, by the same two / a recipient with 20 notes in both "
+        "forms.",
+        [("recipient", NAMES), ("shadow", NAMES), ("pairs-20", NAMES)],
+    )
+    meaning = "names recovered by a recipient with 200 notes in both forms; no gate judges this."
+    yield _risk_column("200 pairs, %", meaning, [("pairs-200", NAMES)])
+    meaning = "notes found / names recovered by an attacker with the vault's word vectors: an upper bound."
+    yield _risk_column("Stolen, %", meaning, [("stolen-vectors", TEN_WORDS), ("stolen-vectors", NAMES)])
+    meaning = "patients' own identifiers left in their notes (requires --patients)."
+    yield _risk_column("Own, %", meaning, [("recipient", OWN)])
+    if any(measured.kind == "synthetic" for measured in comparison.releases):
+        yield _risk_column(
+            "Copied, %",
+            "patients of whom a passage of their own appears in the synthetic notes.",
+            [("recipient", COPIES)],
+        )
+    yield Column("Gates", "passed / failed / switched off, without that of the test seed.", _gates)
+    yield Column("Seconds", "time to make and measure the release on this machine.", lambda m: Cell(f"{m.seconds:.0f}"))
+
+
+def _utility_columns(comparison: Comparison) -> Iterator[Column]:
+    models = comparison.settings.model
+    for model in models:
+        which = f" {model}" if len(models) > 1 else ""
+        meaning = f"macro-F1 of a classifier ({model}) trained on the release and tested on real notes, in % of one "
+        meaning += "trained on real notes (95 % interval)."
+        yield Column(f"Classifier{which}, %", meaning, partial(_of_real, measure="utility.transfer", model=model))
+        meaning = f"the same, tested on released notes ({model})."
+        yield Column(f"Within{which}, %", meaning, partial(_of_real, measure="utility.within", model=model))
+    gap = "0 is the floor without word order, 100 is as good as real notes, negative is worse than the floor "
+    gap += "(95 % interval)."
+    for head, task, meaning in (
+        ("Order, %", "sequence", f"a task that needs word order, tested on real sentences; {gap}"),
+        ("Text, %", "language_model", f"prediction of the next word of real notes; {gap}"),
+    ):
+        yield Column(head, meaning, partial(_of_gap, measure=f"utility.{task}"))
+    if comparison.settings.pairs:
+        meaning = "word vectors trained on the release, by their correlation with human scores, in % of vectors of "
+        meaning += "the real notes."
+        yield Column("Vectors, %", meaning, partial(_of_gap, measure="utility.vectors"))
+
+
+def _of_real(measured: Measured, measure: str, model: str) -> Cell:
+    finding = utility_of(measured, measure, model)
+    if finding is None:
+        return Cell(NONE, "the released notes have no label")
+    if finding.value is None:
+        return Cell(NONE, str(finding.detail["why"]))
+    detail = finding.detail
+    ends = detail.get("of_ceiling_low"), detail.get("of_ceiling_high")
+    return Cell(_interval(detail["of_ceiling"], *ends))  # type: ignore[arg-type]
+
+
+def _of_gap(measured: Measured, measure: str) -> Cell:
+    finding = utility_of(measured, measure)
+    if finding is None or finding.value is None:
+        return Cell(NONE, "" if finding is None else str(finding.detail["why"]))
+    return Cell(_interval(finding.value, finding.low, finding.high))
+
+
+def _interval(value: float, low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return f"{100 * value:.0f}"
+    return f"{100 * value:.0f} ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def _risk_column(head: str, meaning: str, cells: Sequence[tuple[Holding, Sequence[Target]]]) -> Column:
+    def cell(measured: Measured) -> Cell:
+        rows = [risk_of(measured, holding, targets) for holding, targets in cells]
+        texts = [NONE if row is None or row.value is None else bare(row.value, "share") for row in rows]
+        why = next((row.why for row in rows if row is not None and row.why), "")
+        return Cell(" / ".join(texts)) if set(texts) != {NONE} else Cell(NONE, why)
+
+    return Column(head, meaning, cell)
+
+
+def _gates(measured: Measured) -> Cell:
+    return Cell(" / ".join(str(measured.gates.get(outcome, 0)) for outcome in ("passed", "failed", "switched off")))
+
+
+def _lead(comparison: Comparison) -> str:
+    how, amount = comparison.settings, comparison.amount
+    half = {"choose": " (the half to choose on)", "confirm": " (the half to confirm on)"}.get(how.half or "", "")
+    lines = [f"{amount.notes:,} notes of {amount.patients:,} patients{half}, label {how.label}."]
+    for model in how.model:
+        found = (utility_of(measured, "utility.transfer", model) for measured in comparison.releases)
+        finding = next((f for f in found if f is not None and "ceiling" in f.detail), None)
+        if finding is not None:
+            detail = finding.detail
+            lines.append(
+                f"Classifier {model}: macro-F1 {detail['ceiling']:.3f} on real notes (the ceiling), "
+                f"{detail['floor']:.3f} on words drawn at random per label (the floor)."
+            )
+    return " ".join(lines)

@@ -1,0 +1,156 @@
+"""Scores as a share of the gap between a floor and a ceiling, with a paired bootstrap over patients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.core.finding import Finding
+from clinveil.core.types import Doubles, Ints
+from clinveil.stats.findings import unmeasured
+
+DRAWS, BLOCK = 1000, 50
+LEVEL = (0.025, 0.975)
+SOURCE = "docs/read-the-report.md"
+NOT_ABOVE_CHANCE = (
+    "Models trained on real notes are not significantly better than chance (their predictions on permuted labels), "
+    "so no share can be given."
+)
+NOT_ABOVE_FLOOR = (
+    "Models trained on real notes are not significantly better than the floor, so no share of the gap can be given."
+)
+Score = Callable[[Doubles], Doubles]
+"""Sums over patients (…, n_sums) -> scores (…)."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The score of each arm, and its value in every draw of a bootstrap that all arms share.
+
+    `scores` and `draws` ((n_draws,) each) have the keys released, floor and ceiling, and chance where there
+    are labels. `better`: "lower" where lower scores are better.
+    """
+
+    scores: Mapping[str, float]
+    draws: Mapping[str, Doubles] = field(repr=False)
+    better: str = "higher"
+
+    def gain(self, arm: str, over: str) -> tuple[float, Doubles]:
+        """Return by how much an arm is better than another, and the same for each draw."""
+        sign = 1.0 if self.better == "higher" else -1.0
+        return sign * (self.scores[arm] - self.scores[over]), sign * (self.draws[arm] - self.draws[over])
+
+    def exceeds(self, arm: str, over: str) -> bool:
+        """Return whether an arm is better than another at the 2.5 % level (one-sided)."""
+        value, draws = self.gain(arm, over)
+        return value > 0 and bool(np.nanquantile(draws, LEVEL[0]) > 0)
+
+    def of_ceiling(self) -> tuple[float, Doubles]:
+        """Return released / ceiling, or ceiling / released where lower is better: 1 is as good as real notes."""
+        one, other = ("released", "ceiling") if self.better == "higher" else ("ceiling", "released")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.scores[one] / self.scores[other], self.draws[one] / self.draws[other]
+
+
+def bootstrap_arms(
+    sums: Mapping[str, Doubles], score: Score, rng: Generator, *, better: str = "higher", chance: Score | None = None
+) -> Arms:
+    """Score every arm on all patients and on patients drawn with replacement, the same draws for all arms.
+
+    Args:
+        sums: by arm what every patient contributes, (n_patients, n_sums).
+        score: from sums over patients to the score. chance: to what the ceiling's predictions would score by chance.
+
+    Source: Davison & Hinkley 1997, section 3.8 (bootstrap of clusters).
+    """
+    scored = {arm: (score, each) for arm, each in sums.items()}
+    if chance:
+        scored["chance"] = chance, sums["ceiling"]
+    scores = {arm: float(of(each.sum(axis=0))) for arm, (of, each) in scored.items()}
+    drawn: dict[str, list[Doubles]] = {arm: [] for arm in scored}
+    for weights in _weights(len(sums["ceiling"]), rng):
+        for arm, (of, each) in scored.items():
+            drawn[arm].append(of(weights @ each))
+    return Arms(scores, {arm: np.concatenate(blocks) for arm, blocks in drawn.items()}, better)
+
+
+def _weights(n: int, rng: Generator) -> Iterator[Doubles]:
+    """How often each patient is drawn, (BLOCK, n) at a time: memory does not grow with the number of draws."""
+    for _ in range(DRAWS // BLOCK):
+        rows = rng.integers(n, size=(BLOCK, n)) + np.arange(BLOCK)[:, None] * n
+        yield np.bincount(rows.ravel(), minlength=BLOCK * n).reshape(BLOCK, n).astype(np.float64)
+
+
+def share_finding(measure: str, arms: Arms, n: int, detail: Mapping[str, Any], **more: Any) -> Finding:
+    """Return a finding of (released - floor) / (ceiling - floor), 0 at the floor and 1 at the ceiling.
+
+    The value is None where the ceiling is not significantly above chance or above the floor; `detail["why"]` says so.
+    Draws in which the ceiling is not above the floor are left out of the interval.
+
+    Args:
+        measure: `utility.` and the name of the task. n: how many things were tested, in `unit`s.
+        detail: what identifies the task. more: fields of the finding.
+    """
+    told = {"task": measure.partition(".")[2], **detail, **_scores(arms)}
+    base: dict[str, Any] = {"better": "higher", "source": SOURCE, **more}
+    if "chance" in arms.scores and not arms.exceeds("ceiling", "chance"):
+        return unmeasured(measure, NOT_ABOVE_CHANCE, n, detail=told, **base)
+    told |= _of_ceiling(arms)
+    if not arms.exceeds("ceiling", "floor"):
+        return unmeasured(measure, NOT_ABOVE_FLOOR, n, detail=told, **base)
+    (gained, gains), (gap, gaps) = arms.gain("released", "floor"), arms.gain("ceiling", "floor")
+    usable = (gaps > 0) & ~np.isnan(gains)
+    low, high = np.quantile(gains[usable] / gaps[usable], LEVEL)
+    return Finding(measure, gained / gap, n, low=float(low), high=float(high), detail=told, **base)
+
+
+def _scores(arms: Arms) -> dict[str, float]:
+    names = {"released": "score", "floor": "floor", "ceiling": "ceiling", "chance": "chance_score"}
+    return {key: arms.scores[arm] for arm, key in names.items() if arm in arms.scores}
+
+
+def _of_ceiling(arms: Arms) -> dict[str, float]:
+    value, draws = arms.of_ceiling()
+    low, high = np.nanquantile(draws, LEVEL)
+    return {"of_ceiling": value, "of_ceiling_low": float(low), "of_ceiling_high": float(high)}
+
+
+def by_patient(values: NDArray[Any], patient: Ints, n_patients: int) -> Doubles:
+    """Add up the rows of each patient: values (n, n_sums) -> (n_patients, n_sums)."""
+    sums = np.zeros((n_patients, values.shape[1]))
+    np.add.at(sums, patient, values)
+    return sums
+
+
+def f1_sums(truth: Ints, guess: Ints, n_classes: int) -> Doubles:
+    """Return what each tested thing adds to F1, (n, 3 n_classes): right, true and predicted, by class."""
+    sums, rows = np.zeros((len(truth), 3 * n_classes)), np.arange(len(truth))
+    sums[rows, truth] = truth == guess
+    sums[rows, n_classes + truth] = 1
+    sums[rows, 2 * n_classes + guess] = 1
+    return sums
+
+
+def macro_f1(sums: Doubles) -> Doubles:
+    """Return the mean F1 of the classes that occur, from sums of `f1_sums`; the same as `scores.macro_f1`."""
+    right, true, predicted = np.split(sums, 3, axis=-1)
+    live = true + predicted > 0
+    each = 2 * right / np.where(live, true + predicted, 1)
+    return np.asarray(each.sum(axis=-1) / np.maximum(live.sum(axis=-1), 1))
+
+
+def permuted_f1(sums: Doubles) -> Doubles:
+    """Return the expected macro-F1 of the same predictions over all permutations of the true labels: a fair chance."""
+    _, true, predicted = np.split(sums, 3, axis=-1)
+    n = np.maximum(true.sum(axis=-1, keepdims=True), 1)
+    return macro_f1(np.concatenate([true * predicted / n, true, predicted], axis=-1))
+
+
+def ratio(sums: Doubles) -> Doubles:
+    """Return the first sum over the second, for example bits over words."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))

@@ -1,0 +1,230 @@
+"""Classifiers for one label column, trained on several kinds of notes and tested on real held-out notes.
+
+`transfer` and `within` share these arms:
+released  trained on released notes, tested on real notes
+ceiling   trained on real notes, tested on real notes
+floor     trained on notes of the same lengths and labels, whose words are drawn independently from the words of the
+          real training notes of that label
+within    trained and tested on released notes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.tokens import words
+from clinveil.core.types import Doubles, Ints
+from clinveil.stats.findings import unmeasured
+from clinveil.utility.classification import FOLDS, NEURAL_FOLDS, RELEASE_CLASS
+from clinveil.utility.classifiers import Side, classifier, predict
+from clinveil.utility.labelled import (
+    OTHER,
+    Labelled,
+    Parts,
+    WrongNotes,
+    folds_of,
+    paired,
+    read_labelled,
+    texts_of,
+)
+from clinveil.utility.shares import SOURCE, bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.tasks.notes import MOST_NOTES, Release
+
+METHOD = "bootstrap over patients of the test notes, 95 %"
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Predicted classes of test notes, with the true classes and the patients: (n,) each."""
+
+    truth: Ints = field(repr=False)
+    guess: Ints = field(repr=False)
+    patient: Ints = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Label:
+    """The labelled notes of both sides, on the same folds for all models.
+
+    Attributes:
+        real: notes with their classes, by id. released: where notes are paired the released notes with the same rows,
+            else other notes with the same classes.
+        folds: rows of `real`. released_folds: rows of `released`. seed: of the models.
+    """
+
+    real: Labelled
+    released: Labelled
+    folds: list[Parts] = field(repr=False)
+    released_folds: list[Parts] = field(repr=False)
+    is_paired: bool
+    seed: int
+
+    @classmethod
+    def of(cls, release: Release, label: str, rng: Generator) -> Label:
+        """Read the notes that have the label, at most MOST_NOTES on each side.
+
+        Raises WrongNotes where the original has no such column; InputError for too few notes, classes or patients.
+        """
+        how: Any = {"limit": MOST_NOTES, "min_class": RELEASE_CLASS}
+        real = _by_id(read_labelled(release.original.batches(), label, rng, merge=True, **how))
+        if release.paired:
+            real, texts = paired(real, texts_of(real, release.released.batches(), release.context.notes))
+            folds = folds_of(real, rng, FOLDS)
+            return cls(real, replace(real, texts=texts), folds, folds, True, int(rng.integers(2**31)))
+        released = _by_id(_same_classes(release, label, real, rng))
+        folds, others = (folds_of(side, rng, FOLDS) for side in (real, released))
+        return cls(real, released, folds, others, False, int(rng.integers(2**31)))
+
+    @cached_property
+    def patients(self) -> tuple[Ints, Ints, int]:
+        """Numbers of the patients of real and of released notes, and how many there are."""
+        own = np.unique(np.array(self.real.patients, dtype=object), return_inverse=True)[1].astype(np.int64)
+        n = int(own.max()) + 1
+        if self.is_paired:
+            return own, own, n
+        theirs = np.unique(np.array(self.released.patients, dtype=object), return_inverse=True)[1] + n
+        return own, theirs.astype(np.int64), int(theirs.max()) + 1
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """Counts for every finding."""
+        kept = ("label", "classes", "classes_merged", "not_released", "sampled")
+        sizes = {"train": len(self.folds[0].learn), "near_duplicates": self.folds[0].duplicates}
+        sizes["train_released"] = sizes["train"] if self.is_paired else len(self.released)
+        return {**{key: self.real.detail[key] for key in kept if key in self.real.detail}, **sizes}
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The predictions of one model on one label, each arm trained when it is first asked for."""
+
+    label: Label
+    model: str
+
+    @cached_property
+    def folds(self) -> list[int]:
+        """The folds that are tested: all, or the first two for networks."""
+        return list(range(NEURAL_FOLDS if classifier(self.model).neural else FOLDS))
+
+    @cached_property
+    def ceiling(self) -> Tested:
+        """Trained and tested on real notes."""
+        return self._tested(self.label.real, [self._real] * len(self.folds))
+
+    @cached_property
+    def floor(self) -> Tested:
+        """Trained on words drawn independently per label, tested on real notes."""
+        rng, real = np.random.default_rng([self.label.seed, 3]), self.label.real
+        sides = []
+        for parts in (self.label.folds[k] for k in self.folds):
+            tested = set(parts.test.tolist())
+            test = [text if row in tested else "" for row, text in enumerate(real.texts)]
+            sides.append(Side(drawn_words(real, parts.learn, rng), test))
+        return self._tested(real, sides)
+
+    @cached_property
+    def released(self) -> Tested:
+        """Trained on released notes, tested on real notes."""
+        real, other = self.label.real, self.label.released
+        if self.label.is_paired:
+            return self._tested(real, [Side(other.texts, real.texts)] * len(self.folds))
+        return self._transferred(real, other)
+
+    @cached_property
+    def within(self) -> Tested:
+        """Trained and tested on released notes."""
+        side = Side(self.label.released.texts, self.label.released.texts)
+        return self._tested(self.label.released, [side] * len(self.folds))
+
+    @cached_property
+    def _real(self) -> Side:
+        return Side(self.label.real.texts, self.label.real.texts)
+
+    def _tested(self, notes: Labelled, sides: Sequence[Side]) -> Tested:
+        own = notes is self.label.real
+        folds = [(self.label.folds if own else self.label.released_folds)[k] for k in self.folds]
+        seed = self.label.seed
+        first = predict(self.model, notes, folds[0], seed, sides[0])
+        rest = zip(folds[1:], sides[1:], strict=True)
+        others = [predict(self.model, notes, parts, seed, side, like=first) for parts, side in rest]
+        tested = np.concatenate([parts.test for parts in folds])
+        of_real, of_released, _ = self.label.patients
+        patient = of_real if own else of_released
+        return Tested(notes.targets[tested], np.concatenate([run.test for run in (first, *others)]), patient[tested])
+
+    def _transferred(self, real: Labelled, other: Labelled) -> Tested:
+        """Train once on all released notes, and test on the real notes of all folds."""
+        tested = np.concatenate([self.label.folds[k].test for k in self.folds])
+        first, shift = self.label.released_folds[0], len(real)
+        valid, train = first.test + shift, first.learn + shift
+        both = replace(
+            real,
+            texts=[*real.texts, *other.texts],
+            targets=np.concatenate([real.targets, other.targets]),
+            patients=[*real.patients, *other.patients],
+        )
+        made = predict(self.model, both, Parts(train, valid, tested), self.label.seed, Side(both.texts, both.texts))
+        return Tested(real.targets[tested], made.test, self.label.patients[0][tested])
+
+    def finding(self, measure: str, arm: Tested, rng: Generator, **detail: Any) -> Finding:
+        """Return a finding with the score of one arm between this label's floor and ceiling."""
+        tested = {"released": arm, "floor": self.floor, "ceiling": self.ceiling}
+        sums = {name: self._sums(each) for name, each in tested.items()}
+        made = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
+        told = {**self.label.detail, "model": self.model, "metric": "macro-F1", "folds": len(self.folds), **detail}
+        return share_finding(measure, made, len(arm.truth), told, unit="test notes", method=METHOD)
+
+    def _sums(self, tested: Tested) -> Doubles:
+        n_classes = len(self.label.real.classes)
+        sums = f1_sums(tested.truth, tested.guess, n_classes)
+        return by_patient(sums, tested.patient, self.label.patients[2])
+
+
+def drawn_words(notes: Labelled, learn: Ints, rng: Generator) -> list[str]:
+    """Return notes of as many words as the training notes, drawn independently from the words of their label.
+
+    Rows that are not for training are empty.
+    """
+    forms = {row: words(notes.texts[row]) for row in learn.tolist()}
+    texts = [""] * len(notes)
+    for target in np.unique(notes.targets[learn]).tolist():
+        own = [row for row in forms if notes.targets[row] == target]
+        pool = np.array([word for row in own for word in forms[row]], dtype=object)
+        for row in own:
+            texts[row] = " ".join(rng.choice(pool, len(forms[row])))
+    return texts
+
+
+def why_not(measure: str, label: str, error: InputError) -> Finding:
+    """Return the finding of a label that cannot be measured, with the reason as a sentence."""
+    why = f"Column {label!r} cannot be used: {error.what}."
+    told = {"task": measure.partition(".")[2], "label": label}
+    return unmeasured(measure, why, detail=told, better="higher", source=SOURCE)
+
+
+def _by_id(notes: Labelled) -> Labelled:
+    """In the order of the ids, so that the order of the rows does not matter."""
+    return notes.only(sorted(range(len(notes)), key=lambda row: notes.note_ids[row]))
+
+
+def _same_classes(release: Release, label: str, real: Labelled, rng: Generator) -> Labelled:
+    """The released notes with the classes of the real ones. Raises InputError where there is no such column or note."""
+    try:
+        notes = read_labelled(release.released.batches(), label, rng, limit=MOST_NOTES, min_class=1)
+    except WrongNotes:
+        raise InputError("the released notes have no such column, and they cannot be paired with real notes") from None
+    known = {name: at for at, name in enumerate(real.classes)}
+    classes = [known.get(notes.classes[target], known.get(OTHER, -1)) for target in notes.targets.tolist()]
+    kept = [row for row, target in enumerate(classes) if target >= 0]
+    if not kept:
+        raise InputError("the released notes have none of the classes of the real notes")
+    targets = np.array(classes, dtype=np.int64)
+    return replace(notes, classes=real.classes, targets=targets).only(kept)

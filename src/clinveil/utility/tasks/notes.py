@@ -1,0 +1,203 @@
+"""The notes that utility tasks work on: a sample of the real notes, and the released notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.random import Generator
+
+from clinveil.core.errors import InputError
+from clinveil.core.types import Ints
+from clinveil.corpus.corpus import NOTE_ID, Corpus, rows
+from clinveil.corpus.sample import KeySample
+from clinveil.utility.labelled import WrongNotes
+from clinveil.utility.split import splits
+
+FOLDS = 5
+MOST_NOTES, MOST_CHARACTERS = 4_000, 8_000_000
+
+
+class ReleasedNotes(Protocol):
+    """What utility tasks need of a release; `attacks.attack.Context` has it.
+
+    Attributes:
+        original, released: the notes of both sides. entered: the real notes as the mechanism received them.
+        notes: released id -> real id; None where released notes describe no note of the original.
+        alignment: yields `channel.apply.ALIGNMENT` batches; None where words do not correspond.
+        scratch: a private folder; None for the system's. workers: threads.
+    """
+
+    @property
+    def original(self) -> Corpus | None:
+        """The real notes."""
+        ...
+
+    @property
+    def released(self) -> Corpus | None:
+        """The released notes."""
+        ...
+
+    @property
+    def entered(self) -> Corpus | None:
+        """The real notes as the mechanism received them."""
+        ...
+
+    @property
+    def notes(self) -> Mapping[str, str] | None:
+        """Released id -> real id."""
+        ...
+
+    @property
+    def alignment(self) -> Callable[[], Iterator[pa.RecordBatch]] | None:
+        """The source spans of released words."""
+        ...
+
+    @property
+    def scratch(self) -> Path | None:
+        """A private folder."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """Threads."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Two sets of notes and what links them: a `ReleasedNotes` for notes without a release folder."""
+
+    original: Corpus
+    released: Corpus
+    entered: Corpus | None = None
+    notes: Mapping[str, str] | None = field(default=None, repr=False)
+    alignment: Callable[[], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
+    scratch: Path | None = field(default=None, repr=False)
+    workers: int = 2
+
+
+@dataclass(frozen=True)
+class Release:
+    """The released notes of the context, without None.
+
+    Raises ValueError from `of` where a side is missing.
+    """
+
+    original: Corpus
+    released: Corpus
+    context: ReleasedNotes = field(repr=False)
+
+    @classmethod
+    def of(cls, context: ReleasedNotes) -> Release:
+        """Return both sides of a context."""
+        if context.original is None or context.released is None:
+            raise ValueError("utility compares the notes of both sides")
+        return cls(context.original, context.released, context)
+
+    @property
+    def paired(self) -> bool:
+        """Whether each released note belongs to a real one."""
+        return self.context.notes is not None
+
+    def source_id(self, released: str) -> str:
+        """Return the real note of a released one. Raises WrongNotes for an unknown id."""
+        notes = self.context.notes or {}
+        if released not in notes:
+            raise WrongNotes("a released note id is not in the crosswalk", remedy="pass the vault of this release")
+        return notes[released]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Real notes in the order of their ids, and released notes.
+
+    Attributes:
+        ids, patients, real: of each real note. released: texts.
+        owner: (n_released,) row of the real note behind each released one; -1 where there is none.
+    """
+
+    ids: Sequence[str] = field(repr=False)
+    patients: Sequence[str] = field(repr=False)
+    real: Sequence[str] = field(repr=False)
+    released: Sequence[str] = field(repr=False)
+    owner: Ints = field(repr=False)
+    rng_seed: int
+
+    @cached_property
+    def patient(self) -> Ints:
+        """(n_real,) number of each note's patient."""
+        return np.unique(np.array(self.patients, dtype=object), return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def folds(self) -> list[tuple[Ints, Ints]]:
+        """Rows of real notes to train and to test on; no patient or near-duplicate text is on both sides.
+
+        Raises InputError for fewer independent notes than folds.
+        """
+        rng = np.random.default_rng([self.rng_seed, 7])
+        made = splits(self.patients, self.real, [""] * len(self.real), rng, parts=FOLDS)
+        return [(split.train, split.test) for split in made]
+
+    def released_rows(self, train: Ints) -> Ints:
+        """Return the released notes to train on: those of real training notes, or all where none has an owner."""
+        return np.flatnonzero((self.owner < 0) | np.isin(self.owner, train))
+
+
+def read_texts(release: Release, rng: Generator) -> Texts:
+    """Read a random sample of the real notes (at most MOST_NOTES and MOST_CHARACTERS) and their released notes.
+
+    Without pairing, as many released notes are sampled. Raises InputError where no real note was released.
+    """
+    seed = int(rng.integers(2**31))
+    real = _sample(release.original, rng)
+    order = sorted(real)
+    row = {note: i for i, note in enumerate(order)}
+    if release.paired:
+        found = {row[own]: text for own, text in _released(release) if own in row}
+        if not found:
+            raise InputError("original and released have no note id in common", remedy="pass the vault with --vault")
+        kept = sorted(found)
+        released, owner = [found[i] for i in kept], np.arange(len(kept), dtype=np.int64)
+        order = [order[i] for i in kept]
+    else:
+        sampled = _sample(release.released, rng)
+        released = [sampled[note][1] for note in sorted(sampled)]
+        owner = np.full(len(released), -1, dtype=np.int64)
+    return Texts(order, [real[i][0] for i in order], [real[i][1] for i in order], released, owner, seed)
+
+
+def _sample(corpus: Corpus, rng: Generator) -> dict[str, tuple[str, str]]:
+    """Patient and text of sampled notes by id, in a random order that the ids and the seed decide."""
+    sample: KeySample[tuple[str, str]] = KeySample(MOST_NOTES, rng)
+    for note in rows(corpus):
+        sample.offer(note.note_id, lambda note=note: (note.patient_id, note.text))  # type: ignore[misc]
+    names = sorted(sample.values)
+    order = [names[i] for i in rng.permutation(len(names))]
+    ends = np.cumsum([len(sample.values[note][1]) for note in order])
+    kept = max(1, int((ends <= MOST_CHARACTERS).sum()))
+    return {note: sample.values[note] for note in order[:kept]}
+
+
+def _released(release: Release) -> Iterator[tuple[str, str]]:
+    return ((release.source_id(note.note_id), note.text) for note in rows(release.released))
+
+
+def with_sources(release: Release, texts: Texts) -> tuple[list[str], list[tuple[list[int], list[int]] | None]]:
+    """Return the texts that the mechanism received, and the source spans of each released word (None: unknown)."""
+    row = {note: i for i, note in enumerate(texts.ids)}
+    entered: list[str] = list(texts.real)
+    places: list[tuple[list[int], list[int]] | None] = [None] * len(row)
+    for note in rows(release.context.entered) if release.context.entered else ():
+        if note.note_id in row:
+            entered[row[note.note_id]] = note.text
+    for batch in release.context.alignment() if release.context.alignment else ():
+        for at, note_id in enumerate(batch.column(NOTE_ID).to_pylist()):
+            if note_id in row:
+                places[row[note_id]] = batch.column("start")[at].as_py(), batch.column("end")[at].as_py()
+    return entered, places

@@ -1,0 +1,159 @@
+"""Sequence task: whether a content word is negated, which only the words before and after it in the note can tell.
+
+Rules (`negation.py`) label the words of the real notes; the alignment carries the labels to the released words. Without
+an alignment the rules label the released text itself; then even random words teach the rules, so only a share measured
+with the alignment says that order was kept. A logistic regression on the words and word pairs in a window is
+trained on released windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor:
+trained on released windows whose words, with their labels, are shuffled within the note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from clinveil.core.errors import InputError
+from clinveil.core.finding import Finding
+from clinveil.core.tokens import words
+from clinveil.core.types import Ints
+from clinveil.stats.findings import unmeasured
+from clinveil.utility.shares import bootstrap_arms, by_patient, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.tasks.negation import AFFIRMED, NEGATED, NEITHER, negation_labels
+from clinveil.utility.tasks.notes import Release, Texts, with_sources
+
+WINDOW, FEATURES, LEAST, MOST = 6, 1 << 18, 50, 40_000
+SEQUENCE_FOLDS = 2
+METHOD = f"bootstrap over patients of the test notes of {SEQUENCE_FOLDS} of 5 folds, 95 %"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The words of a note as numbers (1 and up), and the label of each."""
+
+    ids: Ints = field(repr=False)
+    labels: NDArray[np.int8] = field(repr=False)
+
+    def shuffled(self, rng: Generator) -> Labelled:
+        """Return the words in another order, each with its label."""
+        order = rng.permutation(len(self.ids))
+        return Labelled(self.ids[order], self.labels[order])
+
+
+def sequence(release: Release, texts: Texts, rng: Generator) -> list[Finding]:
+    """Return `utility.sequence` with macro-F1 of negated against affirmed content words.
+
+    Raises InputError for fewer independent notes than folds, or a fold without negated words.
+    """
+    numbers: dict[str, int] = {}
+    real = [_numbered(numbers, forms, labels) for forms, _, labels in map(negation_labels, texts.real)]
+    released, carried = _released(release, texts, numbers)
+    detail = {"label": "negated words", "model": "lr", "metric": "macro-F1", "labels_by_alignment": carried}
+    few = {"real": sum(int((note.labels == NEGATED).sum()) for note in real)}
+    few["released"] = sum(int((note.labels == NEGATED).sum()) for note in released)
+    for side, count in few.items():
+        if count < LEAST:
+            why = f"The rules find {count} negated words in the {side} notes; {LEAST} are needed."
+            return [unmeasured("utility.sequence", why, detail={"task": "sequence", **detail}, better="higher")]
+    n_patients = int(texts.patient.max()) + 1
+    sums = {arm: np.zeros((n_patients, 6)) for arm in ("released", "floor", "ceiling")}
+    for train, test in texts.folds[:SEQUENCE_FOLDS]:
+        rows = texts.released_rows(train)
+        ours, theirs = [real[i] for i in train], [released[i] for i in rows]
+        tested = _windows([real[i] for i in test], rng)
+        patient = texts.patient[test][tested.note]
+        arms = {"released": theirs, "floor": [note.shuffled(rng) for note in theirs], "ceiling": ours}
+        for arm, notes in arms.items():
+            guess = _fitted(_windows(notes, rng)).predict(tested.features)
+            sums[arm] += by_patient(f1_sums(tested.labels, guess, 2), patient, n_patients)
+    made = bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1)
+    n = int(sums["ceiling"][:, 2:4].sum())
+    return [share_finding("utility.sequence", made, n, detail, unit="words of test notes", method=METHOD)]
+
+
+def _numbered(numbers: dict[str, int], forms: Sequence[str], labels: NDArray[np.int8]) -> Labelled:
+    return Labelled(np.array([numbers.setdefault(form, len(numbers) + 1) for form in forms], dtype=np.int64), labels)
+
+
+def _released(release: Release, texts: Texts, numbers: dict[str, int]) -> tuple[list[Labelled], bool]:
+    """The released notes with labels, and whether the alignment gave the labels."""
+    if not (release.paired and release.context.alignment):
+        by_rules = (negation_labels(text) for text in texts.released)
+        return [_numbered(numbers, forms, labels) for forms, _, labels in by_rules], False
+    entered, places = with_sources(release, texts)
+    made = []
+    for text, source, place in zip(texts.released, entered, places, strict=True):
+        forms, (_, spans, labels) = words(text), negation_labels(source)
+        if place is None or len(place[0]) != len(forms):
+            made.append(_numbered(numbers, [], np.zeros(0, dtype=np.int8)))
+            continue
+        at = {start: label for (start, _), label in zip(spans, labels.tolist(), strict=True)}
+        carried = [at.get(start, NEITHER) for start in place[0]]
+        made.append(_numbered(numbers, forms, np.array(carried, dtype=np.int8)))
+    return made, True
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Features (n, FEATURES) CSR, label and note of each sampled word."""
+
+    features: Any = field(repr=False)
+    labels: Ints = field(repr=False)
+    note: Ints = field(repr=False)
+
+
+def _windows(notes: Sequence[Labelled], rng: Generator) -> _Windows:
+    """Windows around all negated words and as many affirmed ones of the notes, at most MOST in all.
+
+    Raises InputError where there are none.
+    """
+    gap = np.zeros(WINDOW, dtype=np.int64)
+    ids = np.concatenate([gap, *(part for note in notes for part in (note.ids, gap))])
+    blank = np.full(WINDOW, NEITHER, dtype=np.int8)
+    labels = np.concatenate([blank, *(part for note in notes for part in (note.labels, blank))])
+    owner = np.repeat(np.arange(len(notes)), [len(note.ids) + WINDOW for note in notes])
+    owner = np.concatenate([np.zeros(WINDOW, dtype=np.int64), owner])
+    places = [np.flatnonzero(labels == label) for label in (AFFIRMED, NEGATED)]
+    size = min(*(place.size for place in places), MOST // 2)
+    if not size:
+        raise InputError("the notes of one fold have no negated or no affirmed words")
+    chosen = np.sort(np.concatenate([rng.choice(place, size, replace=False) for place in places]))
+    return _Windows(_features(ids, chosen), labels[chosen].astype(np.int64), owner[chosen])
+
+
+def _features(ids: Ints, places: Ints) -> Any:
+    """Hashed features: the word itself, words and word pairs before it and after it, and its two neighbours."""
+    from scipy.sparse import csr_matrix
+
+    around = ids[places[:, None] + np.arange(-WINDOW, WINDOW + 1)]
+    before, after, centre = around[:, :WINDOW], around[:, WINDOW + 1 :], around[:, WINDOW : WINDOW + 1]
+    kinds = [centre, before, after, before[:, -1:], after[:, :1]]
+    singles = [_hashed(kind, 0, words_) for kind, words_ in enumerate(kinds)]
+    pairs = [_hashed(8 + side, part[:, :-1], part[:, 1:]) for side, part in enumerate((before, after))]
+    columns = np.concatenate([*singles, *pairs], axis=1)
+    ends = np.arange(len(places) + 1) * columns.shape[1]
+    data = np.ones(columns.size, dtype=np.float32)
+    made = csr_matrix((data, columns.ravel(), ends), shape=(len(places), FEATURES))
+    made.sum_duplicates()
+    made.data[:] = 1.0
+    return made
+
+
+def _hashed(kind: int, one: Ints | int, other: Ints) -> Ints:
+    """Columns of features; words that are padding share one column per kind."""
+    mixed = (np.asarray(one, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(kind * 0x51_7C_C1_B7)
+    mixed = (mixed + other.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+    return ((mixed ^ (mixed >> np.uint64(29))) % np.uint64(FEATURES)).astype(np.int64)
+
+
+def _fitted(windows: _Windows) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        estimator = LogisticRegression(C=0.3, solver="liblinear", tol=1e-2, random_state=0)
+        return estimator.fit(windows.features, windows.labels)

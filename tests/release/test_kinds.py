@@ -1,0 +1,170 @@
+"""The four kinds of release, each made once from the same small corpus: what leaves, what stays, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from kind_cases import KINDS, LAST, WORDS, arguments, released, write_notes
+
+from clinveil.attacks.channel import ladder
+from clinveil.attacks.readers.assembly import Assembly
+from clinveil.cli.main import main
+from clinveil.core.tokens import words
+from clinveil.corpus.corpus import rows
+from clinveil.corpus.open import open_corpus
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with the notes and one finished release of each kind."""
+    folder = write_notes(tmp_path_factory.mktemp("kinds"))
+    with pytest.MonkeyPatch.context() as patch:  # attackers look at less: what they find is not asked here
+        patch.setattr(ladder, "IN_A_RELEASE", 2_000)
+        patch.setattr(Assembly, "at_most", 300)
+        codes = {kind: released(folder, kind, kind) for kind in KINDS}
+    assert codes == dict.fromkeys(KINDS, 0)
+    return folder
+
+
+def notes_in(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def manifest(desk, kind):
+    return json.loads((desk / kind / "release" / "manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_leaves_the_same_files_and_verifies(desk, kind, capsys):
+    names = {path.name for path in (desk / kind / "release").iterdir()}
+    assert names == {"notes.csv", "README.md", "manifest.json", "report.html", "SHA256SUMS"}
+    assert {"key.bin", "manifest.json", "findings.json", "report.html", "ledger.parquet"} <= {
+        path.name for path in (desk / kind / "vault").iterdir()
+    }
+    assert main(["verify", str(desk / kind / "release")]) == 0
+    made = manifest(desk, kind)
+    assert (made["kind"], made["schema"]) == (kind, "clinveil.manifest/2")
+    assert made["notes"]["rows"] == len(notes_in(desk / kind / "release" / "notes.csv")) > 0
+    assert made["settings"]["kind"] == kind
+    assert not [name for name in made["settings"] if name.startswith("lm.")] or kind == "synthetic"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_lets_out_a_source_identifier_or_a_rare_word(desk, kind):
+    source = notes_in(desk / "notes.csv")
+    secret = {row["note_id"] for row in source} | {name.lower() for name in LAST}
+    secret |= {word for row in source for word in words(row["text"]) if word.startswith("rareword")}
+    allowed = {word for word in secret if word.startswith("rareword")} if kind == "deidentified" else set()
+    for path in (desk / kind / "release").iterdir():
+        found = {word for word in words(path.read_text(encoding="utf-8"))} & (secret - allowed)
+        assert not found, (kind, path.name)
+
+
+def test_obfuscated_keeps_one_word_per_word_and_sentence_ends(desk):
+    source, target = ({row.note_id: row.text for row in rows(open_corpus(desk / path))} for path in (
+        "notes.csv", "obfuscated/release/notes.csv",
+    ))  # fmt: skip
+    assert sorted(len(words(text)) for text in source.values()) == sorted(len(words(t)) for t in target.values())
+    assert all(text.count(".") == 8 and text.endswith(".") for text in target.values())
+    assert set("".join(target.values())) <= set("abcdefghijklmnopqrstuvwxyz .")
+    assert manifest(desk, "obfuscated")["settings"]["min_patients"] == 5  # one in 40, at least 5
+
+
+def test_coded_writes_few_words_and_deidentified_writes_the_text(desk):
+    coded = {word for row in notes_in(desk / "coded/release/notes.csv") for word in words(row["text"])}
+    assert 20 <= len(coded) < 60
+    texts = [row["text"] for row in notes_in(desk / "deidentified/release/notes.csv")]
+    kept = {word for text in texts for word in words(text)}
+    assert set(WORDS) <= kept and all("Patient name: " in text for text in texts)
+
+
+def test_synthetic_writes_notes_of_nobody(desk):
+    texts = notes_in(desk / "synthetic/release/notes.csv")
+    assert [row["note_id"] for row in texts] == [f"synthetic-{i:06d}" for i in range(1, 61)]
+    assert list(texts[0]) == ["note_id", "text"]
+    made = manifest(desk, "synthetic")
+    assert made["model"]["kind"] == "unigram" and made["counts"]["notes"] == 60
+    gates = {gate["name"] for gate in made["gates"]}
+    assert {"no long copies", "no note copied whole", "rare-word floor held", "enough different words"} <= gates
+    assert (desk / "synthetic/vault/model/model.json").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_excerpts_are_released_text(desk, kind):
+    record = json.loads((desk / kind / "vault" / "record.json").read_text(encoding="utf-8"))
+    texts = [" ".join(row["text"].split()) for row in notes_in(desk / kind / "release" / "notes.csv")]
+    for edition in ("internal", "external"):
+        told = json.loads(record[edition])
+        assert told["kind"] == kind and len(told["excerpts"]) == 3
+        for excerpt in told["excerpts"]:
+            assert any(excerpt.removesuffix(" …") in text for text in texts)
+            assert len(excerpt.split()) <= 26
+
+
+@pytest.mark.parametrize("kind", ["deidentified", "synthetic"])
+def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
+    assert released(desk, "more", kind, "--add", "--vault", str(desk / kind / "vault")) == 2
+    said = f"--add applies to --as obfuscated or coded, not to --as {kind}"
+    assert said in capsys.readouterr().err and not (desk / "more").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "message"),
+    [
+        ("deidentified", ["--mechanism", "clusters"], "--mechanism applies to --as obfuscated or coded"),
+        ("synthetic", ["--keep", "kind"], "--keep applies to --as obfuscated, coded or deidentified"),
+        ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
+        ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),
+        ("deidentified", ["--vectors", "x"], "--vectors applies to --as obfuscated or coded"),
+        ("synthetic", ["--set", "lm.model=ngram"], "lm.model ngram scores notes and writes none"),
+    ],
+)
+def test_options_of_another_kind_are_usage_errors(desk, kind, flags, message, capsys):
+    assert released(desk, "never", kind, *flags) == 2
+    assert message in capsys.readouterr().err and not (desk / "never").exists()
+
+
+def test_without_the_extra_a_neural_model_ends_before_any_work(desk, capsys, monkeypatch):
+    monkeypatch.setattr("clinveil.core.neural.find_spec", lambda name: None)
+    assert main(arguments(desk, "never", "synthetic", "--set", "lm.model=lstm")) == 6
+    assert "pip install 'clinveil[neural]'" in capsys.readouterr().err and not (desk / "never").exists()
+
+
+@pytest.mark.parametrize("kind", ["deidentified", "synthetic"])
+def test_an_interrupted_run_goes_on_and_a_seed_repeats(desk, kind, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("clinveil.releases.pipeline.attacked", stop)
+        assert released(desk, f"{kind}-one", kind, "--seed", "3") == 130
+    assert not (desk / f"{kind}-one" / "release").exists()
+    assert [released(desk, f"{kind}-{name}", kind, "--seed", "3") for name in ("one", "two")] == [4, 4]
+    one, two = ((desk / f"{kind}-{name}/vault/refused/notes.csv").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_a_release_of_two_words_is_refused(tmp_path, capsys):
+    texts = "".join(f'n{i},p{i},"date and date date {"and date" * (i % 3)}"\n' for i in range(80))
+    (tmp_path / "notes.csv").write_text("note_id,patient_id,text\n" + texts, encoding="utf-8")
+    how = ["--as", "deidentified", "--workers", "1", "--quiet"]
+    assert main(["release", str(tmp_path / "notes.csv"), "-o", str(tmp_path / "out"), *how]) == 4
+    said = capsys.readouterr().out
+    assert "FAILED  enough different words: " in said and not (tmp_path / "out" / "release").exists()
+
+
+def test_folders_of_an_earlier_version_are_left_alone(desk, tmp_path, capsys):
+    old = tmp_path / "out"
+    (old / "release").mkdir(parents=True)
+    for name, text in (("manifest.json", '{"schema": "clinveil.manifest/1"}'), ("notes.csv", "x")):
+        (old / "release" / name).write_text(text)
+    before = {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
+    assert main(["verify", str(old / "release")]) == 3
+    assert "was made by an earlier version of clinveil" in capsys.readouterr().err
+    for flags in ([], ["--force"]):
+        assert main(["release", str(desk / "notes.csv"), "-o", str(old), "--as", "deidentified", *flags]) == 2
+        assert "is there already, and is not a release run" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before

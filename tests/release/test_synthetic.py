@@ -1,0 +1,94 @@
+"""Synthetic releases with small networks: the same notes for any batch, resumed after a stop, refused for copies."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from synthesis_cases import Always, Copying, rows_of, texts_in, with_model, write_csv, written
+
+pytest.importorskip("torch", reason="the extra [neural] is not installed")
+pytest.importorskip("safetensors", reason="the extra [neural] is not installed")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with notes, and one seeded release that nothing interrupted: it ends in `vault/refused`."""
+    folder = tmp_path_factory.mktemp("synthetic")
+    write_csv(folder / "notes.csv", rows_of())
+    assert written(folder, "whole", "--seed", "3") == 4
+    return folder
+
+
+def refused(desk, out):
+    return (desk / out / "vault" / "refused" / "notes.csv").read_bytes()
+
+
+def test_counts_add_up_and_rare_words_are_unknown(desk):
+    made = json.loads((desk / "whole/vault/manifest.json").read_text())
+    texts = texts_in(desk / "whole/vault/refused/notes.csv")
+    counts, all_words = made["counts"], " ".join(texts).split()
+    assert (counts["notes"], counts["words"], counts["unknown"]) == (25, len(all_words), all_words.count("<unk>"))
+    assert not [word for word in all_words if word.startswith("rare") or word.isdigit()]
+    assert [gate["name"] for gate in made["gates"] if not gate["passed"]] == ["no test seed"]
+    assert made["public_seeds"] == ["notes", "model"] and made["test_seed"]
+    assert not (desk / "whole/vault/training.safetensors").exists()
+
+
+def test_another_batch_size_writes_the_same_notes(desk):
+    assert written(desk, "batch", "--seed", "3", "--set", "synthetic.batch=7") == 4
+    assert refused(desk, "batch") == refused(desk, "whole")
+
+
+@pytest.mark.parametrize("words", ["pass 2 of 2", "25 notes written"])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(desk, words, monkeypatch):
+    from clinveil.cli.progress import Speaker
+
+    def say(self, line):
+        if words in line:
+            raise KeyboardInterrupt
+
+    out = words[:2]
+    with monkeypatch.context() as patch:
+        patch.setattr(Speaker, "__call__", say)
+        assert written(desk, out, "--seed", "3") == 130
+    vault = desk / out / "vault"
+    assert (vault / "training.safetensors").exists() or (vault / "model/model.json").exists()
+    assert written(desk, out, "--seed", "3") == 4
+    assert refused(desk, out) == refused(desk, "whole")
+
+
+def test_an_earlier_model_writes_again_for_its_own_notes_only(desk, capsys):
+    model = f"synthetic.source={desk / 'whole/vault/model'}"
+    assert written(desk, "again", "--set", model, "--seed", "4") == 4
+    assert refused(desk, "again") != refused(desk, "whole")
+    assert json.loads((desk / "again/vault/manifest.json").read_text())["model"]["trained"] == "before"
+    assert written(desk, "secret-key", "--set", model) == 4  # the model has a public seed
+    assert "no test seed" in capsys.readouterr().out
+    write_csv(desk / "others.csv", rows_of(seed=5))
+    assert written(desk, "never", "--set", model, notes="others.csv") == 3
+    assert "was trained on other notes" in capsys.readouterr().err
+
+
+def test_a_model_that_copies_lets_nothing_out(desk, monkeypatch, capsys):
+    with_model(monkeypatch, Copying)
+    assert written(desk, "copied", "--set", "synthetic.longest=500", "--set", "synthetic.span=10") == 4
+    assert "FAILED  no long copies" in capsys.readouterr().out
+    assert not (desk / "copied/release").exists() and not (desk / "copied/vault/refused").exists()
+
+
+def test_models_that_never_begin_or_never_end(desk, monkeypatch, capsys):
+    with_model(monkeypatch, Always)
+    assert written(desk, "empty", "--seed", "1") == 3
+    assert "empty notes only" in capsys.readouterr().err
+    with_model(monkeypatch, lambda notes: Always(notes, 3))
+    more = ["--set", "synthetic.count=5", "--set", "synthetic.longest=12", "--seed", "1"]
+    assert written(desk, "endless", *more) == 4
+    assert [len(text.split()) for text in texts_in(desk / "endless/vault/refused/notes.csv")] == [12] * 5
+    assert "enough different words" in capsys.readouterr().out
+
+
+def test_too_few_patients_are_an_input_error(tmp_path, capsys):
+    write_csv(tmp_path / "notes.csv", rows_of(patients=3))
+    assert written(tmp_path, "out") == 3
+    assert "3 patients are too few" in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from invented_release import adversaries, gates, missing, of_kind, record, share, use
+
+from clinveil.core.finding import Finding
+from clinveil.report.adversaries import strongest, table
+from clinveil.report.edition import external_edition
+from clinveil.report.first_page import clipped, first_page
+from clinveil.report.verdicts import enough, verdict
+
+
+def risk(value, low=None, high=None, n=300):
+    return Finding("attack.linkage", value, n, "lower", low, high, 0.003, unit="notes")
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        (risk(0.357, 0.302, 0.414), "above the threshold"),
+        (risk(0.012, 0.004, 0.03), "below the threshold"),
+        (risk(0.08, 0.02, 0.2, 30), "too few cases to tell"),
+        (risk(0.12, 0.02, 0.32, 25), "too few cases to tell"),  # above, but the gate would have no power
+        (risk(0.11, 0.08, 0.15), "above the threshold"),  # enough cases, so the estimate decides
+        (risk(0.07, 0.045, 0.105), "too few cases to tell"),
+        (risk(0.2), "above the threshold"),
+        (risk(0.05), "below the threshold"),
+        (risk(0.0, 0.0, 0.3, 10), "too few cases to tell"),
+        (risk(1.0, 0.999, 1.0), "above the threshold"),
+    ],
+)
+def test_the_interval_decides_the_verdict(finding, expected):
+    assert verdict(finding, 0.09) == expected
+
+
+def test_a_clustered_sample_counts_by_its_interval_not_by_n():
+    assert verdict(risk(0.12, 0.02, 0.32, n=5000), 0.09) == "too few cases to tell"
+
+
+def test_enough_cases_by_hand():
+    assert enough(0.09) == pytest.approx((1.645 / 0.045) ** 2 * 0.045 * 0.955)
+
+
+def test_a_finding_without_a_value_has_no_verdict():
+    with pytest.raises(ValueError, match="no verdict"):
+        verdict(Finding("attack.x", None, 0, detail={"why": "no"}), 0.09)
+
+
+def test_the_risks_are_those_of_the_strongest_gated_adversary():
+    names, linked, pairs = first_page(record()).risks
+    assert (names.target, names.adversary) == ("Planted names recovered", "Recipient with 20 known pairs")
+    assert linked.row.value.value == 47 / 300 and linked.verdict == "above the threshold"
+    assert pairs.adversary == "Recipient with 20 known pairs" and pairs.target != names.target
+    assert all("vault" not in one.adversary for one in (names, linked, pairs))
+
+
+@pytest.mark.parametrize("kind", ["deidentified", "synthetic"])
+def test_the_third_risk_depends_on_the_kind(kind):
+    assert first_page(of_kind(kind)).risks[2].target == "Passages copied from real notes"
+
+
+def test_risks_that_were_not_measured_have_a_reason():
+    why = missing("attack.reading.names", "no name is known", adversary="recipient", target="names", gated=True)
+    page = first_page(replace(record(), findings=(why,)))
+    assert [one.why for one in page.risks] == ["No name is known.", "Not measured.", "Not measured."]
+
+
+def test_a_hidden_small_count_still_has_a_verdict():
+    few = share("note by ten words", "recipient", 3, 300, 0.003, gated=True, unit="notes")
+    shown = first_page(external_edition(replace(record(), findings=(few,)))).risks[1]
+    assert shown.row.hidden and shown.row.value.text == "<11" and shown.verdict == "below the threshold"
+
+
+def test_the_lowest_label_is_shown_between_floor_and_ceiling():
+    transfer, second, model = first_page(record()).uses
+    assert (transfer.share.value, transfer.of) == (0.897, 2)
+    assert [n.value for n in (transfer.floor, transfer.score, transfer.ceiling)] == [0.331, 0.927, 0.943]
+    assert second.metric == "Spearman"  # the sequence task has no share, so vectors take its place
+    assert model.floor.text == "10.62" and model.of_real.value == pytest.approx(7.2 / 9.21)
+
+
+def test_without_a_share_the_reason_is_shown_with_the_scores():
+    scored = use("transfer", 0.5, (0.3, 0.4, 0.41))
+    why = {**scored.detail, "why": "real notes are not above chance"}
+    none = replace(scored, value=None, low=None, high=None, detail=why)
+    shown = first_page(replace(record(), findings=(none,))).uses
+    assert shown[0].why == "Real notes are not above chance." and shown[0].score.value == 0.4
+    assert shown[0].share.value is None and shown[1].why == "Not measured in this run."
+
+
+def test_states():
+    assert first_page(record()).state == "clear"
+    assert first_page(record(off=True)).state == "open"
+    assert first_page(record(failed=True, off=True)).state == "refused"
+    assert first_page(replace(record(), gates=())).state == "open"
+
+
+def test_long_lists_of_gates_are_cut_and_counted():
+    off = tuple(replace(gates()[0], name=f"gate {i}", switched_off=True) for i in range(9))
+    (shown,) = first_page(replace(record(), gates=off)).gates
+    assert [gate.name for gate in shown.gates] == ["gate 0", "gate 1", "gate 2"] and shown.more == 6
+
+
+def test_clipping_keeps_whole_words_where_it_can():
+    assert clipped("one two\nthree", 20) == "one two three"
+    assert clipped("one two three", 9) == "one two …"
+    assert clipped("x" * 30, 10) == "x" * 10 + " …"
+
+
+def test_an_adversary_with_more_has_at_least_the_success_of_one_with_less():
+    lines = {line.target: line.cells for line in table(record()).lines}
+    cells = lines["Names of patients recovered"]
+    assert [cell.row.value.value for cell in cells] == [n / 835 for n in (3, 9, 9, 21, 160, 331)]
+    assert [cell.gated for cell in cells] == [True] * 4 + [False] * 2
+    assert lines["Kept columns inferred or unique"][0].row is None
+
+
+def test_reasons_are_listed_once():
+    reasons = table(record()).reasons
+    assert len(reasons) == 2 and ("Kept columns inferred or unique" in dict(reasons))
+
+
+def test_a_value_far_below_chance_is_still_stronger_than_none():
+    none = missing("attack.x", "no", adversary="recipient", target="names")
+    low = share("names", "recipient", 0, 10, 1.0)
+    assert strongest([none, low], {"names"}, {"recipient"}) is low
+    assert strongest(adversaries(), {"membership"}, {"recipient"}) is None

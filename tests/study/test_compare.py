@@ -1,0 +1,235 @@
+"""`clinveil compare`: its releases, table and page, resuming, halves of the patients, and input that does not fit."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import clinveil
+from clinveil.cli.main import main
+from clinveil.core.errors import InputError, MissingExtra, UsageError
+from clinveil.core.finding import Finding, read_findings
+from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.corpus.corpus import rows
+from clinveil.corpus.demo import write_demo
+from clinveil.corpus.open import open_corpus
+from clinveil.stats.findings import unmeasured
+from clinveil.study.compare.notes import copy_notes, public_texts
+from clinveil.study.compare.page import Point, figure, points_of
+from clinveil.study.compare.run import Comparison, Measured, compare_releases
+from clinveil.study.compare.settings import BUILT_IN, Amount, CompareSettings, candidates
+from clinveil.study.compare.table import table_of
+
+ROLES = NotesSettings(text="text", id="note_id", patient="patient_id", preset="none")
+AMOUNT = Amount(100, 60, 100_000)
+
+
+def settings(**more):
+    return load_settings(CompareSettings, {"label": "diagnosis_group", "workers": 1, **more})
+
+
+QUICK = {"kind": ("coded", "deidentified"), "setting": ("small=kind=coded,cluster_size=8",)}
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    """One short note of each of 60 invented patients."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder / "demo", patients=60, seed=1)
+    table = pq.read_table(folder / "demo" / "notes.parquet")
+    seen: set[str] = set()
+    first = [not (p in seen or seen.add(p)) for p in table["patient_id"].to_pylist()]
+    pq.write_table(table.filter(pa.array(first)), folder / "notes.parquet")
+    return folder / "notes.parquet"
+
+
+@pytest.fixture(scope="module")
+def done(notes, tmp_path_factory):
+    out, said = tmp_path_factory.mktemp("compare") / "out", []
+    return compare_releases(notes, out, settings(**QUICK), said.append), said
+
+
+def test_a_row_for_each_release(done):
+    comparison, _ = done
+    table = table_of(comparison)
+    assert [row[0] for row in table.rows] == ["coded", "deidentified", "small (coded)"]
+    assert all(len(row) == len(table.heads) for row in table.rows)
+    cells = dict(zip(table.heads, table.rows[0], strict=True))
+    assert re.fullmatch(r"\d+\.\d / \d+\.\d", cells["Notes found, %"])
+    assert all(count.isdigit() for count in cells["Gates"].split(" / "))
+    assert any("deidentified, names" in reason and "released unchanged" in reason for reason in table.reasons)
+    text = table.markdown()
+    assert text.count("\n| ") == 5 and "| --- | ---: |" in text
+    assert all(f"**{head}**" in text for head in table.heads[1:])
+
+
+def test_releases_fail_only_for_other_reasons_than_the_test_seed(done):
+    comparison, _ = done
+    assert all("no test seed" not in measured.failed for measured in comparison.releases)
+    assert all(measured.gates["passed"] > 0 for measured in comparison.releases)
+
+
+def test_deidentified_notes_are_found_and_coded_ones_are_not(done):
+    comparison, _ = done
+    risks = {point.name: point.risk for point in points_of(_with_utility(comparison))}
+    assert risks["deidentified"] > 0.5 > risks["coded"]
+
+
+def _with_utility(comparison):
+    """The comparison with a utility for each release: the corpus is too small to measure one."""
+    detail = {"model": "tfidf-lr", "of_ceiling": 0.9, "floor": 0.2, "ceiling": 0.8}
+    utility = Finding("utility.transfer", 0.9, 10, "higher", detail=detail)
+    releases = [Measured(**{**vars(m), "findings": (utility, *m.findings)}) for m in comparison.releases]
+    return Comparison(comparison.settings, comparison.amount, tuple(releases), comparison.folder)
+
+
+def test_findings_name_their_release(done):
+    comparison, _ = done
+    findings = read_findings(comparison.folder / "findings.json")
+    assert {f.detail["release"] for f in findings} == {"coded", "deidentified", "small"}
+    seconds = [f for f in findings if f.measure == "compare.seconds"]
+    assert [f.value for f in seconds] == [m.seconds for m in comparison.releases]
+
+
+def test_everything_is_for_the_owner_only(done):
+    out = done[0].folder
+    assert (out / "SECRET.txt").read_text().startswith("SECRET: all of this comparison.")
+    for path in [out, *out.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path.name
+    assert not list(out.glob("runs/*/release"))
+
+
+def test_the_page_runs_no_script_and_loads_nothing(done):
+    page = (done[0].folder / "compare.html").read_text()
+    assert "<script" not in page and "http" not in page.replace("http://www.w3.org/2000/svg", "").replace(
+        "http-equiv", ""
+    )
+    assert "default-src 'none'" in page and '<th scope="row">deidentified</th>' in page
+
+
+def test_word_vectors_are_trained_once(done):
+    runs = done[0].folder / "runs"
+    told = [
+        json.loads((runs / name / "vault/manifest.json").read_text())["vectors"]["from"] for name in ("coded", "small")
+    ]
+    assert told == ["trained on these notes", "given, not trained on these notes"]
+
+
+def test_the_same_call_measures_nothing_again(done, notes):
+    comparison, _ = done
+    said = []
+    again = compare_releases(notes, comparison.folder, settings(**QUICK), said.append)
+    assert said == [f"{name}: measured before" for name in ("coded", "deidentified", "small")]
+    assert again.releases == comparison.releases
+
+
+def test_an_interrupted_comparison_makes_only_what_is_missing(done, notes):
+    out, said = done[0].folder, []
+    (out / "runs/deidentified.json").unlink()
+    compare_releases(notes, out, settings(**QUICK), said.append)
+    assert "measure deidentified" in said and "coded: measured before" in said
+
+
+def test_the_halves_have_no_patient_in_common(notes, tmp_path):
+    source = open_corpus(notes, ROLES, label=("diagnosis_group",))
+    halves = []
+    for half in ("choose", "confirm"):
+        more = {"setting": QUICK["setting"]} if half == "confirm" else {}
+        roles, amount = copy_notes(source, tmp_path / f"{half}.parquet", settings(half=half, **more))
+        halves.append({note.patient_id for note in rows(open_corpus(tmp_path / f"{half}.parquet", roles))})
+        assert (amount.notes, amount.patients) == (30, 30)
+    assert not halves[0] & halves[1]
+    _, amount = copy_notes(source, tmp_path / "few.parquet", settings(max_notes=7))
+    assert amount.notes == 7
+
+
+def test_confirming_needs_what_was_chosen():
+    with pytest.raises(UsageError, match="chosen on the other half"):
+        settings(half="confirm").refuse()
+
+
+def test_settings_become_releases():
+    made = {each.name: each.settings for each in candidates(settings(setting=("wide=channel.n=7-20",)), ROLES, AMOUNT)}
+    assert list(made) == [*BUILT_IN, "wide"]
+    assert str(made["wide"].channel.n) == "7-20" and made["wide"].kind == "obfuscated"
+    assert made["paper"].vectors.algorithm == "cbow"
+    assert made["synthetic"].label == () and made["synthetic"].lm.epochs == 6
+    assert {(each.seed, each.notes.text) for each in made.values()} == {(1, "text")}
+    coded = candidates(settings(kind=("coded",), setting=("s=kind=coded,cluster_size=8", "w=n=5")), ROLES, AMOUNT)
+    assert [each.name for each in coded] == ["coded", "s"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("wide", "NAME=KEY=VALUE"),
+        ("a/b=n=7", "NAME=KEY=VALUE"),
+        ("coded=n=7", "the name is in use"),
+        ("x=nothing=7", "no setting nothing"),
+        ("x=kind=coded,lm.epochs=2", "applies to --as synthetic"),
+    ],
+)
+def test_wrong_settings_are_refused(given, message):
+    with pytest.raises(UsageError, match=message):
+        candidates(settings(setting=(given,)), ROLES, AMOUNT)
+
+
+def test_a_label_is_required(notes, tmp_path, capsys):
+    assert main(["compare", str(notes), "-o", str(tmp_path / "out")]) == 2
+    assert "--label COLUMN" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="requires known"):
+        clinveil.compare(notes, tmp_path / "out", label="diagnosis_group", match="patient_id")
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_few_patients_are_refused_in_one_line_and_nothing_stays(notes, tmp_path):
+    with pytest.raises(InputError, match="patients are too few") as error:
+        compare_releases(notes, tmp_path / "out", settings(max_notes=20))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_pytorch_the_row_gives_the_reason(notes, tmp_path, monkeypatch):
+    def missing():
+        raise MissingExtra("PyTorch", "neural")
+
+    monkeypatch.setattr("clinveil.releases.producers.synthetic.need_torch", missing)
+    comparison = compare_releases(notes, tmp_path / "out", settings(kind=("synthetic",)))
+    table = table_of(comparison)
+    assert set(table.rows[0][1:]) == {"–"}
+    assert (
+        len(table.reasons) == 1
+    )  # one reason for all columns and "pip install 'clinveil[neural]'" in table.reasons[0]
+
+
+def test_utility_that_was_not_measured_gives_the_reason(tmp_path):
+    why = "Not measured: the label has one class."
+    findings = tuple(unmeasured(f"utility.{task}", why, better="higher") for task in ("transfer", "within"))
+    comparison = Comparison(settings(), AMOUNT, (Measured("coded", "coded", findings),), tmp_path)
+    assert table_of(comparison).reasons == (
+        "(coded, classifier; coded, within): Not measured: the label has one class.",
+    )
+    assert list(points_of(comparison)) == []
+
+
+def test_labels_of_the_figure_do_not_cover_each_other():
+    svg = figure([Point("one", 0.5, 0.9), Point("two", 0.5, 0.9), Point("right", 1.0, 0.9)])
+    places = re.findall(r'y="([\d.]+)" text-anchor="start">(?:one|two)<', svg)
+    assert abs(float(places[0]) - float(places[1])) >= 14.9
+    assert 'text-anchor="end">right<' in svg
+
+
+def test_public_texts_get_the_patients_of_the_notes(notes, tmp_path):
+    ids = [note.patient_id for note in rows(open_corpus(notes, ROLES))][:3]
+    known = tmp_path / "known.csv"
+    known.write_text("note_id,patient_id,text\n" + "".join(f"k{i},{p},words\n" for i, p in enumerate([*ids, "x"])))
+    made = [note.patient_id for note in rows(public_texts(settings(known=known), notes, ROLES))]
+    assert made == [*ids, "nobody k3"]
+    known.write_text("note_id,patient_id,text\nk,x,words\n")
+    with pytest.raises(InputError, match="fewer than 2 patients"):
+        public_texts(settings(known=known), notes, ROLES)

@@ -1,0 +1,248 @@
+"""Utility of a release: floor and ceiling, controls, unpaired notes, labels that cannot be used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from clinveil.channel.apply import ALIGNMENT
+from clinveil.core.tokens import word_spans
+from clinveil.corpus.corpus import MemoryCorpus
+from clinveil.utility.labelled import WrongNotes
+from clinveil.utility.release import useful
+from clinveil.utility.scores import macro_f1 as scored_f1
+from clinveil.utility.shares import LEVEL, Arms, bootstrap_arms, f1_sums, macro_f1, permuted_f1, share_finding
+from clinveil.utility.tasks.labels import drawn_words
+from clinveil.utility.tasks.negation import AFFIRMED, NEGATED, negation_labels
+from clinveil.utility.tasks.notes import Sides
+
+ORDER = ["utility.transfer", "utility.sequence", "utility.language_model", "utility.within"]
+FINDINGS = [f"{a}{b}a" for a in "bcdfghjklm" for b in "aeiou"]
+LABELS = ("heart", "lung")
+SIGNS = {"heart": ("murmur", "angina"), "lung": ("wheeze", "sputum")}
+PHRASES = {"heart": ("left edema", "right effusion"), "lung": ("right edema", "left effusion")}
+
+
+def notes(n=200, seed=1, shuffled_labels=False):
+    """Notes of six sentences each: signs tell little of the label, word pairs tell more."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        label = LABELS[i % 2]
+        sentences = []
+        for _ in range(6):
+            sign = rng.choice(SIGNS[label if rng.random() < 0.2 else LABELS[rng.integers(2)]])
+            phrase = rng.choice(PHRASES[label if rng.random() < 0.7 else LABELS[rng.integers(2)]])
+            lead = "has no" if rng.random() < 0.5 else "has the"
+            words = " ".join([*rng.choice(FINDINGS, 1), sign, phrase])
+            sentences.append(f"She {lead} {words}.")
+        shown = LABELS[rng.integers(2)] if shuffled_labels else label
+        rows.append((f"n{i}", f"p{i // 2}", " ".join(sentences), shown))
+    return rows
+
+
+def corpus(rows, label="label"):
+    names = ("note_id", "patient_id", "text", *((label,) if label else ()))
+    columns = list(zip(*rows, strict=True))[: len(names)]
+    return MemoryCorpus([pa.record_batch(dict(zip(names, (pa.array(c, pa.string()) for c in columns), strict=True)))])
+
+
+def measured(real, released, labels=("label",), paired=True, alignment=None):
+    ids = {row[0]: row[0] for row in released} if paired else None
+    sides = Sides(corpus(real), corpus(released), entered=corpus(real), notes=ids, alignment=alignment, workers=1)
+    return {finding.measure: finding for finding in useful(sides, labels, ("lr",))}
+
+
+def aligned(rows):
+    """The alignment of a release that writes one word for each word of the source, in order."""
+    spans = [(n, *map(list, zip(*word_spans(text), strict=True))) for n, _, text, _ in rows]
+    return pa.record_batch(list(map(list, zip(*spans, strict=True))), schema=ALIGNMENT)
+
+
+@pytest.fixture(scope="module")
+def same():
+    return measured(notes(), notes())
+
+
+def test_the_source_itself_has_a_share_of_one_in_every_task(same):
+    assert list(same) == ORDER
+    for name, finding in same.items():
+        assert finding.value == pytest.approx(1, abs=0.05), name
+        assert finding.low <= finding.value <= finding.high
+        detail = finding.detail
+        assert detail["of_ceiling"] == pytest.approx(1, abs=0.02)
+        assert detail["task"] == name.partition(".")[2]
+    transfer, sequence = same["utility.transfer"].detail, same["utility.sequence"].detail
+    assert transfer["chance_score"] == pytest.approx(0.5, abs=0.03) and transfer["metric"] == "macro-F1"
+    assert sequence["ceiling"] > 0.95 > 0.7 > sequence["floor"]
+    assert same["utility.language_model"].detail["ceiling"] < same["utility.language_model"].detail["floor"]
+
+
+def test_words_drawn_per_label_have_a_share_of_about_zero(same):
+    from clinveil.utility.labelled import Labelled
+
+    rows, rng = notes(), np.random.default_rng(3)
+    ids, patients, texts, labels = map(list, zip(*rows, strict=True))
+    targets = np.array([LABELS.index(label) for label in labels])
+    drawn = drawn_words(Labelled(ids, patients, texts, LABELS, targets, {}), np.arange(len(rows)), rng)
+    assert [len(text.split()) for text in drawn] == [len(text.split()) for text in texts]
+    released = list(zip(ids, patients, drawn, labels, strict=True))
+    found = measured(rows, released, alignment=lambda: iter([aligned(rows)]))
+    for name in ("utility.sequence", "utility.language_model"):
+        assert found[name].value < 0.15, name
+    transfer = found["utility.transfer"]
+    assert transfer.value is None or transfer.low < 0.3
+    assert transfer.detail["score"] == pytest.approx(transfer.detail["floor"], abs=0.08)
+
+
+def test_labels_at_random_have_no_share():
+    rows = notes(shuffled_labels=True)
+    found = measured(rows, rows)
+    for name in ("utility.transfer", "utility.within"):
+        assert found[name].value is None
+        assert "chance" in found[name].detail["why"] and "of_ceiling" not in found[name].detail
+        assert found[name].detail["ceiling"] == pytest.approx(found[name].detail["chance_score"], abs=0.15)
+
+
+def test_the_alignment_carries_labels_to_words_that_no_rule_knows():
+    rows = notes()
+    coded = [(n, p, " ".join(text[a:b][::-1] + "q" for a, b in word_spans(text)), label) for n, p, text, label in rows]
+    batch = aligned(rows)
+    by_rules = measured(rows, coded, labels=())["utility.sequence"]
+    assert by_rules.value is None and "negated words" in by_rules.detail["why"]
+    carried = measured(rows, coded, labels=(), alignment=lambda: iter([batch]))["utility.sequence"]
+    assert carried.detail["labels_by_alignment"] and carried.detail["score"] < 0.75  # other words teach nothing
+    unchanged = measured(rows, rows, labels=(), alignment=lambda: iter([batch]))["utility.sequence"]
+    assert unchanged.value == pytest.approx(1, abs=0.05)
+
+
+def test_notes_of_other_patients_are_unpaired():
+    other = [(f"x{n}", f"y{p}", text, label) for n, p, text, label in notes(seed=9)]
+    found = measured(notes(), other, paired=False)
+    assert list(found) == ORDER
+    for finding in found.values():
+        assert finding.value == pytest.approx(1, abs=0.3) and finding.detail["of_ceiling"] > 0.85
+    without = measured(notes(), [(n, p, text, "") for n, p, text, _ in other], paired=False)
+    assert without["utility.transfer"].value is None
+    assert without["utility.language_model"].value == found["utility.language_model"].value
+
+
+def test_unpaired_notes_without_the_column_say_so():
+    sides = Sides(corpus(notes()), corpus(notes(seed=9), label=""), workers=1)
+    found = {finding.measure: finding for finding in useful(sides, ("label",), ("lr",))}
+    assert "no such column" in found["utility.transfer"].detail["why"]
+    assert found["utility.language_model"].value is not None
+
+
+@pytest.mark.parametrize("labels", [["heart"] * 200, ["heart"] * 197 + ["lung"] * 3, [""] * 200])
+def test_labels_that_hardly_vary_have_no_share(labels):
+    rows = [(n, p, text, label) for (n, p, text, _), label in zip(notes(), labels, strict=True)]
+    found = measured(rows, rows)
+    for name in ("utility.transfer", "utility.within"):
+        assert found[name].value is None and found[name].detail["why"].startswith("Column 'label' cannot be used")
+    assert found["utility.sequence"].value is not None
+
+
+def test_fewer_notes_than_folds_and_notes_without_words():
+    for rows in (notes(4), [(n, p, "", label) for n, p, _, label in notes(60)]):
+        found = measured(rows, rows)
+        assert list(found) == ORDER
+        assert all(finding.value is None and finding.detail["why"] for finding in found.values())
+
+
+def test_an_unknown_column_and_an_unknown_id_are_errors():
+    with pytest.raises(WrongNotes):
+        measured(notes(40), notes(40), labels=("nothing",))
+    sides = Sides(corpus(notes(40)), corpus(notes(40)), notes={"n0": "n0"}, workers=1)
+    with pytest.raises(WrongNotes):
+        useful(sides, (), ())
+
+
+def test_the_same_release_gives_the_same_findings_whatever_the_order_of_rows(same):
+    rows = notes()
+    again = measured(rows[::-1], rows[::-1], labels=("label",))
+    assert {name: f.value for name, f in again.items()} == {name: f.value for name, f in same.items()}
+
+
+def test_word_pairs_without_enough_common_words_say_so(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text(
+        "term1,term2,score\n"
+        + "\n".join(f"{a},{b},{i}" for i, (a, b) in enumerate(zip(FINDINGS[:30], FINDINGS[20:], strict=True)))
+    )
+    rows = notes()
+    sides = Sides(corpus(rows), corpus(rows), notes={row[0]: row[0] for row in rows}, workers=1)
+    found = {f.measure: f for f in useful(sides, (), (), [path])}["utility.vectors"]
+    assert found.detail["metric"] == "Spearman" and found.n == 30
+    assert found.value is None and "floor" in found.detail["why"]  # scores in any order: nothing to keep
+
+
+@pytest.mark.parametrize(
+    ("text", "negated"),
+    [
+        ("He denies fever, chills or cough.", {"fever", "chills", "cough"}),
+        ("No edema. Murmur heard.", {"edema"}),
+        ("no edema but murmur", {"edema"}),
+        ("without difficulty swallowing", set()),
+        ("pneumonia was ruled out", {"pneumonia"}),
+        ("no red green blue white black fever", {"red", "green", "blue", "white", "black"}),
+        ("no evidence of acute fracture", {"acute", "fracture"}),
+        ("gram negative rods", set()),
+    ],
+)
+def test_negated_words(text, negated):
+    forms, spans, labels = negation_labels(text)
+    assert {form for form, label in zip(forms, labels, strict=True) if label == NEGATED} == negated
+    assert [text[a:b].lower() for a, b in spans] == forms and len(labels) == len(forms)
+    assert AFFIRMED in negation_labels("murmur heard")[2]
+
+
+def test_macro_f1_of_sums_is_that_of_predictions_and_chance_is_the_mean_over_permutations():
+    rng = np.random.default_rng(1)
+    truth, guess = rng.integers(0, 3, 400), rng.integers(0, 3, 400)
+    guess[:150] = truth[:150]
+    sums = f1_sums(truth, guess, 4).sum(axis=0)
+    assert float(macro_f1(sums)) == pytest.approx(scored_f1(truth, guess))
+    permuted = [scored_f1(rng.permutation(truth), guess) for _ in range(400)]
+    assert float(permuted_f1(sums)) == pytest.approx(np.mean(permuted), abs=0.005)
+
+
+def test_a_ceiling_at_the_floor_gives_no_share_but_the_percent_of_real():
+    rng = np.random.default_rng(1)
+    scores = {"released": 0.8, "floor": 0.9, "ceiling": 0.9, "chance": 0.5}
+    draws = {arm: value + rng.normal(0, 0.01, 1000) for arm, value in scores.items()}
+    finding = share_finding("utility.transfer", Arms(scores, draws), 10, {})
+    assert finding.value is None and "floor" in finding.detail["why"]
+    assert finding.detail["of_ceiling"] == pytest.approx(0.8 / 0.9)
+    assert finding.detail["of_ceiling_low"] < 0.8 / 0.9 < finding.detail["of_ceiling_high"]
+
+
+def test_fewer_bits_are_better():
+    draws = {arm: np.full(100, bits) for arm, bits in {"released": 8.0, "floor": 10.0, "ceiling": 6.0}.items()}
+    finding = share_finding(
+        "utility.language_model", Arms({k: float(v[0]) for k, v in draws.items()}, draws, "lower"), 10, {}
+    )
+    assert finding.value == finding.low == finding.high == 0.5
+    assert finding.detail["of_ceiling"] == 0.75
+
+
+@pytest.mark.slow
+def test_intervals_of_shares_cover():
+    """Patients of one to five notes; an arm is right with a probability of its own, alike within a patient."""
+    right = {"floor": 0.7, "released": 0.8, "ceiling": 0.9}
+    truth, covered, of_ceiling, runs = 0.5, 0, 0, 200
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        patient = np.repeat(np.arange(150), rng.integers(1, 6, 150))
+        ease = rng.normal(0, 0.08, 150)[patient]
+        label = rng.integers(0, 2, patient.size)
+        sums = {}
+        for arm, share in right.items():
+            hit = rng.random(patient.size) < np.clip(share + ease, 0, 1)
+            each = f1_sums(label, np.where(hit, label, 1 - label), 2)
+            sums[arm] = np.stack([np.bincount(patient, column, minlength=150) for column in each.T], axis=1)
+        finding = share_finding("utility.transfer", bootstrap_arms(sums, macro_f1, rng, chance=permuted_f1), 1, {})
+        covered += finding.low <= truth <= finding.high
+        of_ceiling += finding.detail["of_ceiling_low"] <= 0.8 / 0.9 <= finding.detail["of_ceiling_high"]
+    assert LEVEL == (0.025, 0.975) and 0.91 <= covered / runs <= 0.99 and 0.91 <= of_ceiling / runs <= 0.99
