@@ -40,10 +40,10 @@ from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.heard import Heard
 from clinveil.phi.parted import Treat, heard_of, look_through
 from clinveil.phi.remover import Recipe
+from clinveil.phi.settings import PhiSettings
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
 from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.publish import Places
-from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import Job, Preflight, Sight, Target, as_written
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
@@ -113,13 +113,13 @@ def forget_others(folder: Places, facts: Sequence[PartFacts], made: Sequence[str
         private_text(folder.vault / LEARNT, f'{{"of": "{of}"}}')
 
 
-def _deidentifier(settings: ReleaseSettings, key: Key) -> Deidentifier:
-    feed = settings.identifiers.patients
-    return Deidentifier.of(settings.identifiers, key, patients=read_patients(feed) if feed else {})
+def _deidentifier(settings: PhiSettings, key: Key) -> Deidentifier:
+    feed = settings.patients
+    return Deidentifier.of(settings, key, patients=read_patients(feed) if feed else {})
 
 
 def _recipe(job: Job) -> Recipe:
-    return Recipe.of(_deidentifier, job.settings, job.folder.vault / KEY)
+    return Recipe.of(_deidentifier, job.settings.identifiers, job.folder.vault / KEY)
 
 
 def _store(job: Job) -> Store:
