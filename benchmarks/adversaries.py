@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from clinveil.attacks.adversary import Row, adversary_table
 from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.ladder import Ladder
+from clinveil.attacks.channel.adversary_suite import AdversarySuite
 from clinveil.attacks.text.linkage import Linkage
+from clinveil.attacks.threats import Row, adversary_table
 from clinveil.channel.apply import Obfuscator
 from clinveil.channel.build import build_channel
 from clinveil.channel.settings import ChannelSettings
@@ -124,7 +124,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         context = released(corpus, options, Path(scratch))
         rng, findings = np.random.default_rng(options.seed), list[Finding]()
-        attacks: tuple[Any, ...] = (Ladder(tokens=options.tokens), Linkage(public_match=options.match or "patient"))
+        attacks: tuple[Any, ...] = (
+            AdversarySuite(tokens=options.tokens),
+            Linkage(public_match=options.match or "patient"),
+        )
         for attack in attacks:
             begun, clock = time.process_time(), time.perf_counter()
             findings += attack(context, rng)

@@ -1,6 +1,6 @@
 """What readers who hold the channel get back of notes obfuscated at the defaults of `release`.
 
-Usage: python benchmarks/context_attack.py NOTES [--id COL] [--text COL] [--source 577] [-n 3-14] [--memo patient]
+Usage: python benchmarks/context_attack.py NOTES [--id COL] [--text COL] [--source 577] [-n 3-14] [--scope patient]
        [--shuffle window] [--tokens 280000] [--reader NAME …]
 
 Some of the notes are the source: word vectors, channel and released words are made of them as `release` makes them
@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from clinveil import Key, open_corpus
-from clinveil.attacks.channel._scene import Noted, rows_of, seen_of, written
+from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.attacks.channel._scoring import scored
-from clinveil.attacks.reader import Scene, Seen, readers
+from clinveil.attacks.channel._view import Noted, rows_of, seen_of, written
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -78,7 +78,7 @@ def main() -> None:
     """Read the notes, obfuscate some, attack them, print."""
     parser = arguments(__doc__)
     parser.add_argument("-n", default="3-14")
-    parser.add_argument("--memo", default="patient")
+    parser.add_argument("--scope", default="patient")
     parser.add_argument("--shuffle", default="none")
     parser.add_argument("--algorithm", default="cbow")
     parser.add_argument("--tokens", type=int, default=10**9, help="words that are attacked, in whole notes")
@@ -89,32 +89,32 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         channel, notes = obfuscated(source, options, Path(scratch))
     some = int(np.searchsorted(np.cumsum([len(note) for note in notes]), options.tokens)) + 1
-    scene = Scene(channel, notes[:some], [n.outputs for n in notes], [rows_of(text, channel) for text in others])
+    view = AdversaryView(channel, notes[:some], [n.outputs for n in notes], [rows_of(text, channel) for text in others])
     flat = np.concatenate([note.truth for note in notes])
     counts = np.bincount(flat, minlength=channel.unknown + 1)
     content = np.ones(counts.size, dtype=bool)
     content[np.argsort(-counts[:-1], kind="stable")[:150]] = False
     strata = {"content": content, "rare": np.append(counts[:-1] < 20, True)}
-    known = sum(map(len, scene.others))
-    attacked = sum(map(len, scene.notes))
+    known = sum(map(len, view.others))
+    attacked = sum(map(len, view.notes))
     print(f"{len(source)} notes, {flat.size:,} words obfuscated, {attacked:,} of them attacked; the attackers'")
-    print(f"{len(others)} other notes have {known:,} words. N {options.n}, memo {options.memo}, ", end="")
+    print(f"{len(others)} other notes have {known:,} words. N {options.n}, memo {options.scope}, ", end="")
     print(f"{options.algorithm}, shuffle {options.shuffle}, seed {options.seed}.\n")
     print("| reader | all words | first five | all but the 150 most frequent | below 20 occurrences | sure | words/s |")
     print("| --- | --- | ---: | ---: | ---: | --- | ---: |")
     for name in options.reader or (ORDERED if options.shuffle == "none" else SHUFFLED):
-        print(row(name, scene, strata, rng), flush=True)
+        print(row(name, view, strata, rng), flush=True)
 
 
-def row(name: str, scene: Scene, strata: dict[str, np.ndarray], rng: np.random.Generator) -> str:
+def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.random.Generator) -> str:
     """One row of the table."""
-    reader = readers.get(name)()
-    first = Scene(scene.channel, scene.notes[:1], scene.released, scene.others[:1])
+    reader = adversaries.get(name)()
+    first = AdversaryView(view.channel, view.notes[:1], view.released, view.others[:1])
     list(reader.read(first, rng))  # compiles
     began = time.process_time()
-    readings = list(reader.read(scene, rng))
+    readings = list(reader.read(view, rng))
     seconds = time.process_time() - began
-    got = scored(scene.notes, readings, len(scene.channel.words))
+    got = scored(view.notes, readings, len(view.channel.words))
     low, high = share_by_patient(got.by_patient)
     content, rare = (got.where(strata[kind]).right.mean() for kind in ("content", "rare"))
     sure, right = got.sure
@@ -124,19 +124,19 @@ def row(name: str, scene: Scene, strata: dict[str, np.ndarray], rng: np.random.G
     return f"| {name} | {every} | {figures} |"
 
 
-def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[Seen]]:
+def obfuscated(texts: Sequence[str], options: argparse.Namespace, scratch: Path) -> tuple[Channel, list[AlignedNote]]:
     """The channel, and each note as readers see it, a patient a note."""
     corpus = corpus_of_texts(texts)
     counted = count_words(corpus, scratch)
     how = VectorSettings(algorithm=options.algorithm)
     vectors = train(corpus, how, seed=options.seed, workers=1, scratch=scratch, counts=counted)
     key = Key.generate()
-    settings = ChannelSettings(n=options.n, memo=options.memo, shuffle=options.shuffle)
+    settings = ChannelSettings(n=options.n, scope=options.scope, shuffle=options.shuffle)
     channel, _ = build_channel(vectors, settings, key=key, threads=1, counts=counted)
     return channel, [note for note in released(texts, channel, key) if len(note)]
 
 
-def released(texts: Sequence[str], channel: Channel, key: Key) -> list[Seen]:
+def released(texts: Sequence[str], channel: Channel, key: Key) -> list[AlignedNote]:
     """Texts as the channel and its policy release them, as readers see them, a patient a note."""
     notes = written([Noted(i, text, "") for i, text in enumerate(texts)], channel, key)
     seen = [seen_of(note, channel) for note in notes]

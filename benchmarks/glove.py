@@ -36,7 +36,7 @@ def read(files: list[str]) -> Corpus:
     return MemoryCorpus(table.combine_chunks().to_batches(max_chunksize=2000))
 
 
-class Clock:
+class StageTimer:
     """Seconds between the ends of passes: the first interval holds all that comes before the second pass."""
 
     def __init__(self) -> None:
@@ -93,18 +93,18 @@ def main() -> None:
         counts = count_words(corpus, scratch)
         run = {"seed": 0, "workers": options.workers, "scratch": scratch, "counts": counts}
         rows = []
-        gensim = Clock()
+        gensim = StageTimer()
         train(corpus, VectorSettings(algorithm="skipgram", **shared), on_epoch=gensim.tick, **run)
         rows.append(("gensim skip-gram, 5 negatives", None, gensim))
         seconds = counting(corpus, counts, options, scratch)
         for variant in ("pair", "single"):
-            clock = Clock()
+            clock = StageTimer()
             vectors = train_glove(corpus, GloveSettings(variant=variant, **shared), on_epoch=clock.tick, **run)
             rows.append((f"GloVe, {variant} ({vectors.meta['n_pairs']:,} pairs)", seconds, clock))
     report(rows, counts.n_tokens, options, gensim)
 
 
-def report(rows: list, n_tokens: int, options: argparse.Namespace, gensim: Clock) -> None:
+def report(rows: list, n_tokens: int, options: argparse.Namespace, gensim: StageTimer) -> None:
     print(
         f"{n_tokens:,} tokens, {options.epochs} passes, window {options.window}, {options.dim} dimensions, "
         f"{options.workers} threads, min_count {options.min_count}\n"

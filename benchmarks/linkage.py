@@ -146,8 +146,8 @@ def _masked(note: str) -> str:
 
 
 CLUSTERS = {"mechanism": "clusters", "cluster_outputs": 1}
-NOW = {"memo": "rare", "shuffle": "note", "vary_length": 0.2}
-NEAR = {"n": "3-14", "memo": "patient"}
+NOW = {"scope": "rare", "shuffle": "note", "vary_length": 0.2}
+NEAR = {"n": "3-14", "scope": "patient"}
 OURS: dict[str, tuple[VectorSettings, dict[str, object]]] = {
     "neighbours 3-14, memo patient, CBOW of 5 passes (default until now)": (CBOW5, NEAR),
     "neighbours 3-14, fresh draws, CBOW of 5 passes (paper A)": (CBOW5, {"n": "3-14"}),

@@ -40,7 +40,7 @@ def line(channel: Channel, source: Corpus, seed: int) -> str:
     context = Context(channel=channel, entered=source, released=released, notes={note: note for note in ids})
     top, area = MemoLinks()(context, np.random.default_rng(seed))
     cells = [f"{f.value:.3f} ({f.low:.3f} to {f.high:.3f}) | {f.control:.3f} | {f.chance:.3f}" for f in (top, area)]
-    return f"| {channel.policy.memo} | {' | '.join(cells)} |"
+    return f"| {channel.policy.scope} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
-    parser.set_defaults(memo="occurrence", window=0)
+    parser.set_defaults(scope="occurrence", window=0)
     options = parser.parse_args()
     chosen, _ = shared_out(options, np.random.default_rng(options.seed))
     halves = []
@@ -65,7 +65,7 @@ def main() -> None:
     print("| memo | nearest is of the patient | fresh draws | chance | area | fresh draws | chance |")
     print("| --- | --- | ---: | ---: | --- | ---: | ---: |")
     for memo in MEMOS:
-        print(line(scoped(channel.under(memo=memo), counts), source, options.seed), flush=True)
+        print(line(scoped(channel.under(scope=memo), counts), source, options.seed), flush=True)
 
 
 if __name__ == "__main__":

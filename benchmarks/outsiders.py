@@ -1,6 +1,6 @@
 """What readers without the channel get back of a release, and those with some notes in both forms or a second release.
 
-Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--memo patient]
+Usage: python benchmarks/outsiders.py NOTES [--id COL] [--text COL] [--source 577] [--held 200] [--scope patient]
     [--set NAME=VALUE ...] [--vectors NAME=VALUE ...] [--window 0] [--only READER ...]
 
 The notes are shared out as in `context_attack.py`: some are the source, others of which less than a tenth of the
@@ -26,8 +26,8 @@ sys.path.append(sys.path.pop(sys.path.index(str(Path(__file__).resolve().parent)
 from context_attack import arguments, released, shared_out
 
 from clinveil import Key
-from clinveil.attacks.channel._scene import rows_of
-from clinveil.attacks.reader import Reader, Reading, Scene, Seen, readers
+from clinveil.attacks.adversary import Adversary, AdversaryView, AlignedNote, Reading, adversaries
+from clinveil.attacks.channel._view import rows_of
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel
 from clinveil.channel.settings import ChannelSettings
@@ -70,17 +70,17 @@ class Tool:
         counted, seed = count_words(corpus, folder), self.options.seed
         how = VectorSettings.model_validate(vectors)
         trained = train(corpus, how, seed=seed, workers=1, scratch=folder, counts=counted)
-        settings = ChannelSettings.model_validate({"memo": self.options.memo, "allow_small": True, **own})
+        settings = ChannelSettings.model_validate({"scope": self.options.scope, "allow_small": True, **own})
         return build_channel(trained, settings, key=Key.generate(), threads=1, counts=counted)[0]
 
-    def release(self, texts: Sequence[str]) -> tuple[Channel, list[Seen], list[Seen]]:
+    def release(self, texts: Sequence[str]) -> tuple[Channel, list[AlignedNote], list[AlignedNote]]:
         """A channel of texts, each of a patient of its own, and two releases of them under different keys."""
         window = self.options.window
         channel = self.channel(corpus_of_texts(texts))
         channel = channel.under(shuffle="window", window=window) if window else channel
         return channel, released(texts, channel, Key.generate()), released(texts, channel, Key.generate())
 
-    def shadow(self, notes: Sequence[Ints], names: Sequence[str]) -> tuple[Channel, list[Seen]]:
+    def shadow(self, notes: Sequence[Ints], names: Sequence[str]) -> tuple[Channel, list[AlignedNote]]:
         """The same of somebody's own notes, which are rows of `names`."""
         channel, first, _ = self.release([" ".join(names[x] for x in note if x < len(names)) for note in notes])
         return channel, first
@@ -90,13 +90,13 @@ def _settings(given: Sequence[str]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in given)
 
 
-def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path) -> Scene:
+def scene_of(texts: Sequence[str], others: Sequence[str], options: argparse.Namespace, scratch: Path) -> AdversaryView:
     """A release of the texts, and what the readers have."""
     tool, held = Tool(options, scratch), options.held
     channel, first, second = tool.release(texts)
     notes = [rows_of(text, channel) for text in others]
     counts = np.bincount(np.concatenate([note.truth for note in first]), minlength=len(channel.words) + 1)[:-1]
-    return Scene(
+    return AdversaryView(
         channel,
         first[held:],
         [note.outputs for note in first],
@@ -144,7 +144,7 @@ def main() -> None:
     """Read the notes, release some, let everybody read, print."""
     parser = arguments(__doc__)
     parser.add_argument("--held", type=int, default=200)
-    parser.add_argument("--memo", default="patient")
+    parser.add_argument("--scope", default="patient")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--vectors", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--window", type=int, default=0)
@@ -152,36 +152,36 @@ def main() -> None:
     options = parser.parse_args()
     source, others = shared_out(options, np.random.default_rng(options.seed))
     with tempfile.TemporaryDirectory() as scratch:
-        scene = scene_of(source, others, options, Path(scratch))
-        report(scene, options)
+        view = scene_of(source, others, options, Path(scratch))
+        report(view, options)
 
 
-def report(scene: Scene, options: argparse.Namespace) -> None:
+def report(view: AdversaryView, options: argparse.Namespace) -> None:
     """The table, a row as soon as it is there."""
-    assert scene.counts is not None
-    truth = [np.where(note.truth < len(scene.channel.words), note.truth, -1) for note in scene.notes]
-    print(f"{len(scene.notes)} notes read, {sum(map(len, truth)):,} words; {len(scene.others)} other notes of")
+    assert view.counts is not None
+    truth = [np.where(note.truth < len(view.channel.words), note.truth, -1) for note in view.notes]
+    print(f"{len(view.notes)} notes read, {sum(map(len, truth)):,} words; {len(view.others)} other notes of")
     said = " ".join([*options.set, *options.vectors]) or "the defaults of obfuscate"
-    print(f"{sum(map(len, scene.others)):,} words. {said}, memo {options.memo},")
+    print(f"{sum(map(len, view.others)):,} words. {said}, memo {options.scope},")
     print(f"window {options.window}, seed {options.seed}.\n")
     print(f"| the attacker | all words | all but the {FREQUENT} most frequent | below {RARE} occurrences | seconds |")
     print("| --- | --- | ---: | ---: | ---: |")
-    top = int(np.argmax(scene.prior))
-    blind = row("always names the most frequent word", [np.full_like(t, top) for t in truth], truth, scene.counts)
+    top = int(np.argmax(view.prior))
+    blind = row("always names the most frequent word", [np.full_like(t, top) for t in truth], truth, view.counts)
     print(f"{blind} |", flush=True)
     for name, said, settings in LADDER:
         if options.only and name not in options.only:
             continue
-        begun, reader = time.perf_counter(), readers.get(name)(**settings)
-        read = first_choices(_read(reader, scene, options))
-        line = row(said, read, truth, scene.counts)
+        begun, reader = time.perf_counter(), adversaries.get(name)(**settings)
+        read = first_choices(_read(reader, view, options))
+        line = row(said, read, truth, view.counts)
         print(f"{line} {time.perf_counter() - begun:.0f} |", flush=True)
 
 
-def _read(reader: Reader, scene: Scene, options: argparse.Namespace) -> list[Reading]:
-    if not reader.can(scene):
+def _read(reader: Adversary, view: AdversaryView, options: argparse.Namespace) -> list[Reading]:
+    if not reader.can(view):
         raise SystemExit("a reader lacks something")
-    return list(reader.read(scene, _rng(options)))
+    return list(reader.read(view, _rng(options)))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ RARE, SEED = 20, 20260101
 CHANNELS = {
     "clusters, 1 output": {"mechanism": "clusters", "cluster_outputs": 1},
     "clusters, 3 outputs": {"mechanism": "clusters", "cluster_outputs": 3},
-    "neighbours 3-14": {"mechanism": "neighbours", "n": "3-14", "memo": "patient"},
+    "neighbours 3-14": {"mechanism": "neighbours", "n": "3-14", "scope": "patient"},
 }
 
 

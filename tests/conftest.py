@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from clinveil.attacks.channel import ladder
-from clinveil.attacks.readers import _shadow
+from clinveil.attacks.adversaries import _shadow
+from clinveil.attacks.channel import adversary_suite
 from clinveil.core.keys import KEY_BYTES, Key
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BLOCKED), os.enviro
 # Every release trains shadow vectors; tests that are not about them need no good ones.
 _shadow.WORK = 1
 _shadow.WINDOW = 5
-ladder.IN_A_RELEASE = 4_000
+adversary_suite.IN_A_RELEASE = 4_000
 
 
 # A small release under a random key can stray over a gate's limit: each test has its own keys, always the same.

@@ -151,9 +151,9 @@ def vector_cases() -> Iterator[Case]:
     )
     given = f"obfuscate {NOTES} --vectors vectors/v --workers 1 {SEED} -o {{name}}"
     yield case("obfuscate", f"{given}/notes.parquet --keep diagnosis_group", needs="vectors")
-    keyed = f"{given}/notes.csv -n 5-9 --n-per type --memo patient --layout keep --numbers mask --unknown drop"
+    keyed = f"{given}/notes.csv -n 5-9 --n-per type --scope patient --layout keep --numbers mask --unknown drop"
     yield case("obfuscate-keyed", f"{keyed} --keep-words fixtures/words.txt --min-patients 8", needs="vectors")
-    yield case("obfuscate-note", f"{given}/notes.jsonl -n 7 --memo note", needs="vectors")
+    yield case("obfuscate-note", f"{given}/notes.jsonl -n 7 --scope note", needs="vectors")
     yield case(
         "obfuscate-noise",
         f"{given}/laplace.parquet --mechanism laplace --unchanged 0.5",

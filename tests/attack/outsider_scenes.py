@@ -3,7 +3,7 @@
 import numpy as np
 from scenes import channel_of, seen, written
 
-from clinveil.attacks.reader import Scene
+from clinveil.attacks.adversary import AdversaryView
 
 
 def classes(n_classes, size, rng):
@@ -52,20 +52,20 @@ def class_scene(seed=0, *, n_classes=12, size=4, notes=20, others=150, length=60
     held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
     theirs = [written(after, length, rng) for _ in range(others)]
     released = [note.outputs for note in (*there, *held)]
-    return Scene(channel, there, released, theirs, held, shadow=shadow)
+    return AdversaryView(channel, there, released, theirs, held, shadow=shadow)
 
 
-def scattered(scene, rng):
+def scattered(view, rng):
     """The same scene, its outputs shuffled among all places of all notes: nothing is left to be read."""
     from dataclasses import replace
 
-    every = rng.permutation(np.concatenate([note.outputs for note in scene.notes]))
-    parts = np.split(every, np.cumsum([len(note) for note in scene.notes])[:-1])
-    notes = [replace(note, outputs=part) for note, part in zip(scene.notes, parts, strict=True)]
-    return replace(scene, notes=notes, released=[note.outputs for note in notes], again=())
+    every = rng.permutation(np.concatenate([note.outputs for note in view.notes]))
+    parts = np.split(every, np.cumsum([len(note) for note in view.notes])[:-1])
+    notes = [replace(note, outputs=part) for note, part in zip(view.notes, parts, strict=True)]
+    return replace(view, notes=notes, released=[note.outputs for note in notes], again=())
 
 
-def blind(scene):
+def blind(view):
     """The share of words that are the most frequent one."""
-    every = np.concatenate([note.truth for note in scene.notes])
+    every = np.concatenate([note.truth for note in view.notes])
     return np.bincount(every).max() / every.size

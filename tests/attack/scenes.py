@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from clinveil.attacks.reader import Scene, Seen
+from clinveil.attacks.adversary import AdversaryView, AlignedNote
 from clinveil.channel.channel import Channel
 
 
@@ -43,10 +43,10 @@ def seen(channel, note, patient, rng, *, order=None):
     """A note as the channel releases it, with fresh draws; `order`: (n,) the places in their released order."""
     drawn = np.array([rng.choice(channel.row(x)[0], p=channel.row(x)[1]) for x in note.tolist()], dtype=np.int64)
     places = np.arange(note.size) if order is None else np.asarray(order)
-    return Seen(drawn[places], note[places], places, patient)
+    return AlignedNote(drawn[places], note[places], places, patient)
 
 
-def scene(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, pairs=0, policy=None):
+def view(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, pairs=0, policy=None):
     """Notes of one language, two a patient; with `window` the words stand shuffled in windows of so many."""
     rng = np.random.default_rng(seed)
     channel, after = random_channel(n_words, k, rng, **({"policy": policy} if policy else {})), language(n_words, rng)
@@ -62,13 +62,13 @@ def scene(seed=0, *, n_words=40, k=4, notes=12, others=60, length=40, window=0, 
     held = [seen(channel, written(after, length, rng), 1000 + i, rng, order=order()) for i in range(pairs)]
     counts = np.bincount(np.concatenate(plain), minlength=n_words)
     released = [note.outputs for note in (*there, *held)]
-    return Scene(channel, there, released, theirs, held, again, counts)
+    return AdversaryView(channel, there, released, theirs, held, again, counts)
 
 
-def right(readings, scene):
+def right(readings, view):
     """The share of words whose first candidate is right."""
     hits = total = 0
-    for reading, note in zip(readings, scene.notes, strict=True):
+    for reading, note in zip(readings, view.notes, strict=True):
         for t, truth in enumerate(note.truth.tolist()):
             place = slice(reading.starts[t], reading.starts[t + 1])
             total += 1

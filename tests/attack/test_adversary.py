@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from test_ladder import context
 
-from clinveil.attacks.adversary import (
+from clinveil.attacks.attack import Context
+from clinveil.attacks.channel.adversary_suite import AdversarySuite
+from clinveil.attacks.text.linkage import Linkage
+from clinveil.attacks.threats import (
     GATED,
     HOLDINGS,
     LABELS,
@@ -15,9 +18,6 @@ from clinveil.attacks.adversary import (
     not_applicable,
     tagged,
 )
-from clinveil.attacks.attack import Context
-from clinveil.attacks.channel.ladder import Ladder
-from clinveil.attacks.text.linkage import Linkage
 from clinveil.channel.identity import identity_channel
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import memory_corpus, rows
@@ -84,7 +84,7 @@ def test_another_kind_is_refused():
 
 
 def attacked(case, **settings):
-    return Ladder(canaries=8, **settings)(case, np.random.default_rng(1))
+    return AdversarySuite(canaries=8, **settings)(case, np.random.default_rng(1))
 
 
 def by_reader(found, kind):
@@ -94,7 +94,7 @@ def by_reader(found, kind):
 @pytest.fixture(scope="module")
 def corpus_code(tmp_path_factory):
     """A release in which every word has one replacement in all notes: a substitution cipher."""
-    return context(tmp_path_factory.mktemp("code"), patients=140, memo="corpus")
+    return context(tmp_path_factory.mktemp("code"), patients=140, scope="corpus")
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scenes import channel_of, right, scene, seen
+from scenes import channel_of, right, seen, view
 
+from clinveil.attacks.adversaries._windows import ASKED, HEARD, PULL, _told, reordered, together, width
+from clinveil.attacks.adversary import AdversaryView, adversaries
 from clinveil.attacks.channel._scoring import spans
-from clinveil.attacks.reader import Scene, readers
-from clinveil.attacks.readers._windows import ASKED, HEARD, PULL, _told, reordered, together, width
 from clinveil.channel.identity import identity_channel
 from clinveil.channel.policy import Policy
 
@@ -16,7 +16,7 @@ WINDOW = Policy(shuffle="window", window=6)
 
 
 def read(name, case, seed=0, **settings):
-    return list(readers.get(name)(**settings).read(case, np.random.default_rng(seed)))
+    return list(adversaries.get(name)(**settings).read(case, np.random.default_rng(seed)))
 
 
 def phrases(*, seed=0, window=6, policy=WINDOW, notes=10, others=150):
@@ -33,7 +33,7 @@ def phrases(*, seed=0, window=6, policy=WINDOW, notes=10, others=150):
         return np.concatenate([s + rng.permutation(min(window, note.size - s)) for s in range(0, note.size, window)])
 
     there = [seen(channel, note, i, rng, order=order(note)) for i, note in enumerate(text() for _ in range(notes))]
-    return Scene(channel, there, [n.outputs for n in there], [text() for _ in range(others)])
+    return AdversaryView(channel, there, [n.outputs for n in there], [text() for _ in range(others)])
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_never_below_single_words_where_windows_tell_nothing(shuffle):
     usual = 1 / np.arange(1, 41)
     texts = [rng.choice(40, 40, p=usual / usual.sum()) for _ in range(80)]
     there = [seen(channel, note, i, rng, order=rng.permutation(40)) for i, note in enumerate(texts[:20])]
-    case = Scene(channel, there, others=texts[20:])
+    case = AdversaryView(channel, there, others=texts[20:])
     assert right(read("assembly", case), case) > right(read("unigram", case), case) - 0.02
 
 
@@ -84,8 +84,8 @@ def test_threads_change_nothing(case):
 
 
 def test_only_shuffled_releases_are_tried():
-    assert not readers.get("assembly")().can(scene())
-    assert readers.get("assembly")().can(scene(policy=WINDOW))
+    assert not adversaries.get("assembly")().can(view())
+    assert adversaries.get("assembly")().can(view(policy=WINDOW))
 
 
 def test_own_notes_are_shuffled_like_the_release():

@@ -7,9 +7,9 @@ import pytest
 from outsider_scenes import blind, class_scene, scattered
 from scenes import channel_of, language, right, seen, written
 
-from clinveil.attacks.reader import Scene, readers
+from clinveil.attacks.adversary import AdversaryView, adversaries
 
-decipher = readers.get("decipher")
+decipher = adversaries.get("decipher")
 
 
 def cipher(seed, n_words=40):
@@ -17,21 +17,21 @@ def cipher(seed, n_words=40):
     after, code = language(n_words, rng), rng.permutation(n_words)
     channel = channel_of([[y] for y in code])
     notes = [seen(channel, written(after, 100, rng), i, rng) for i in range(40)]
-    return Scene(channel, notes, [n.outputs for n in notes], [written(after, 100, rng) for _ in range(100)])
+    return AdversaryView(channel, notes, [n.outputs for n in notes], [written(after, 100, rng) for _ in range(100)])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_substitution_cipher_is_learnt_from_ranks_alone(seed):
-    scene = cipher(seed)
-    found = right(decipher(rounds=30, candidates=40, vectors=False).read(scene, np.random.default_rng(0)), scene)
+    view = cipher(seed)
+    found = right(decipher(rounds=30, candidates=40, vectors=False).read(view, np.random.default_rng(0)), view)
     assert found > 0.9
 
 
 def test_own_vectors_and_context_read_words_of_classes():
-    scene = class_scene()
-    assert right(decipher().read(scene, np.random.default_rng(0)), scene) > 3 * blind(scene)
+    view = class_scene()
+    assert right(decipher().read(view, np.random.default_rng(0)), view) > 3 * blind(view)
 
 
 def test_nothing_is_learnt_of_a_scattered_release():
-    scene = scattered(class_scene(), np.random.default_rng(1))
-    assert right(decipher().read(scene, np.random.default_rng(0)), scene) < blind(scene) + 0.03
+    view = scattered(class_scene(), np.random.default_rng(1))
+    assert right(decipher().read(view, np.random.default_rng(0)), view) < blind(view) + 0.03

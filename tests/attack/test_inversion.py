@@ -215,6 +215,6 @@ def test_measuring_does_not_change_the_channel():
         np.array([p for _, p in entries]),
         np.ones(3, dtype=bool),
     )
-    repeated(channel.under(memo="note"), np.array([3, 2, 1]), rng=np.random.default_rng(1))
+    repeated(channel.under(scope="note"), np.array([3, 2, 1]), rng=np.random.default_rng(1))
     inversion(channel, np.array([3, 2, 1]))
     assert channel.indices.tolist() == [2, 1, 0, 0, 2, 1] == indices.tolist()

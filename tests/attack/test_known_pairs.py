@@ -7,24 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from outsider_scenes import blind, class_scene, scattered
-from scenes import channel_of, language, right, scene, seen, written
+from scenes import channel_of, language, right, seen, view, written
 
-from clinveil.attacks.reader import Scene, Seen, readers
-from clinveil.attacks.readers._together import learnt
+from clinveil.attacks.adversaries._together import learnt
+from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.channel.policy import Policy
 
-known_pairs = readers.get("known-pairs")
+known_pairs = adversaries.get("known-pairs")
 rng = np.random.default_rng
 
 
 def test_draws_are_counted_and_what_a_memo_repeats_counts_once():
     notes = [
-        Seen(np.array([7, 7, 8]), np.array([1, 1, 2]), np.arange(3), 0),
-        Seen(np.array([7, 9]), np.array([1, 10]), np.arange(2), 0),
-        Seen(np.array([7]), np.array([1]), np.arange(1), 1),
+        AlignedNote(np.array([7, 7, 8]), np.array([1, 1, 2]), np.arange(3), 0),
+        AlignedNote(np.array([7, 9]), np.array([1, 10]), np.arange(2), 0),
+        AlignedNote(np.array([7]), np.array([1]), np.arange(1), 1),
     ]
-    for memo, counts in {"occurrence": [4, 1], "note": [3, 1], "patient": [2, 1], "corpus": [2, 1]}.items():
-        found = learnt(notes, Policy(memo=memo), 10)
+    for scope, counts in {"occurrence": [4, 1], "note": [3, 1], "patient": [2, 1], "corpus": [2, 1]}.items():
+        found = learnt(notes, Policy(scope=scope), 10)
         assert (found.inputs.tolist(), found.outputs.tolist()) == ([1, 2], [7, 8])  # 10 is no word of the channel
         assert found.counts.tolist() == counts
 
@@ -36,7 +36,7 @@ def test_bags_alone_tell_who_goes_with_whom():
     notes = []
     for i in range(60):
         note, order = draw.integers(0, 30, 40), np.concatenate([s + draw.permutation(10) for s in range(0, 40, 10)])
-        notes.append(Seen(code[note][order], note[order], order, i))
+        notes.append(AlignedNote(code[note][order], note[order], order, i))
     found = learnt(notes, Policy(shuffle="window", window=10), 30)
     mass = found.counts[code[found.inputs] == found.outputs].sum() / found.counts.sum()
     assert mass > 0.9
@@ -44,7 +44,7 @@ def test_bags_alone_tell_who_goes_with_whom():
 
 @pytest.mark.parametrize("context", [False, True])
 def test_more_pairs_read_more(context):
-    there = scene(0, pairs=200, notes=20)
+    there = view(0, pairs=200, notes=20)
     few, many = (right(known_pairs(notes=n, context=context).read(there, rng(0)), there) for n in (2, 200))
     assert few < many - 0.05 and many > 2 * blind(there)
 
@@ -53,11 +53,11 @@ def code_scene():
     """A corpus memo: each word has one output in all notes, drawn from several."""
     draw = rng(5)
     after, n_words = language(60, draw), 60
-    channel = channel_of([[y] for y in draw.integers(0, 30, n_words)], policy=Policy(memo="corpus"))
+    channel = channel_of([[y] for y in draw.integers(0, 30, n_words)], policy=Policy(scope="corpus"))
     notes = [seen(channel, written(after, 40, draw), i, draw) for i in range(10)]
     held = [seen(channel, written(after, 40, draw), 100 + i, draw) for i in range(15)]
     others = [written(after, 40, draw) for _ in range(60)]
-    return Scene(channel, notes, [n.outputs for n in (*notes, *held)], others, held)
+    return AdversaryView(channel, notes, [n.outputs for n in (*notes, *held)], others, held)
 
 
 def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
@@ -75,7 +75,7 @@ def test_a_corpus_memo_is_a_code_and_what_is_coded_elsewhere_is_ruled_out():
 
 def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
     policy = Policy(shuffle="window", window=5)
-    there = scene(3, pairs=200, notes=20, window=5, policy=policy)
+    there = view(3, pairs=200, notes=20, window=5, policy=policy)
     found = right(known_pairs(vectors=False).read(there, rng(0)), there)
     # Within a bag, the order of what he holds tells nothing: the same reading with its words in another order.
     pairs = [
@@ -88,7 +88,7 @@ def test_a_shuffled_release_is_read_by_bags_and_not_by_places():
 
 
 def test_nothing_is_read_of_a_scattered_release():
-    there = scattered(scene(0, pairs=100), rng(1))
+    there = scattered(view(0, pairs=100), rng(1))
     assert right(known_pairs().read(there, rng(0)), there) < blind(there) + 0.06
 
 

@@ -32,7 +32,7 @@ def notes_of(patients, each, n_words, draw, length=60):
 
 def context_of(memo, patients=30, each=3):
     draw = rng(0)
-    channel = random_channel(400, 8, draw).under(memo=memo)
+    channel = random_channel(400, 8, draw).under(scope=memo)
     channel = replace(channel, words=[word(i) for i in range(400)])
     source = memory_corpus(notes_of(patients, each, 400, draw))
     out = [Obfuscator(channel, Key.from_seed(1))(batch).batch for batch in source.batches()]
@@ -53,7 +53,7 @@ def test_the_memo_joins_a_patients_notes_and_fresh_draws_do_not():
     assert top.control < 0.15 and abs(area.control - 0.5) < 0.1 and top.control_kind == "negative"
     fresh, fresh_area = found(context_of("occurrence"))
     assert fresh.value < 0.15 and abs(fresh_area.value - 0.5) < 0.1
-    assert top.detail["memo"] == "patient" and top.low < top.value < top.high
+    assert top.detail["scope"] == "patient" and top.low < top.value < top.high
 
 
 def test_scores_by_hand():

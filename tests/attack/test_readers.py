@@ -5,13 +5,13 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from scenes import channel_of, right, scene
+from scenes import channel_of, right, view
 
-from clinveil.attacks.reader import Scene, Seen, readers
-from clinveil.attacks.readers._candidates import candidates
-from clinveil.attacks.readers._ngrams import Counts, triples
-from clinveil.attacks.readers.bigram import Bigram
-from clinveil.attacks.readers.language_model import ByLanguageModel, scorer_of
+from clinveil.attacks.adversaries._candidates import candidates
+from clinveil.attacks.adversaries._ngrams import Counts, triples
+from clinveil.attacks.adversaries.bigram import Bigram
+from clinveil.attacks.adversaries.language_model import ByLanguageModel, scorer_of
+from clinveil.attacks.adversary import AdversaryView, AlignedNote, adversaries
 from clinveil.channel.identity import identity_channel
 from clinveil.lm.vocabulary import WordVocabulary
 
@@ -19,7 +19,7 @@ WITH_CHANNEL = ("nearest", "uniform", "unigram", "bigram", "trigram", "adapted")
 
 
 def read(name, case, seed=0, **settings):
-    return list(readers.get(name)(**settings).read(case, np.random.default_rng(seed)))
+    return list(adversaries.get(name)(**settings).read(case, np.random.default_rng(seed)))
 
 
 def plain(case):
@@ -37,20 +37,20 @@ def mixed(case, seed=0):
 
 @pytest.mark.parametrize("name", WITH_CHANNEL)
 def test_an_unprotected_release_is_read_whole(name):
-    case = plain(scene())
+    case = plain(view())
     assert right(read(name, case), case) == 1.0
 
 
 @pytest.mark.parametrize("name", WITH_CHANNEL)
 def test_outputs_of_other_places_tell_nothing(name):
-    case = mixed(scene(notes=40))
+    case = mixed(view(notes=40))
     usual = np.bincount(np.concatenate([note.truth for note in case.notes])).max() / (40 * 40)
     assert right(read(name, case), case) < usual + 0.05
 
 
 @pytest.mark.parametrize("name", WITH_CHANNEL)
 def test_a_reading_has_positive_chances_of_at_most_one(name):
-    case = scene(notes=4)
+    case = view(notes=4)
     for reading, note in zip(read(name, case), case.notes, strict=True):
         assert reading.starts.shape == (len(note) + 1,) and (reading.chances > 0).all()
         place = np.repeat(np.arange(len(note)), np.diff(reading.starts))
@@ -58,21 +58,21 @@ def test_a_reading_has_positive_chances_of_at_most_one(name):
 
 
 def test_who_reads_context_reads_more_than_who_does_not():
-    case = scene(notes=30, others=200)
+    case = view(notes=30, others=200)
     blind, even, single, pairs = (right(read(name, case), case) for name in ("blind", "uniform", "unigram", "bigram"))
     assert blind < even < single < pairs - 0.1
 
 
 def test_blind_names_the_most_frequent_word():
-    case = scene()
+    case = view()
     top = int(np.argmax(case.prior))
     assert all(reading.rows[reading.starts[:-1]].tolist() == [top] * 40 for reading in read("blind", case))
 
 
 def test_uniform_and_unigram_are_bayes_rule():
     channel = channel_of([[2, 3], [2], [3], [2]], [[0.25, 0.75], [1.0], [1.0], [1.0]])
-    note = Seen(np.array([2, 3]), np.array([0, 0]), np.arange(2), 0)
-    case = Scene(channel, [note], others=[np.array([0, 0, 0, 1, 1, 2])])
+    note = AlignedNote(np.array([2, 3]), np.array([0, 0]), np.arange(2), 0)
+    case = AdversaryView(channel, [note], others=[np.array([0, 0, 0, 1, 1, 2])])
     (even,), (single,) = read("uniform", case), read("unigram", case)
     assert even.rows.tolist() == [0, 1, 3, 0, 2]
     assert np.allclose(even.chances, [0.25 / 2.25, 1 / 2.25, 1 / 2.25, 0.75 / 1.75, 1 / 1.75])
@@ -82,7 +82,7 @@ def test_uniform_and_unigram_are_bayes_rule():
 
 def test_nearest_names_what_the_channel_makes_of_the_output():
     channel = channel_of([[1, 2], [2, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
-    case = Scene(channel, [Seen(np.array([0, 1, 2]), np.zeros(3, dtype=int), np.arange(3), 0)])
+    case = AdversaryView(channel, [AlignedNote(np.array([0, 1, 2]), np.zeros(3, dtype=int), np.arange(3), 0)])
     (reading,) = read("nearest", case)
     named = [reading.rows[a + np.argmax(reading.chances[a:b])] for a, b in pairwise(reading.starts)]
     assert named == [1, 2, 0]
@@ -126,7 +126,7 @@ def dense_triples(pairs, third, dense):
 
 
 def test_triple_probabilities_sum_to_one():
-    case = scene(n_words=20)
+    case = view(n_words=20)
     notes = [*case.others, np.array([0, 20, 1, 2])]
     counts = Counts.of(notes, 20)
     dense = dense_triples(counts.tables, triples(notes, counts), dense_pairs(counts.tables))
@@ -134,7 +134,7 @@ def test_triple_probabilities_sum_to_one():
 
 
 def test_three_words_in_a_row_equal_enumeration_at_full_width():
-    case = scene(4, n_words=30, k=6, notes=3, others=60, length=5)
+    case = view(4, n_words=30, k=6, notes=3, others=60, length=5)
     counts = Counts.of(case.others, 30)
     third = triples(case.others, counts)
     for reading, note in zip(read("trigram", case, beam=100), case.notes, strict=True):
@@ -144,7 +144,7 @@ def test_three_words_in_a_row_equal_enumeration_at_full_width():
 
 
 def test_a_narrow_beam_keeps_the_mass_of_what_it_drops():
-    case = scene(n_words=60, k=12)
+    case = view(n_words=60, k=12)
     for narrow, wide in zip(read("trigram", case, beam=4), read("bigram", case), strict=True):
         place = np.repeat(np.arange(40), np.diff(wide.starts))
         assert np.allclose(np.bincount(place, narrow.chances), 1)
@@ -152,13 +152,13 @@ def test_a_narrow_beam_keeps_the_mass_of_what_it_drops():
 
 
 def test_pair_probabilities_sum_to_one():
-    case = scene()
+    case = view()
     pairs = Counts.of([*case.others, np.array([0, 40, 1])], 40).tables
     assert np.allclose(dense_pairs(pairs).sum(axis=1), 1) and np.isclose(pairs.unigram.sum(), 1)
 
 
 def test_forward_backward_equals_enumeration():
-    case = scene(3, n_words=30, k=6, notes=4, others=40, length=5)
+    case = view(3, n_words=30, k=6, notes=4, others=40, length=5)
     pairs = Counts.of(case.others, 30).tables
     for reading, note in zip(read("bigram", case), case.notes, strict=True):
         for t, place in enumerate(enumerated(case, note, pairs)):
@@ -169,8 +169,8 @@ def test_forward_backward_equals_enumeration():
 @pytest.mark.parametrize("name", ("bigram", "trigram"))
 def test_places_without_an_input_break_the_chain(name):
     channel = channel_of([[2], [2], [3], [3]])
-    note = Seen(np.array([2, 0, 3]), np.array([0, 4, 2]), np.arange(3), 0)
-    (reading,) = read(name, Scene(channel, [note], others=[np.array([0, 1, 2])]))
+    note = AlignedNote(np.array([2, 0, 3]), np.array([0, 4, 2]), np.arange(3), 0)
+    (reading,) = read(name, AdversaryView(channel, [note], others=[np.array([0, 1, 2])]))
     assert np.diff(reading.starts).tolist() == [2, 0, 2]
     assert np.isclose(reading.chances[:2].sum(), 1)
 
@@ -179,9 +179,9 @@ def test_who_adapts_expects_a_patients_words_again():
     """Two words share all outputs; one stands in a patient's notes wherever another output proves it."""
     channel = channel_of([[3], [3, 4], [3], [3], [4]], [[1.0], [0.5, 0.5], [1.0], [1.0], [1.0]])
     truth = np.array([1, 1, 1, 1, 1, 1])
-    note = Seen(np.array([4, 4, 4, 4, 4, 3]), truth, np.arange(6), 0)
+    note = AlignedNote(np.array([4, 4, 4, 4, 4, 3]), truth, np.arange(6), 0)
     others = [np.array([0, 2, 0, 2, 0, 2, 3])] * 20 + [np.array([1, 2])]
-    case = Scene(channel, [note], others=others)
+    case = AdversaryView(channel, [note], others=others)
     believed = [
         dict(zip(r.rows[r.starts[5] :], r.chances[r.starts[5] :], strict=True))[1]
         for name in ("trigram", "adapted")
@@ -191,7 +191,7 @@ def test_who_adapts_expects_a_patients_words_again():
 
 
 def test_pruning_keeps_the_likeliest_inputs():
-    case = scene(n_words=60, k=20)
+    case = view(n_words=60, k=20)
     pruned, whole = candidates(case, 5), candidates(case)
     for y in range(60):
         every = slice(whole.starts[y], whole.starts[y + 1])
@@ -202,14 +202,14 @@ def test_pruning_keeps_the_likeliest_inputs():
 
 
 def test_threads_change_nothing():
-    case = scene()
+    case = view()
     one, two = (Bigram().read(replace(case, threads=n), np.random.default_rng(0)) for n in (1, 2))
     assert all((a.chances == b.chances).all() for a, b in zip(one, two, strict=True))
 
 
 def test_a_language_model_of_any_kind_chooses_among_what_pairs_leave():
     """A model that knows each note by heart reads nearly all; one that says nothing changes nothing."""
-    case = scene(notes=6)
+    case = view(notes=6)
     truth = {tuple(note.truth[:t]): note.truth[t] for note in case.notes for t in range(1, len(note))}
     reader = ByLanguageModel()
     known = reader.by(case, lambda read, rows: np.where(rows == truth.get(tuple(read), -1), 0.0, -20.0))
@@ -221,7 +221,7 @@ def test_a_language_model_of_any_kind_chooses_among_what_pairs_leave():
 
 
 def test_our_models_are_scorers_and_begin_each_note_anew():
-    case = scene(notes=2)
+    case = view(notes=2)
     words = [f"x{'abcdefghij'[i // 10]}{'abcdefghij'[i % 10]}" for i in range(40)]
     channel = replace(case.channel, words=words)
     pushed = []

@@ -14,8 +14,8 @@ from clinveil.attacks.channel.repetition import repeated, repeats_in_notes
 from clinveil.corpus.corpus import memory_corpus
 
 
-def by_repeats(channel, counts, memo="occurrence", stratum="all", **named):
-    found = repeated(channel.under(memo=memo), np.asarray(counts), rng=np.random.default_rng(1), **named)
+def by_repeats(channel, counts, scope="occurrence", stratum="all", **named):
+    found = repeated(channel.under(scope=scope), np.asarray(counts), rng=np.random.default_rng(1), **named)
     return {f.detail["repeats"]: f for f in found if f.detail["stratum"] == stratum}
 
 
@@ -71,13 +71,13 @@ def test_more_draws_give_more():
 
 
 @pytest.mark.parametrize(
-    "memo, places",
+    "scope, places",
     [("occurrence", "places"), ("note", "notes"), ("patient", "patients"), ("corpus", "releases"), ("rare", "places")],
 )
-def test_the_memo_says_where_several_draws_stand(memo, places):
+def test_the_memo_says_where_several_draws_stand(scope, places):
     """A name that stands in several patients' notes gives several draws also under memo patient."""
     channel, counts = neighbours(60, 5, 4), np.arange(60, 0, -1)
-    found = by_repeats(channel, counts, memo)
+    found = by_repeats(channel, counts, scope)
     assert found[5].detail["draws"] == 5 and found[5].detail["draws_stand_in"] == places
     assert found[1].value < found[2].value < found[8].value
     assert (found[2].unit, found[2].control_kind) == ("tokens", "negative")
@@ -98,7 +98,7 @@ def test_unknown_words_share_a_row_and_repeats_do_not_tell_them_apart():
 
 
 def test_no_rare_word_is_a_null_with_why():
-    found = repeated(identity(2).under(memo="note"), np.array([50, 60]), rng=np.random.default_rng(1))
+    found = repeated(identity(2).under(scope="note"), np.array([50, 60]), rng=np.random.default_rng(1))
     assert found[-1].value is None and found[-1].detail["why"]
 
 
@@ -145,7 +145,7 @@ def test_no_guesser_does_better_with_several_draws_of_a_stratum(m, rare):
     rows = [{1: 0.5, 2: 0.3, 3: 0.2}, {0: 0.6, 2: 0.4}, {3: 0.5, 0: 0.5}, {2: 0.7, 1: 0.3}, {0: 0.1, 1: 0.6, 2: 0.3}]
     counts, unknown = [9, 5, 3, 2], [6, 3, 1]
     types = [*enumerate(counts), *((4, n) for n in unknown)]
-    channel, rng = channel_of(rows).under(memo="note"), np.random.default_rng(1)
+    channel, rng = channel_of(rows).under(scope="note"), np.random.default_rng(1)
     found = repeated(channel, np.array(counts), np.array(unknown), rng=rng, repeats=(m,), rare=rare)
     for finding, limit in zip(found, (99, rare), strict=True):
         part = [(row, n) for row, n in types if n < limit]

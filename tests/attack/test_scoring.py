@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
+from clinveil.attacks.adversary import AlignedNote, Reading
 from clinveil.attacks.channel import _scoring
 from clinveil.attacks.channel._scoring import scored, spans
-from clinveil.attacks.reader import Reading, Seen
 
 
 def seen(truth, patient=0, places=None):
     truth = np.array(truth)
-    return Seen(np.zeros_like(truth), truth, np.arange(truth.size) if places is None else np.array(places), patient)
+    return AlignedNote(
+        np.zeros_like(truth), truth, np.arange(truth.size) if places is None else np.array(places), patient
+    )
 
 
 def reading(*places, order=None):

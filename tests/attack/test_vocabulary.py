@@ -10,8 +10,8 @@ from outsider_scenes import scattered
 from scenes import channel_of, random_channel, seen
 from test_memo_links import context_of
 
+from clinveil.attacks.adversary import AdversaryView
 from clinveil.attacks.channel.vocabulary import Vocabulary, vocabulary
-from clinveil.attacks.reader import Scene
 from clinveil.vectors.count import count_words
 
 rng = np.random.default_rng
@@ -22,7 +22,7 @@ def scene_of(channel, n_words=300, notes=80, length=60):
     share = 1 / np.arange(1, n_words + 1)
     plain = [draw.choice(n_words, length, p=share / share.sum()) for _ in range(notes)]
     there = [seen(channel, note, i // 2, draw) for i, note in enumerate(plain)]
-    return Scene(
+    return AdversaryView(
         channel, there, [n.outputs for n in there], counts=np.bincount(np.concatenate(plain), minlength=n_words)
     )
 
@@ -56,9 +56,9 @@ def test_no_rare_word_is_a_null_with_why():
     assert found.value is None and found.detail["why"]
 
 
-@pytest.mark.parametrize("memo", ["patient", "rare"])
-def test_what_a_memo_repeats_counts_once(memo):
-    there = scene_of(random_channel(300, 6, rng(2)).under(memo=memo))
+@pytest.mark.parametrize("scope", ["patient", "rare"])
+def test_what_a_memo_repeats_counts_once(scope):
+    there = scene_of(random_channel(300, 6, rng(2)).under(scope=scope))
     twice = replace(there, notes=[replace(n, outputs=np.concatenate([n.outputs, n.outputs])) for n in there.notes])
     assert 0.6 < vocabulary(twice, rng(1)).value < 1
 

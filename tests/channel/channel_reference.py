@@ -86,9 +86,9 @@ def _pieces(text: str, note: str, patient: str, channel: Channel, key: Key) -> I
         elif token.kind == Kind.WORD:
             form = lookup_form(raw)
             row = channel.ids.get(form, channel.unknown)
-            memo = policy.memo if channel.scopes is None else SCOPES[channel.scopes[row]]
-            secret, hashed = _secret(key, memo, ids[memo]), siphash_reference(form_key, form.encode())
-            whats = [position, position + (1 << 32)] if memo == "occurrence" else [hashed, hashed]
+            scope = policy.scope if channel.scopes is None else SCOPES[channel.scopes[row]]
+            secret, hashed = _secret(key, scope, ids[scope]), siphash_reference(form_key, form.encode())
+            whats = [position, position + (1 << 32)] if scope == "occurrence" else [hashed, hashed]
             copies = _copies(_secret(key, "length", note), policy.length, position) if policy.length else 1
             draws = [_mixed(channel, alias, row, secret, what) for what in whats[:copies]]
             written = [word for word in draws if word]

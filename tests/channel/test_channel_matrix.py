@@ -68,7 +68,7 @@ def test_unknown_words_of_several_types_leave_more_candidates():
 
 
 def test_the_policy_stands_with_the_channel():
-    channel = circle().under(memo="note").under(layout="keep")
+    channel = circle().under(scope="note").under(layout="keep")
     assert channel.policy == Policy("note", "keep", "drop")
     assert channel.keeping(["pain"]).policy == channel.policy
 

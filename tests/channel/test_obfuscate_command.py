@@ -84,11 +84,11 @@ def test_ids_columns_and_order_are_kept(made):
 
 
 def test_every_policy_has_its_flags(notes, tmp_path):
-    flags = ["--memo", "corpus", "--memo-names", "--shuffle", "sentence", "--vary-length", "0.5", "--drop-stop-words"]
+    flags = ["--scope", "corpus", "--scope-names", "--shuffle", "sentence", "--vary-length", "0.5", "--drop-stop-words"]
     assert run(notes, tmp_path / "out.parquet", "--seed", "4", *flags) == 0
     manifest = json.loads((tmp_path / "out.parquet.vault" / "manifest.json").read_text())
     assert manifest["settings"]["shuffle"] == "sentence"
-    assert manifest["tokens"]["thinned"] > 0 and manifest["tokens"]["doubled"] > 0
+    assert manifest["tokens"]["subsampled"] > 0 and manifest["tokens"]["doubled"] > 0
     assert run(notes, tmp_path / "other.parquet", "--vary-length", "0.95") == 2
 
 
@@ -156,7 +156,7 @@ def test_options_reach_the_channel_and_the_notes(notes, tmp_path, capsys):
     keep = tmp_path / "keep.txt"
     keep.write_text("Pain\ncough\n")
     out = tmp_path / "o.parquet"
-    more = ["--layout", "keep", "--numbers", "mask", "--memo", "patient", "-n", "3-5", "--n-per", "type"]
+    more = ["--layout", "keep", "--numbers", "mask", "--scope", "patient", "-n", "3-5", "--n-per", "type"]
     assert run(notes, out, *more, "--keep-words", str(keep), "--unknown", "drop", "--min-patients", "2") == 0
     before, after = notes_table()["text"].to_pylist(), pq.read_table(out)["text"].to_pylist()
     assert all(new.endswith(".") and "##/#" in new for new in after)

@@ -22,8 +22,8 @@ from clinveil.scale import serial, threads
 KEY = Key.from_seed(11)
 CHANNEL = circle()
 WAYS = [
-    {"memo": memo, "layout": layout, "numbers": numbers}
-    for memo in SCOPES
+    {"scope": scope, "layout": layout, "numbers": numbers}
+    for scope in SCOPES
     for layout in ("plain", "sentences", "keep")
     for numbers in ("drop", "mask")
 ]
@@ -99,9 +99,9 @@ def test_order_of_notes_changes_nothing(way):
     assert texts_of(forth) == texts_of(back)[::-1]
 
 
-@pytest.mark.parametrize("memo", SCOPES)
-def test_another_key_gives_another_output(memo):
-    one, other = (Obfuscator(CHANNEL.under(memo=memo), Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
+@pytest.mark.parametrize("scope", SCOPES)
+def test_another_key_gives_another_output(scope):
+    one, other = (Obfuscator(CHANNEL.under(scope=scope), Key.from_seed(s))(batch_of(*CORPUS)).batch for s in (1, 2))
     same = [a == b for a, b in zip(texts_of(one), texts_of(other), strict=True) if len(a.split()) > 5]
     assert not any(same)
 
@@ -119,7 +119,7 @@ def test_memo_occurrence_draws_anew():
 
 def test_memo_note_repeats_within_a_note_only():
     notes = [(f"n{i}", "p", "pain Pain PAIN fever pain") for i in range(40)]
-    released = [t.split() for t in texts_of(Obfuscator(CHANNEL.under(memo="note"), KEY)(batch_of(*notes)).batch)]
+    released = [t.split() for t in texts_of(Obfuscator(CHANNEL.under(scope="note"), KEY)(batch_of(*notes)).batch)]
     assert all(len({r[0], r[1], r[2], r[4]}) == 1 for r in released)
     assert len({r[0] for r in released}) == 5
 
@@ -127,7 +127,9 @@ def test_memo_note_repeats_within_a_note_only():
 @pytest.mark.parametrize("word", ["smith", "José", "unseenword", "НИКОЛАЙ", "b" * 40])
 def test_memo_patient_repeats_in_all_notes_of_a_patient(word):
     notes = [(f"n{i}", f"p{i % 20}", f"fever {'x ' * (i % 9)} {word}.") for i in range(80)]
-    released = [t.split()[-1] for t in texts_of(Obfuscator(CHANNEL.under(memo="patient"), KEY)(batch_of(*notes)).batch)]
+    released = [
+        t.split()[-1] for t in texts_of(Obfuscator(CHANNEL.under(scope="patient"), KEY)(batch_of(*notes)).batch)
+    ]
     by_patient = [set(released[i::20]) for i in range(20)]
     assert all(len(found) == 1 for found in by_patient)
     assert len(set.union(*by_patient)) >= 3
@@ -137,14 +139,14 @@ def test_composed_and_decomposed_names_are_one_word():
     nfc, nfd = (unicodedata.normalize(form, "José García-Ñandú") for form in ("NFC", "NFD"))
     hidden = "Jo\u200bse\u0301 GARCI\u00ad\u0301A-N\u0303andu\u0301"
     notes = [(f"n{i}", "p", text) for i, text in enumerate([nfc, nfd, hidden])]
-    released = texts_of(Obfuscator(CHANNEL.under(memo="patient", layout="keep"), KEY)(batch_of(*notes)).batch)
+    released = texts_of(Obfuscator(CHANNEL.under(scope="patient", layout="keep"), KEY)(batch_of(*notes)).batch)
     assert len(set(released)) == 1
 
 
 def test_without_a_patient_the_note_is_the_scope():
     rows = [("n1", None, "pain " * 5), ("n2", None, "pain " * 5)]
-    released = texts_of(Obfuscator(CHANNEL.under(memo="patient"), Key.from_seed(4))(batch_of(*rows)).batch)
-    alone = [texts_of(Obfuscator(CHANNEL.under(memo="patient"), Key.from_seed(4))(batch_of(r)).batch)[0] for r in rows]
+    released = texts_of(Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(*rows)).batch)
+    alone = [texts_of(Obfuscator(CHANNEL.under(scope="patient"), Key.from_seed(4))(batch_of(r)).batch)[0] for r in rows]
     assert released == alone
     assert all(len(set(t.split())) == 1 for t in released)
 

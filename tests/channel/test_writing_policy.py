@@ -29,18 +29,18 @@ from clinveil.scale import threads
 KEY = Key.from_seed(5)
 SHUFFLES = ("window", "sentence", "note")
 COUNTS = np.arange(len(WORDS)) * 3
-RARE = scoped(circle().under(memo="rare", rare_below=20), COUNTS, names=["Иван"])
+RARE = scoped(circle().under(scope="rare", rare_below=20), COUNTS, names=["Иван"])
 CHANNELS = [
     *(circle().under(shuffle=shuffle, window=3) for shuffle in SHUFFLES),
     *(
         circle(pool=0).under(shuffle=shuffle, window=4, sentences=True, layout="keep")
         for shuffle in ("none", *SHUFFLES)
     ),
-    circle().under(length=0.9, memo="note"),
+    circle().under(length=0.9, scope="note"),
     RARE,
     RARE.under(shuffle="window", window=2, length=0.6, layout="keep", numbers="mask"),
     circle(pool=0).under(length=0.5, sentences=True, shuffle="sentence", numbers="mask"),
-    circle().under(background=0.5, memo="patient", length=0.5),
+    circle().under(background=0.5, scope="patient", length=0.5),
     circle().keeping(["fever"]).dropping(["cough"]).under(background=0.9, layout="keep"),
 ]
 OBFUSCATORS = [Obfuscator(channel, KEY, align=True) for channel in CHANNELS]
@@ -180,7 +180,7 @@ def test_another_key_and_another_note_give_another_order(how):
 @settings(deadline=None, max_examples=150)
 def test_places_name_the_source_of_each_released_word(text, which):
     """On the identity every released word is the word that stands at its place."""
-    channel = identity_channel(WORDS).under(**vars(CHANNELS[which].policy) | {"memo": "note", "background": 0.0})
+    channel = identity_channel(WORDS).under(**vars(CHANNELS[which].policy) | {"scope": "note", "background": 0.0})
     ((out, places),) = with_places(Obfuscator(channel, KEY, align=True), batch_of(("n", "p", text)))
     assert words(out) == [text[start:end] for start, end in places]
 
@@ -193,14 +193,14 @@ def test_each_note_has_its_own_length():
     assert abs(shares.mean() - 1) < 0.03
     assert chisquare(np.histogram(shares, np.linspace(0.75, 1.25, 6))[0]).pvalue > UNLIKELY
     tally = result.tally
-    assert tally.balanced and tally.dropped == tally.thinned > 0
-    assert tally.released == tally.words - tally.thinned + tally.doubled
+    assert tally.balanced and tally.dropped == tally.subsampled > 0
+    assert tally.released == tally.words - tally.subsampled + tally.doubled
 
 
 def test_a_doubled_word_is_drawn_twice_unless_the_memo_repeats_it():
     same = {}
-    for memo in ("occurrence", "note"):
-        channel = circle(low=5, high=5).under(length=0.9, memo=memo)
+    for scope in ("occurrence", "note"):
+        channel = circle(low=5, high=5).under(length=0.9, scope=scope)
         pairs = [
             (out[i], out[i + 1])
             for text, places in with_places(
@@ -210,7 +210,7 @@ def test_a_doubled_word_is_drawn_twice_unless_the_memo_repeats_it():
             for i in range(len(out) - 1)
             if places[i] == places[i + 1]
         ]
-        same[memo] = np.mean([a == b for a, b in pairs])
+        same[scope] = np.mean([a == b for a, b in pairs])
         assert len(pairs) > 500
     assert same["note"] == 1
     assert 0.15 < same["occurrence"] < 0.25
@@ -218,12 +218,12 @@ def test_a_doubled_word_is_drawn_twice_unless_the_memo_repeats_it():
 
 def test_the_corpus_has_one_replacement_a_word():
     notes = [(f"n{i}", f"p{i}", "pain José unseen pain") for i in range(50)]
-    assert len(set(released(circle().under(memo="corpus"), *notes))) == 1
+    assert len(set(released(circle().under(scope="corpus"), *notes))) == 1
 
 
 def test_rare_words_repeat_within_a_patient_and_others_never():
     notes = [(f"n{i}", f"p{i % 3}", "the smith unseen " * 20) for i in range(9)]
-    channel = scoped(circle().under(memo="rare", rare_below=20), np.where(np.array(WORDS) == "smith", 19, 20))
+    channel = scoped(circle().under(scope="rare", rare_below=20), np.where(np.array(WORDS) == "smith", 19, 20))
     by_patient: dict[int, list[list[str]]] = {}
     for i, text in enumerate(released(channel, *notes)):
         by_patient.setdefault(i % 3, []).append(text.split())
@@ -235,15 +235,15 @@ def test_rare_words_repeat_within_a_patient_and_others_never():
 def test_names_have_one_replacement_in_the_corpus():
     assert [WORDS[i] for i in name_rows(circle(), ["王芳 Pain"])] == ["smith", "josé", "zoë", "王芳", "müller"]
     notes = [(f"n{i}", f"p{i}", "smith fever") for i in range(40)]
-    channel = scoped(circle(low=5, high=5).under(memo="occurrence"), COUNTS, names=[])
+    channel = scoped(circle(low=5, high=5).under(scope="occurrence"), COUNTS, names=[])
     out = [text.split() for text in released(channel, *notes)]
     assert [len({words[at] for words in out}) for at in (0, 1)] == [1, 5]
-    assert channel.under(memo="note").scopes is None
+    assert channel.under(scope="note").scopes is None
 
 
 def test_rare_needs_the_scopes_of_rows():
     with pytest.raises(ValueError, match="scope of each row"):
-        Obfuscator(circle().under(memo="rare"), KEY)
+        Obfuscator(circle().under(scope="rare"), KEY)
     with pytest.raises(ValueError, match="scopes"):
         Channel(
             ["a"], np.array([0, 1, 1]), np.zeros(1, np.int32), np.ones(1), np.ones(1, bool), scopes=np.zeros(1, "u1")

@@ -411,11 +411,11 @@ def test_a_link_that_leads_out_of_the_folder(inside: str, tmp_path: Path) -> Non
     elsewhere.write_text("note of another")
     (tmp_path / SECRET).mkdir()
     (notes / inside).symlink_to(target)
-    remedy = "copy the notes, or remove the link"
-    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({remedy})"
+    hint = "copy the notes, or remove the link"
+    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({hint})"
     (notes / inside).unlink()
     (notes / inside).symlink_to(os.path.relpath(target, (notes / inside).parent))
-    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({remedy})"
+    assert refusal(notes) == f"{inside}: a link that leads out of the folder ({hint})"
 
 
 def test_links_that_lead_nowhere_or_in_a_circle(tmp_path: Path) -> None:

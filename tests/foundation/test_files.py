@@ -12,14 +12,14 @@ import sys
 import numpy as np
 import pytest
 
+from clinveil.core.atomic import atomic, workplace
 from clinveil.core.errors import UsageError
 from clinveil.core.files import default_vault, locked, private_folder, private_text, refuse_nested, save_array, sha256
-from clinveil.core.whole import whole, workplace
 
 
 def test_success_renames_and_is_private(tmp_path):
     out = tmp_path / "a" / "x.csv"
-    with whole(out) as part:
+    with atomic(out) as part:
         part.write_text("done")
         assert not out.exists()
     assert out.read_text() == "done"
@@ -28,7 +28,7 @@ def test_success_renames_and_is_private(tmp_path):
 
 
 def test_a_folder_is_private_all_the_way_down(tmp_path):
-    with whole(tmp_path / "d") as part:
+    with atomic(tmp_path / "d") as part:
         (part / "sub").mkdir(parents=True)
         (part / "sub" / "f").write_text("1")
     assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == 0o700
@@ -37,7 +37,7 @@ def test_a_folder_is_private_all_the_way_down(tmp_path):
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_failure_leaves_nothing(tmp_path, failure):
-    with pytest.raises(failure), whole(tmp_path / "x") as part:
+    with pytest.raises(failure), atomic(tmp_path / "x") as part:
         part.write_text("half")
         raise failure
     assert list(tmp_path.iterdir()) == []
@@ -46,13 +46,13 @@ def test_failure_leaves_nothing(tmp_path, failure):
 def test_an_existing_output_is_refused_or_kept_until_success(tmp_path):
     out = tmp_path / "x"
     out.write_text("old")
-    with pytest.raises(UsageError, match="--force"), whole(out):
+    with pytest.raises(UsageError, match="--force"), atomic(out):
         pass
-    with pytest.raises(ValueError, match="stop"), whole(out, force=True) as part:
+    with pytest.raises(ValueError, match="stop"), atomic(out, force=True) as part:
         part.write_text("half")
         raise ValueError("stop")
     assert out.read_text() == "old"
-    with whole(out, force=True) as part:
+    with atomic(out, force=True) as part:
         part.write_text("new")
     assert out.read_text() == "new"
     assert list(tmp_path.iterdir()) == [out]
@@ -71,7 +71,7 @@ def test_files_of_the_user_beside_the_output_stay(tmp_path):
     out, mine = tmp_path / "x", ["x.part", "x.old", ".x.0123abcd.part", ".x.part", "x.scratch.part"]
     for name in ("x", *mine):
         (tmp_path / name).write_text("mine")
-    with whole(out, force=True) as part:
+    with atomic(out, force=True) as part:
         part.write_text("new")
     private_text(out, "text")
     assert {name: (tmp_path / name).read_text() for name in mine} == dict.fromkeys(mine, "mine")
@@ -81,8 +81,8 @@ def test_files_of_the_user_beside_the_output_stay(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from clinveil.core.whole import whole
-with whole(Path(sys.argv[1]), force=True) as part:
+from clinveil.core.atomic import atomic
+with atomic(Path(sys.argv[1]), force=True) as part:
     part.write_text("half")
     if sys.argv[2] == "between":
         Path(sys.argv[1]).replace(part.with_name(part.name + ".old"))
@@ -100,7 +100,7 @@ def killed(out, when):
 def test_what_a_killed_run_left_goes_with_the_next_run_of_the_same_name(tmp_path):
     killed(tmp_path / "x", "early")
     other = killed(tmp_path / "y", "early")
-    with whole(tmp_path / "x") as part:
+    with atomic(tmp_path / "x") as part:
         part.write_text("done")
     assert sorted(tmp_path.iterdir()) == sorted([other, tmp_path / "x"])
 
@@ -110,7 +110,7 @@ def test_an_output_that_a_killed_run_set_aside_comes_back(tmp_path):
     out.write_text("old")
     killed(out, "between")
     assert not out.exists()
-    with pytest.raises(UsageError, match="--force"), whole(out):
+    with pytest.raises(UsageError, match="--force"), atomic(out):
         pass
     assert out.read_text() == "old"
     assert list(tmp_path.iterdir()) == [out]
@@ -129,14 +129,14 @@ def test_a_folder_of_such_a_name_without_our_lock_or_mode_stays(tmp_path):
 
 def test_runs_at_the_same_time_leave_each_other_alone(tmp_path):
     out = tmp_path / "x"
-    with whole(out, force=True) as first:
+    with atomic(out, force=True) as first:
         first.write_text("first")
-        with whole(out, force=True) as second:
+        with atomic(out, force=True) as second:
             assert first.read_text() == "first"
             second.write_text("second")
         assert out.read_text() == "second"
     assert out.read_text() == "first"
-    with pytest.raises(UsageError, match="is there already"), whole(tmp_path / "y") as part:
+    with pytest.raises(UsageError, match="is there already"), atomic(tmp_path / "y") as part:
         part.write_text("mine")
         (tmp_path / "y").write_text("theirs")
     assert (tmp_path / "y").read_text() == "theirs"
@@ -144,7 +144,7 @@ def test_runs_at_the_same_time_leave_each_other_alone(tmp_path):
 
 
 def test_a_name_that_looks_like_a_pattern(tmp_path):
-    with whole(tmp_path / "a.*[x] é") as part:
+    with atomic(tmp_path / "a.*[x] é") as part:
         part.mkdir()
     assert [p.name for p in tmp_path.iterdir()] == ["a.*[x] é"]
 
@@ -265,10 +265,10 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from clinveil.core.files import save_array
-from clinveil.core.whole import whole
+from clinveil.core.atomic import atomic
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
-    with whole(Path(sys.argv[1])) as part:
+    with atomic(Path(sys.argv[1])) as part:
         save_array(part, np.zeros(100_000))
 except OSError as error:
     print(error.errno)

@@ -100,7 +100,7 @@ def test_gradients_are_cut(limit, weight):
 
 def test_a_loss_that_is_no_number_says_where():
     training = Line(scale=float("nan"))
-    training.remedy = "smaller"
+    training.hint = "smaller"
     with pytest.raises(InputError, match=r"the loss is no number at step 1 of 12, learning rate 0.1 \(smaller\)"):
         training.fit()
     with pytest.raises(InputError, match="the validation loss is no number at step 3 of 12"):
@@ -111,11 +111,11 @@ def test_a_request_to_stop_is_heard_before_the_next_step(monkeypatch):
     training = Line().fit(2)
     asked = iter([None, KeyboardInterrupt])
 
-    def heed():
+    def check_interrupt():
         if (error := next(asked)) is not None:
             raise error
 
-    monkeypatch.setattr("clinveil.core.fit.heed", heed)
+    monkeypatch.setattr("clinveil.core.fit.check_interrupt", check_interrupt)
     with pytest.raises(KeyboardInterrupt):
         training.fit()
     assert training.progress.step == 3

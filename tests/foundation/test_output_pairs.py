@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from clinveil.core.atomic import atomic_pair
 from clinveil.core.errors import UsageError
 from clinveil.core.files import Maker
-from clinveil.core.whole import whole_pair
 
 MAKER, VAULT = Maker("test"), Maker("test --vault")
 MOVES = 4  # old notes aside, old vault aside, new vault in, new notes in
@@ -19,7 +19,7 @@ MOVES = 4  # old notes aside, old vault aside, new vault in, new notes in
 
 def write(folder, said, force=True):
     vault, out = folder / "out.csv.vault", folder / "out.csv"
-    with whole_pair(vault, out, force=force, vault_maker=VAULT, maker=MAKER) as (secret, part):
+    with atomic_pair(vault, out, force=force, vault_maker=VAULT, maker=MAKER) as (secret, part):
         secret.mkdir()
         (secret / "key.bin").write_text(said)
         part.write_text(said)
@@ -80,7 +80,7 @@ def test_a_kill_never_leaves_notes_beside_another_key_and_the_next_run_mends_it(
         assert len(set(seen(tmp_path))) == 1
     with (
         pytest.raises(RuntimeError),
-        whole_pair(tmp_path / "out.csv.vault", tmp_path / "out.csv", force=True, vault_maker=VAULT, maker=MAKER),
+        atomic_pair(tmp_path / "out.csv.vault", tmp_path / "out.csv", force=True, vault_maker=VAULT, maker=MAKER),
     ):
         raise RuntimeError  # whatever a next run does, it has mended the places
     assert seen(tmp_path) == (("new", "new") if number == MOVES else ("old", "old"))

@@ -10,21 +10,21 @@ from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
 from clinveil.core.registry import Registry
 from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, load_settings, own_settings
-from clinveil.releases.earlier_release import given_of
+from clinveil.releases.parent import given_of
 from clinveil.releases.settings import ReleaseSettings
 
 
 def test_defaults_are_the_documented_ones():
     settings = ReleaseSettings()
     channel = settings.channel
-    assert (settings.kind, channel.mechanism, str(channel.n), channel.memo) == (
+    assert (settings.kind, channel.mechanism, str(channel.n), channel.scope) == (
         "obfuscated", "neighbours", "3-14", "occurrence",
     )  # fmt: skip
     assert (channel.shuffle, channel.vary_length, channel.layout) == ("none", 0.0, "sentences")
     assert (channel.numbers, channel.min_patients, settings.seed) == ("drop", "auto", None)
     coded = ReleaseSettings(kind="coded").channel
     assert (coded.mechanism, coded.own.cluster_size, coded.own.cluster_share) == ("clusters", 16, 0.25)
-    assert (coded.memo, coded.shuffle, coded.vary_length) == ("rare", "note", 0.2)
+    assert (coded.scope, coded.shuffle, coded.vary_length) == ("rare", "note", 0.2)
     assert (coded.layout, coded.min_patients) == ("plain", 5)
 
 
@@ -40,8 +40,8 @@ def test_the_patient_floor_grows_with_the_notes():
 
 
 def test_defaults_of_a_kind_do_not_count_as_given():
-    settings = ReleaseSettings(kind="coded", memo="note")
-    assert given_of(settings) == {"kind": "coded", "memo": "note"}
+    settings = ReleaseSettings(kind="coded", scope="note")
+    assert given_of(settings) == {"kind": "coded", "scope": "note"}
     assert given_of(ReleaseSettings(profile="strict")) == {"profile": "strict"}
 
 
@@ -97,9 +97,9 @@ def test_a_mistake_in_set_names_the_key(text, message):
 
 def test_flags_win_over_the_file(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('mechanism = "neighbours"\nn = "5"\nmemo = "note"\nlabel = ["a", "b"]\n')
-    settings = load_settings(ReleaseSettings, {"n": "7", "memo": None}, path)
-    assert (str(settings.channel.n), settings.channel.memo, settings.label) == ("7", "note", ("a", "b"))
+    path.write_text('mechanism = "neighbours"\nn = "5"\nscope = "note"\nlabel = ["a", "b"]\n')
+    settings = load_settings(ReleaseSettings, {"n": "7", "scope": None}, path)
+    assert (str(settings.channel.n), settings.channel.scope, settings.label) == ("7", "note", ("a", "b"))
 
 
 def test_the_record_reads_back():
@@ -141,7 +141,7 @@ def test_a_range_prints_as_it_is_written():
 def test_a_profile_gives_way_to_the_file_and_to_flags(tmp_path):
     strict = load_settings(ReleaseSettings, {"kind": "coded", "profile": "strict"}).channel
     assert (strict.own.cluster_size, strict.min_patients, strict.unknown) == (32, 10, "drop")
-    assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.memo == "occurrence"
+    assert load_settings(ReleaseSettings, {"profile": "paper"}).channel.scope == "occurrence"
     path = tmp_path / "c.toml"
     path.write_text('kind = "coded"\nprofile = "strict"\ncluster_size = 5\n')
     mixed = load_settings(ReleaseSettings, {"min_patients": 7}, path).channel

@@ -11,7 +11,7 @@ from clinveil.core.progress import Countdown, shown, stage, steps, track
 from clinveil.scale import serial
 
 
-class Clock:
+class StageTimer:
     """Seconds that pass only when a test says so."""
 
     now = 100.0
@@ -64,7 +64,7 @@ def test_items_of_a_list_count_when_their_consumer_is_done():
 
 
 def test_the_remaining_time_follows_the_rate():
-    clock = Clock()
+    clock = StageTimer()
     work = Countdown(10, clock=clock)
     assert work.left is None and work.rate is None
     clock.now += 20
@@ -77,7 +77,7 @@ def test_the_remaining_time_follows_the_rate():
 
 
 def test_no_remaining_time_where_the_estimate_is_overrun():
-    clock = Clock()
+    clock = StageTimer()
     work = Countdown(10, seconds=60, clock=clock)
     clock.now += 59
     assert work.left == 1
@@ -92,7 +92,7 @@ def test_no_remaining_time_where_the_estimate_is_overrun():
 
 
 def test_the_line_of_a_stage():
-    clock = Clock()
+    clock = StageTimer()
     work = Work(Countdown(None, 70, clock), "stage 2/8, vectors")
     clock.now += 10
     assert work.line() == "stage 2/8, vectors: 0:00:10 elapsed, about 0:01:00 left"
@@ -125,7 +125,7 @@ def test_a_stage_is_shown_with_its_counts_on_a_terminal(monkeypatch, capsys):
 
 
 def test_a_stage_whose_count_is_done_has_no_remaining_time():
-    clock = Clock()
+    clock = StageTimer()
     work = Countdown(None, 60, clock)
     clock.now += 5
     assert work.left == 55

@@ -11,16 +11,16 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core import errors as stopping
-from clinveil.core.whole import whole
+from clinveil.core.atomic import atomic
 
 SWALLOWED = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from clinveil.core.whole import whole
-from clinveil.core.errors import listen
-listen()
+from clinveil.core.atomic import atomic
+from clinveil.core.errors import install_signal_handlers
+install_signal_handlers()
 CALLBACK = ctypes.CFUNCTYPE(None)
-with whole(Path("out.txt")) as part:
+with atomic(Path("out.txt")) as part:
     part.write_text("not final")
     CALLBACK(lambda: os.kill(os.getpid(), getattr(signal, sys.argv[1])))()
     print("went on", flush=True)
@@ -40,8 +40,8 @@ def test_a_swallowed_signal_publishes_nothing(tmp_path, name):
 
 
 def test_nobody_asked_nothing_stops(tmp_path):
-    stopping.heed()
-    with whole(tmp_path / "out") as part:
+    stopping.check_interrupt()
+    with atomic(tmp_path / "out") as part:
         part.write_text("final")
     assert (tmp_path / "out").read_text() == "final"
 
@@ -57,7 +57,7 @@ def test_a_cut_file_is_no_interruption(tmp_path, monkeypatch, capsys):
 
 
 def test_the_usual_signal_is_an_interruption_too(tmp_path):
-    code = "from clinveil.core.errors import listen; listen(); import time; "
+    code = "from clinveil.core.errors import install_signal_handlers; install_signal_handlers(); import time; "
     code += "print('ready', flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"

@@ -19,7 +19,7 @@ from clinveil.phi.combine import agreed, off_list
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.detector import Rule, RuleDetector, detectors
 from clinveil.phi.finder import Finder
-from clinveil.phi.forms import MISSPELT, NICKNAME, OWN, USER_NAME, Forms, is_near
+from clinveil.phi.name_variants import MISSPELT, NICKNAME, OWN, USER_NAME, NameVariants, is_near
 from clinveil.phi.note import NoteView
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.settings import PhiSettings
@@ -95,7 +95,7 @@ class TestRecallFirst:
 
 
 class TestForms:
-    FORMS = Forms.of(("William", "Henry", "van", "Okwuosa-Reyes"), ("Ann", "Lee"))
+    FORMS = NameVariants.of(("William", "Henry", "van", "Okwuosa-Reyes"), ("Ann", "Lee"))
 
     @pytest.mark.parametrize(
         ("word", "why"),
@@ -122,12 +122,12 @@ class TestForms:
     @given(st.text("abcde", min_size=4, max_size=11), st.text("abcde", min_size=4, max_size=11))
     def test_no_misspelling_is_missed(self, form, own):
         """By all names one after the other: what looking at beginnings and endings alone must find."""
-        assert (Forms([(own,)]).misspelt(form) is not None) == (is_near(form, own) and not _is_other(form))
+        assert (NameVariants([(own,)]).misspelt(form) is not None) == (is_near(form, own) and not _is_other(form))
 
     @given(st.permutations(("john", "maria", "li", "o'shea", "van", "mary-jo")), TEXTS)
     def test_initials_are_those_of_a_pattern(self, name, text):
         for bare in (False, True):
-            forms = Forms([tuple(name[:3]), ("jo", "moss")])
+            forms = NameVariants([tuple(name[:3]), ("jo", "moss")])
             want = [match.span() for match in _initials_of(forms.initials, bare).finditer(text)]
             assert forms.initialled(text, bare=bare) == want
 

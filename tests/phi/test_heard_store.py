@@ -10,8 +10,8 @@ from collections import defaultdict
 
 import pytest
 
-from clinveil.phi.heard import Heard
-from clinveil.phi.heard_store import COMMON, USUAL, HeardStore, heard_at
+from clinveil.phi.name_index import NameIndex
+from clinveil.phi.name_index_store import COMMON, USUAL, NameIndexStore, heard_at
 
 
 def batches(count, patients=40, seed=3):
@@ -21,7 +21,7 @@ def batches(count, patients=40, seed=3):
         who = [f"p{rng.randrange(patients)}" for _ in range(4)]
         names = {one: frozenset({(f"okwu{rng.randrange(30)}", f"zwi{one}")}) for one in who}
         lower = {f"okwu{rng.randrange(30)}": frozenset({rng.choice(who)}) for _ in range(3)}
-        made.append((Heard(names, frozenset({f"staff{rng.randrange(9)}"})), lower))
+        made.append((NameIndex(names, frozenset({f"staff{rng.randrange(9)}"})), lower))
     return made
 
 
@@ -36,7 +36,7 @@ def in_memory(some):
             lower[word] |= patients
     usual, common = ({w for w, found in lower.items() if len(found) >= n} for n in (USUAL, COMMON))
     known = {patient: frozenset(found) for patient, found in names.items()}
-    return Heard(known, frozenset(staff), frozenset(common)).without(frozenset(usual))
+    return NameIndex(known, frozenset(staff), frozenset(common)).without(frozenset(usual))
 
 
 def same(one, other):
@@ -48,7 +48,7 @@ def test_a_store_gives_back_what_it_took_in_any_order():
     want = in_memory(some)
     assert len(want.vocabulary) > 5 and any(len(name) == 1 for found in want.patients.values() for name in found)
     for order in (some, some[::-1]):
-        store = HeardStore()
+        store = NameIndexStore()
         for heard, lower in order:
             store.add(heard, lower)
         assert same(store.heard(), want)
@@ -59,11 +59,11 @@ def test_stores_of_parts_merge_into_one_that_another_process_reads(tmp_path):
     some, places = batches(90), []
     for part in range(3):
         places.append(tmp_path / f"{part}.heard")
-        store = HeardStore(places[-1])
+        store = NameIndexStore(places[-1])
         for heard, lower in some[part::3]:
             store.add(heard, lower)
         store.close()
-    store = HeardStore(tmp_path / "all.heard")
+    store = NameIndexStore(tmp_path / "all.heard")
     for place in places:
         store.merge(place)
     store.close()
@@ -77,7 +77,7 @@ def test_a_full_disk_is_said_without_a_word(monkeypatch):
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
 
-    store = HeardStore()
+    store = NameIndexStore()
     monkeypatch.setattr(store, "_file", Full())
     with pytest.raises(OSError, match="scratch") as caught:
         store.add(*batches(1)[0])
@@ -89,10 +89,10 @@ def test_ten_times_the_patients_take_no_more_memory():
     peaks = []
     for patients in (2_000, 20_000):
         tracemalloc.start()
-        store = HeardStore()
+        store = NameIndexStore()
         for at in range(0, patients, 100):
             some = {f"p{n}": frozenset({(f"name{n}", "x")}) for n in range(at, at + 100)}
-            store.add(Heard(some, frozenset()), {f"word{at % 50}": frozenset({f"p{at}"})})
+            store.add(NameIndex(some, frozenset()), {f"word{at % 50}": frozenset({f"p{at}"})})
         assert len(store.heard().about([f"p{n}" for n in range(50)]).patients) == 50
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

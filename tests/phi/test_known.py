@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clinveil.corpus.people import Patient
 from clinveil.phi.detectors.known import _Known, name_forms, own_form
-from clinveil.phi.forms import within_one_edit
+from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.note import NoteView
 
 PATIENT = Patient(

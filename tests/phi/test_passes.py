@@ -17,7 +17,7 @@ from clinveil.phi.deidentifier import RAISED, Deidentifier
 from clinveil.phi.detector import Rule, RuleDetector, all_detectors
 from clinveil.phi.detectors.tagger import with_tagger
 from clinveil.phi.finder import Finder
-from clinveil.phi.heard import Heard, mentions
+from clinveil.phi.name_index import NameIndex, mentions
 from clinveil.phi.note import NoteView
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.phi.settings import PhiSettings
@@ -107,7 +107,7 @@ def test_staff_are_found_in_the_notes_of_others_and_patients_are_not():
     out = treated(notes, deidentifier=Deidentifier.of(rules, KEY))["n2"]
     assert out.startswith("Then [NAME] called")
     assert "zwiyemi is no capital" in out
-    (_, p1) = [Heard(), heard_of(notes)]
+    (_, p1) = [NameIndex(), heard_of(notes)]
     assert "zwiyemi" in p1.staff
     assert "leota" not in p1.staff
 

@@ -19,12 +19,12 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
-from clinveil.releases.earlier_release import MAY_DIFFER, Base
 from clinveil.releases.ledger import NAME, Ledger, read_entry
+from clinveil.releases.parent import MAY_DIFFER, ParentRelease
 from clinveil.releases.producers._channel import channel_of, vectors_of, write_notes
 from clinveil.releases.publish import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Job, protect
+from clinveil.releases.stages import ReleaseContext, protect
 from clinveil.report.record import from_json
 from clinveil.vectors.count import count_words
 
@@ -89,7 +89,7 @@ def at_once(folder, base, corpus, known=None):
     """The rows of one release of a corpus that is made with key, vectors and channel of another one."""
     with run_folder(folder, KIND, "0" * 64) as run:
         base.lay_out(run.vault)
-        job = Job(corpus, Places(run), base.key, base.settings, known or {})
+        job = ReleaseContext(corpus, Places(run), base.key, base.settings, known or {})
         entered, *_ = protect(job)
         counts = count_words(entered, job.folder.work)
         channel = channel_of(job, vectors_of(job, entered, counts, 1), counts)
@@ -104,7 +104,7 @@ def test_nothing_of_what_is_added_to_changes(desk):
 
 def test_the_parts_are_the_release_of_all_notes_at_once(desk, tmp_path):
     """Byte for byte: the draws are keyed by key, note, patient and word, and the channel is the first one's."""
-    base = Base.read(desk / "out/vault")
+    base = ParentRelease.read(desk / "out/vault")
     # At once, the note that was changed stands there as it was first; as it is later it has an id of its own.
     table = feed("out3", first=80)
     table = pa.concat_tables([feed("out"), table])
@@ -195,7 +195,7 @@ def test_the_ledger_holds_one_entry_of_the_key_with_all_that_left(desk, capsys):
 
 def test_a_run_that_stopped_after_it_was_entered_goes_on(desk):
     """And its base is the one it had: the entry of the ledger names the vault that is being made."""
-    base, ledger = Base.read(desk / "out2/vault"), Ledger(desk / NAME)
+    base, ledger = ParentRelease.read(desk / "out2/vault"), Ledger(desk / NAME)
     assert base.refuse_unledgered(ledger, desk / "out3/vault").notes.size == 121
     with pytest.raises(UsageError, match="already: release"):
         base.refuse_unledgered(ledger, desk / "out4/vault")
@@ -240,7 +240,7 @@ def test_flags_that_do_not_belong_together(desk, capsys):
 
 
 def test_settings_are_those_of_the_first_release(desk):
-    base = Base.read(desk / "out/vault")
+    base = ParentRelease.read(desk / "out/vault")
     kept = base.settings_for(ReleaseSettings(workers=1, model=("lr", "lr"), epochs=1))
     assert kept.model == ("lr", "lr") and kept.keep == ("kind",) and kept.vectors.dim == 8 and not kept.phi
     with pytest.raises(UsageError, match=r"--keep, --mechanism cannot differ .*these may differ: --address, --again"):
@@ -250,12 +250,12 @@ def test_settings_are_those_of_the_first_release(desk):
 
 def test_a_file_that_says_what_is_written_must_say_the_same(desk, tmp_path):
     (tmp_path / "drop.txt").write_text("wa\n")
-    base = Base.read(desk / "out/vault")
+    base = ParentRelease.read(desk / "out/vault")
     with pytest.raises(UsageError, match="--drop-words cannot differ"):
         base.settings_for(ReleaseSettings(drop_words=tmp_path / "drop.txt"))
     how = base.settings.but(drop_words=tmp_path / "drop.txt")
     private = {**base.manifest["private"], "files_sha256": {"drop_words": fingerprint(tmp_path / "drop.txt")}}
-    given = Base(base.vault, base.key, how, {**base.manifest, "private": private}, base.left)
+    given = ParentRelease(base.vault, base.key, how, {**base.manifest, "private": private}, base.left)
     assert given.settings_for(ReleaseSettings()).channel.drop_words == tmp_path / "drop.txt"
     (tmp_path / "drop.txt").write_text("wb\n")
     with pytest.raises(InputError, match="is not the file that the release was made with"):
@@ -306,15 +306,15 @@ def test_a_vault_that_cannot_be_added_to_is_told_in_one_line(desk, tmp_path, dam
     shutil.copytree(desk / "out/vault", tmp_path / "vault")
     damage(tmp_path / "vault")
     with pytest.raises(InputError, match=said) as caught:
-        Base.read(tmp_path / "vault")
+        ParentRelease.read(tmp_path / "vault")
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_other_folders_are_no_vaults(desk, tmp_path):
     with pytest.raises(InputError, match=r"out: is no vault of a release .name its folder vault"):
-        Base.read(desk / "out")
+        ParentRelease.read(desk / "out")
     with pytest.raises(InputError, match="is no vault of a release"):
-        Base.read(tmp_path / "nowhere")
+        ParentRelease.read(tmp_path / "nowhere")
 
 
 def test_an_interrupted_run_goes_on_and_few_notes_may_be_added(desk, monkeypatch, tmp_path):
@@ -380,7 +380,7 @@ def test_beside_the_earlier_notes_new_ones_are_treated_as_they_would_be_at_once(
     """Names are heard over all notes of a patient: what only the new notes say changes old ones, and is counted."""
     from clinveil.corpus.people import read_patients
 
-    base = Base.read(hospital / "out/vault")
+    base = ParentRelease.read(hospital / "out/vault")
     both = pa.concat_tables([pq.read_table(hospital / f"{day}.parquet") for day in ("out", "out2")])
     pq.write_table(both, tmp_path / "all.parquet")
     corpus = open_corpus(tmp_path / "all.parquet", base.settings.notes)
@@ -398,8 +398,8 @@ def test_both_parts_are_measured_together_and_gates_are_held_against_each(hospit
     rows = len(released(hospital / "out")) + len(released(hospital / "out2"))
     assert notes["attack.layout_unique"] == rows
     facts = {fact.label: str(fact.value) for fact in made.corpus.more}
-    assert {"inversion", "ladder", "linkage", "utility"} <= set(
-        facts["measured on all its notes and these"].replace("reading", "ladder").split(", ")
+    assert {"inversion", "adversary-suite", "linkage", "utility"} <= set(
+        facts["measured on all its notes and these"].replace("reading", "adversary-suite").split(", ")
     )
     names = [gate.name for gate in made.gates]
     assert "own name no more often than others'" in names

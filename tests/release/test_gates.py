@@ -56,7 +56,7 @@ def failed(gates):
 def test_a_clean_run_passes():
     gates = [*output_gates(CLEAN, TALLY, channel()), *accounting_gates(ROWS, CLEAN), seed_gate(())]
     assert not failed(gates)
-    assert all(gate.meaning and gate.remedy and gate.question.endswith("?") for gate in gates)
+    assert all(gate.meaning and gate.hint and gate.question.endswith("?") for gate in gates)
 
 
 @pytest.mark.parametrize(

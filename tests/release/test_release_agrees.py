@@ -82,7 +82,7 @@ def sides(desk):
 
 def test_the_page_and_the_manifest_name_the_policy_of_the_channel(desk, sides):
     told, channel, _ = sides
-    policy = {"shuffle": channel.policy.shuffle, "shuffle_window": channel.policy.window, "memo": channel.policy.memo}
+    policy = {"shuffle": channel.policy.shuffle, "shuffle_window": channel.policy.window, "scope": channel.policy.scope}
     policy |= {"mechanism": channel.mechanism, "vary_length": channel.policy.length}
     assert policy == {name: told[name] for name in policy}
     page = (desk / "out/release/report.html").read_text()

@@ -161,7 +161,7 @@ def test_report_again(desk, tmp_path):
     assert main(["report", str(tmp_path)]) == 3
 
 
-@pytest.mark.parametrize("flags", [["--layout", "keep", "--numbers", "mask"], ["--no-phi", "--memo", "occurrence"]])
+@pytest.mark.parametrize("flags", [["--layout", "keep", "--numbers", "mask"], ["--no-phi", "--scope", "occurrence"]])
 @pytest.mark.slow
 def test_other_settings_pass_too(desk, tmp_path, flags):
     out = f"other{flags[0]}{flags[-1]}"

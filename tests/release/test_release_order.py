@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from clinveil.core.keys import Key
 from clinveil.corpus.corpus import ROLE_FIELDS
 from clinveil.releases import crosswalk
-from clinveil.releases.crosswalk import Renamer, Walk, by_new_id, by_place, reordered
+from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_place, reordered
 
 
 def batches(ids, size):
@@ -86,7 +86,7 @@ def test_what_is_too_large_for_memory_is_dealt_again_and_comes_in_the_same_order
 
 def test_a_walk_gives_places_in_the_order_of_ids_and_holds_few(tmp_path):
     source = [f"{i:020x}" for i in np.random.default_rng(3).integers(0, 2**62, 5000)]
-    walk = Walk(iter(batches(source, 700)), tmp_path / "walk")
+    walk = CrosswalkOrder(iter(batches(source, 700)), tmp_path / "walk")
     assert len(walk) == 5000
     found = [(note_id, walk.get(note_id, -1)) for note_id in [*sorted(source)[::2], "f" * 20]]
     assert all(source[place] == note_id for note_id, place in found[:-1])

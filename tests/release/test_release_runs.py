@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from release_cases import FAST, demo_notes_in, release
 
-from clinveil.attacks.channel import ladder
-from clinveil.attacks.readers.assembly import Assembly
+from clinveil.attacks.adversaries.assembly import Assembly
+from clinveil.attacks.channel import adversary_suite
 from clinveil.cli.main import main
 from clinveil.corpus.demo.stream import demo_notes
 
@@ -28,7 +28,7 @@ def desk(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_samples(monkeypatch):
     """Readers look at less: what they find is not asked here, and gates are of other files."""
-    monkeypatch.setattr(ladder, "IN_A_RELEASE", 3_000)
+    monkeypatch.setattr(adversary_suite, "IN_A_RELEASE", 3_000)
     monkeypatch.setattr(Assembly, "at_most", 500)
 
 
@@ -135,14 +135,14 @@ def test_words_in_another_order_twice_or_left_out_pass(desk, tmp_path):
     """The release is read back word by word, and every word stands beside its own source in the report."""
     drop = tmp_path / "drop.txt"
     drop.write_text("pain\nzyzzyva\n")
-    flags = ["--shuffle", "window", "--shuffle-sentences", "--vary-length", "0.4", "--memo", "rare", "--memo-names"]
+    flags = ["--shuffle", "window", "--shuffle-sentences", "--vary-length", "0.4", "--scope", "rare", "--scope-names"]
     flags += ["--drop-stop-words", "--drop-words", str(drop), "--layout", "keep"]
     assert main(release(desk, "ordered", *TAKEN, *flags)) == 0
     assert main(["verify", str(desk / "ordered" / "release")]) == 0
     manifest = json.loads((desk / "ordered/release/manifest.json").read_text())
     tokens, settings = manifest["tokens"], manifest["settings"]
-    assert tokens["dropped"] > tokens["thinned"] > 100 and tokens["doubled"] > 100
-    assert (settings["shuffle"], settings["vary_length"], settings["memo"]) == ("window", 0.4, "rare")
+    assert tokens["dropped"] > tokens["subsampled"] > 100 and tokens["doubled"] > 100
+    assert (settings["shuffle"], settings["vary_length"], settings["scope"]) == ("window", 0.4, "rare")
     assert settings["drop_words_given"] is True
     scopes = np.load(desk / "ordered/vault/channel/scopes.npy")
     assert {0, 2, 3} == set(scopes.tolist())
@@ -154,7 +154,7 @@ def test_unknown_words_are_replaced_or_dropped_never_passed(desk):
         assert main(release(desk, out, *TAKEN, "--min-count", "4", "--unknown", unknown)) == 0
         tokens = json.loads((desk / out / "release/manifest.json").read_text())["tokens"]
         assert tokens["unknown"] > 0
-        assert (tokens["dropped"] > tokens["thinned"]) == (unknown == "drop")
+        assert (tokens["dropped"] > tokens["subsampled"]) == (unknown == "drop")
 
 
 def test_every_format_comes_back_in_its_own(desk, tmp_path):

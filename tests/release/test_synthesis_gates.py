@@ -175,7 +175,7 @@ def test_where_neither_gate_could_see_a_copy_nothing_leaves():
     made = [" ".join(reversed(text.split())) for text in training]
     found = looked(made, sides=sides_of(training, held_out), span=50, min_patients=1)
     assert [gate.outcome for gate in found.gates[2:]] == ["no power", "failed"]
-    assert "synthetic.held_out" in found.gates[-1].remedy
+    assert "synthetic.held_out" in found.gates[-1].hint
 
 
 @pytest.mark.parametrize(("expected", "ids", "lost"), [(4, "abc", 1), (2, "abc", 1), (3, "aab", 1), (3, "abc", 0)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clinveil.attacks.adversary import GATED
+from clinveil.attacks.threats import GATED
 from clinveil.core.finding import Finding
 from clinveil.report.adversaries import NAMES, VAULT
 from clinveil.report.record import (
@@ -226,14 +226,14 @@ def record(*, failed: bool = False, off: bool = False, test_seed: bool = False) 
             StageRow("Checks", "gates, attacks, utility", "bitwise", 44.7),
             StageRow("Release", "notes, card, manifest, external report", "", 0.6, "release"),
         ),
-        settings=(Fact("n", "3-14"), Fact("memo", "patient"), Fact("patients", "/srv/ehr/patients.parquet"),
+        settings=(Fact("n", "3-14"), Fact("scope", "patient"), Fact("patients", "/srv/ehr/patients.parquet"),
                   Fact("min_patients", 5)),
         provenance=(Fact("Released notes, SHA-256", "9a" * 32), Fact("Key commitment", "c4" * 32),
                     Fact("Determinism", "statistical"), Fact("Source, SHA-256", "77" * 32, internal=True),
                     Fact("Host", "ward7-db", internal=True),
                     Fact("Python", "3.11.9")),
         warnings=("The source has no column of years; trends over time were not looked at.",),
-        not_tried=("Attackers who read context with a language model.", "Linking the notes of one patient by style."),
+        skipped=("Attackers who read context with a language model.", "Linking the notes of one patient by style."),
         test_seed=test_seed,
         excerpts=EXCERPTS,
     )  # fmt: skip

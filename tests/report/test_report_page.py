@@ -223,7 +223,7 @@ def test_a_release_of_nothing_still_makes_a_page():
     held = record()
     bare = replace(
         held, findings=(), gates=(), notes=(), stages=(), settings=(), provenance=(), warnings=(), excerpts=(),
-        not_tried=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0, skipped={}, patients=None),
+        skipped=(), phi=None, accounting=(), corpus=replace(held.corpus, read=0, notes=0, skipped={}, patients=None),
     )  # fmt: skip
     page = render(bare)
     said = Page(page).said
@@ -274,7 +274,7 @@ def _hostile():
         corpus=replace(record().corpus, columns=(Column(bad, bad),), more=(Fact(bad, bad),), skipped={bad: 33}),
         settings=(Fact(bad, bad),),
         warnings=(bad,),
-        not_tried=(bad,),
+        skipped=(bad,),
         gates=(Gate(bad, bad, False, bad, bad, bad, bad, bad),),
         phi=(PhiCount(bad, bad, 1, bad),),
     )

@@ -31,7 +31,7 @@ def square(x):
 
 
 def refuse(x):
-    raise InputError("is no number", where=f"row {x}", remedy="mend it")
+    raise InputError("is no number", where=f"row {x}", hint="mend it")
 
 
 def want(x):
@@ -152,7 +152,7 @@ class ElsewhereContract(WorkersContract):
 
 SCRIPT = """
 import os, sys, time
-from clinveil.core.errors import listen
+from clinveil.core.errors import install_signal_handlers
 from clinveil.scale.executor import opened
 
 def work(place):
@@ -160,7 +160,7 @@ def work(place):
     time.sleep(300)
 
 if __name__ == "__main__":
-    listen()
+    install_signal_handlers()
     try:
         with opened(sys.argv[1], 2) as over:
             list(over(work, sys.argv[2:]))

@@ -96,7 +96,7 @@ def test_a_worker_with_other_code_is_refused():
 
 def test_an_error_that_cannot_be_sent_tells_its_kind_alone():
     class Locked(Exception):
-        def __deepcopy__(self, memo):
+        def __deepcopy__(self, scope):
             raise TypeError
 
     def fail(x):

@@ -14,7 +14,7 @@ from clinveil.scale import processes
 from clinveil.vectors.count import count_words
 from clinveil.vectors.sentences import whole_note
 from clinveil.vectors.settings import VectorSettings
-from clinveil.vectors.thinned import ENOUGH, NEAR, Thinning, thinned
+from clinveil.vectors.subsample import ENOUGH, NEAR, Subsampling, subsampled
 from clinveil.vectors.train import train
 
 PATIENTS, NOTES = 60, 4
@@ -39,15 +39,15 @@ def counts(corpus, tmp_path_factory):
 
 
 def test_few_notes_and_a_setting_of_all_are_left_alone(counts):
-    assert Thinning.of(counts, counts.n_tokens, 1) is None
-    assert Thinning.of(counts, 0, 1) is None
+    assert Subsampling.of(counts, counts.n_tokens, 1) is None
+    assert Subsampling.of(counts, 0, 1) is None
     assert VectorSettings(train_words=0).words_of(10**9) == 10**9
     assert VectorSettings().words_of(10**9) == VectorSettings().train_words
 
 
 def test_whole_patients_and_every_rare_word_where_it_stands(corpus, counts):
-    how = Thinning.of(counts, counts.n_tokens // 4, 7)
-    seen = list(rows(thinned(corpus, how)))
+    how = Subsampling.of(counts, counts.n_tokens // 4, 7)
+    seen = list(rows(subsampled(corpus, how)))
     taken = {note.patient_id for note in seen if note.patient_id in how.patients}
     whole = [note for note in rows(corpus) if note.patient_id in taken]
     assert [note for note in seen if note.patient_id in taken] == whole
@@ -63,17 +63,17 @@ def test_rare_words_are_seen_about_often_enough(corpus):
     many = memory_corpus(notes)
     found = []
     for seed in range(12):
-        how = Thinning(KeyedShare(0.01, bytes([seed])), {"rare": ENOUGH / 60})
-        found.append(sum(note.text.count("rare") for note in rows(thinned(many, how))))
+        how = Subsampling(KeyedShare(0.01, bytes([seed])), {"rare": ENOUGH / 60})
+        found.append(sum(note.text.count("rare") for note in rows(subsampled(many, how))))
     assert 2.2 < np.mean(found) < 5.2  # three wanted, and 0.6 of the patients taken
 
 
 def test_another_seed_takes_others_and_any_map_the_same(corpus, counts):
-    how = Thinning.of(counts, 4000, 1)
-    once = list(rows(thinned(corpus, how)))
-    assert once != list(rows(thinned(corpus, Thinning.of(counts, 4000, 2))))
+    how = Subsampling.of(counts, 4000, 1)
+    once = list(rows(subsampled(corpus, how)))
+    assert once != list(rows(subsampled(corpus, Subsampling.of(counts, 4000, 2))))
     cut = MemoryCorpus([batch.slice(at, 17) for batch in corpus.batches() for at in range(0, batch.num_rows, 17)])
-    assert once == list(rows(thinned(cut, how, whole_note, processes(2))))
+    assert once == list(rows(subsampled(cut, how, whole_note, processes(2))))
 
 
 def test_vectors_of_a_part_know_every_word_and_say_so(corpus, counts, tmp_path):

@@ -36,7 +36,7 @@ def run(name: str, context: Context, *, seed: int = 1, **settings: Any) -> list[
     kind = attacks.get(name)
     attack = load_settings(kind, settings)
     if not context.has(kind.needs):
-        raise UsageError(f"the attack {name} needs {', '.join(sorted(kind.needs))}", remedy="give all of them")
+        raise UsageError(f"the attack {name} needs {', '.join(sorted(kind.needs))}", hint="give all of them")
     return attack(context, default_rng(seed))
 
 
@@ -166,8 +166,8 @@ def _names(people: Any) -> list[tuple[str, ...]]:
     if isinstance(people, str | Path):
         return read_full_names(path_of(people, "the names", "check the path; names go into a list: [name]"))
     if not isinstance(people, Mapping | list | tuple):
-        remedy = "give a file, a dictionary id -> clinveil.Patient, or a list of full names"
-        raise UsageError(f"names cannot be of type {type(people).__name__}", remedy=remedy)
+        hint = "give a file, a dictionary id -> clinveil.Patient, or a list of full names"
+        raise UsageError(f"names cannot be of type {type(people).__name__}", hint=hint)
     listed = [one.name for one in people.values()] if isinstance(people, Mapping) else people
     return [tuple(one.split()) if isinstance(one, str) else tuple(one) for one in listed]
 

@@ -45,7 +45,7 @@ def similarity(
 
     known = {field.name for field in fields(SimilarityTask)}
     if unknown := sorted(options.keys() - known):
-        raise UsageError(f"there is no option {unknown[0]}", remedy="one of " + ", ".join(sorted(known)))
+        raise UsageError(f"there is no option {unknown[0]}", hint="one of " + ", ".join(sorted(known)))
     task = SimilarityTask(protocol=protocol, **options)
     return measure(_vectors(vectors), _pairs(pairs), default_rng(seed), task)
 
@@ -141,7 +141,7 @@ def nli(
     rng = default_rng(seed)
     first, *others = (read_sentence_pairs(Path(path)) if path else None for path in (train, dev, test))
     if first is None:
-        raise UsageError("no pairs to train on", remedy="give train=FILE")
+        raise UsageError("no pairs to train on", hint="give train=FILE")
     parts = nli_parts(first, others[0], others[1], rng)
     return measure(_vectors(vectors), parts, rng, load_settings(NliSettings, settings))
 
@@ -164,8 +164,8 @@ def _pairs(pairs: Any) -> PairList:
     try:
         rows = [(str(one), str(other), float(score)) for one, other, score in pairs]
     except (TypeError, ValueError):
-        remedy = "give (term, term, score) for each pair"
-        raise InputError("a pair is not two terms and a number", where="the pairs", remedy=remedy) from None
+        hint = "give (term, term, score) for each pair"
+        raise InputError("a pair is not two terms and a number", where="the pairs", hint=hint) from None
     return PairList("pairs", tuple((a, b) for a, b, _ in rows), np.array([score for _, _, score in rows]))
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from clinveil.core.errors import GateError, InputError, UsageError
 from clinveil.core.finding import Finding
-from clinveil.core.places import files_of, is_pattern
+from clinveil.core.locations import files_of, is_pattern
 from clinveil.core.remote import place
 from clinveil.core.settings import NotesSettings, load_settings
 from clinveil.corpus.columns import USUAL, bare
@@ -82,8 +82,8 @@ def in_python(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except (InputError, UsageError, GateError) as error:
-            what, remedy = (_FLAG.sub(_keyword, said) for said in (error.what, error.remedy))
-            raise type(error)(what, where=error.where, remedy=remedy) from None
+            what, hint = (_FLAG.sub(_keyword, said) for said in (error.what, error.hint))
+            raise type(error)(what, where=error.where, hint=hint) from None
 
     return called
 
@@ -98,7 +98,7 @@ def _keyword(flag: re.Match[str]) -> str:
     return _RENAMED.get(flag[2], flag[2].replace("-", "_")) + ("=False" if flag[1] else "=")
 
 
-def path_of(given: str | Path, where: str, remedy: str) -> Path:
+def path_of(given: str | Path, where: str, hint: str) -> Path:
     """The path that was given. Raises InputError, in which nothing of it stands, for a text that names no file.
 
     A text may be a note, or somebody's name.
@@ -109,7 +109,7 @@ def path_of(given: str | Path, where: str, remedy: str) -> Path:
     except (OSError, ValueError):  # too long for a name, or with a null: their messages quote it
         at, there = Path(given), False
     if not there and isinstance(given, str):
-        raise InputError("no file of such a name", where=where, remedy=remedy) from None
+        raise InputError("no file of such a name", where=where, hint=hint) from None
     return at
 
 
@@ -126,7 +126,7 @@ def known_patients(patients: Any) -> Mapping[str, Patient] | None:
             return read_patients(folder / "patients.parquet")
     if isinstance(patients, Mapping) and all(isinstance(one, Patient) for one in patients.values()):
         return patients
-    raise UsageError(f"known patients cannot be a {type(patients).__name__} of such values", remedy=PATIENTS)
+    raise UsageError(f"known patients cannot be a {type(patients).__name__} of such values", hint=PATIENTS)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def given(notes: Notes, **columns: Any) -> Given:
         return Given(corpus, lambda done: _frame(notes, corpus, done))
     if isinstance(notes, Sequence) and not isinstance(notes, str):
         return Given(_of_texts(notes, how), lambda done: _in_place(done, len(notes)))
-    raise UsageError(f"notes of type {type(notes).__name__} are none that can be read", remedy=f"give {KINDS}")
+    raise UsageError(f"notes of type {type(notes).__name__} are none that can be read", hint=f"give {KINDS}")
 
 
 @dataclass(frozen=True)
@@ -196,10 +196,10 @@ def arrow(frame: Any) -> pa.Table:
     try:
         eager = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
-        raise InputError("two columns have one name", where="the frame", remedy="rename one") from None
+        raise InputError("two columns have one name", where="the frame", hint="rename one") from None
     names = eager.columns
     if not all(isinstance(name, str) for name in names):
-        raise InputError("a column's name is no string", where="the frame", remedy="rename it")
+        raise InputError("a column's name is no string", where="the frame", hint="rename it")
     columns = {name: _column(eager[name], name) for name in names}
     return pa.table(columns)
 
@@ -208,10 +208,10 @@ def _column(series: Any, name: str) -> Any:
     try:
         return series.to_arrow()
     except UnicodeEncodeError:  # its repr holds the whole text
-        raise InputError(f"column {name!r} holds broken Unicode", where="the frame", remedy=BROKEN) from None
+        raise InputError(f"column {name!r} holds broken Unicode", where="the frame", hint=BROKEN) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         what = f"column {name!r} holds values of several kinds"
-        raise InputError(what, where="the frame", remedy="give it one type, or leave it out") from None
+        raise InputError(what, where="the frame", hint="give it one type, or leave it out") from None
 
 
 def _with_ids(table: pa.Table, how: Reading) -> pa.Table:
@@ -225,14 +225,14 @@ def _of_texts(texts: Sequence[str | None], how: Reading) -> Corpus:
     for number, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
             what = f"item {number} is a {type(text).__name__}, no text"
-            raise InputError(what, where="the notes", remedy="give strings, and None where there is none")
+            raise InputError(what, where="the notes", hint="give strings, and None where there is none")
     if not len(texts):
-        raise InputError("it holds no notes", where="the list", remedy="give one text at least")
+        raise InputError("it holds no notes", where="the list", hint="give one text at least")
     ids = pa.array([str(number) for number in range(len(texts))])
     try:
         table = pa.table({_ID: ids, _TEXT: pa.array(texts, type=pa.large_string())})
     except UnicodeEncodeError:  # its repr holds the whole text
-        raise InputError("a text is broken Unicode", where="the notes", remedy=BROKEN) from None
+        raise InputError("a text is broken Unicode", where="the notes", hint=BROKEN) from None
     told = how.notes.model_copy(update={"text": _TEXT, "id": _ID, "preset": "none"})
     return Reading(told, how.label, how.keep).of_table(table, "the list")
 
@@ -288,7 +288,7 @@ def to_frame(findings: Sequence[Finding], like: Any = None) -> Any:
         UsageError: an unknown library, or one that is not installed.
     """
     if isinstance(findings, str) or not all(isinstance(finding, Finding) for finding in findings):
-        raise UsageError("these are no findings", remedy="give outcome.findings, or what an attack returned")
+        raise UsageError("these are no findings", hint="give outcome.findings, or what an attack returned")
     rows = [finding.as_dict() for finding in findings]
     more = sorted({key for row in rows for key in row["detail"]})
     table: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in _FIELDS}
@@ -323,9 +323,9 @@ def _library() -> str:
 def _known(like: Any) -> Any:
     """The same. Raises UsageError for an unknown library, and for one that is not installed."""
     if isinstance(like, str) and like not in ("pandas", "polars", "pyarrow"):
-        raise UsageError(f"there is no library {like!r} here", remedy="one of pandas, polars, pyarrow")
+        raise UsageError(f"there is no library {like!r} here", hint="one of pandas, polars, pyarrow")
     if not isinstance(like, str) and not nw.dependencies.is_into_dataframe(like):
-        raise UsageError("what it should be like is no frame", remedy="one of pandas, polars, pyarrow, or a frame")
+        raise UsageError("what it should be like is no frame", hint="one of pandas, polars, pyarrow, or a frame")
     if isinstance(like, str) and find_spec(like) is None:
-        raise UsageError(f"{like} is not installed", remedy=f"pip install {like}")
+        raise UsageError(f"{like} is not installed", hint=f"pip install {like}")
     return like

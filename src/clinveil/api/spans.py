@@ -54,7 +54,7 @@ def given_spans(spans: Spans, name: str, scheme: Scheme | None = None) -> GoldSp
 
 def _by_note(table: pa.Table, name: str) -> Mapping[str, list[tuple[int, int, str]]]:
     if missing := [key for key in _KEYS if key not in table.column_names]:
-        raise InputError(f"the frame lacks {missing[0]}", where=name, remedy=f"its columns: {', '.join(_KEYS)}")
+        raise InputError(f"the frame lacks {missing[0]}", where=name, hint=f"its columns: {', '.join(_KEYS)}")
     by_note: dict[str, list[tuple[int, int, str]]] = {}
     for note_id, *span in zip(*(table.column(key).to_pylist() for key in _KEYS), strict=True):
         by_note.setdefault(str(note_id), []).append((span[0], span[1], span[2]))

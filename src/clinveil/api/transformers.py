@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from clinveil.api.frames import Notes, arrow, given, in_python, known_patients, scratch
 from clinveil.api.spans import spans_like, triple
-from clinveil.channel.policy import Memo
+from clinveil.channel.policy import Scope
 from clinveil.channel.settings import ChannelSettings
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.keys import Key
@@ -155,7 +155,7 @@ class Deidentifier(TransformerMixin, BaseEstimator):
 def _without_patients(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     given_ = dict(settings or {})
     if wrong := sorted(given_.keys() & {"patients", "mode"}):
-        raise UsageError(f"{wrong[0]} is no setting here", remedy=f"Deidentifier({wrong[0]}=…)")
+        raise UsageError(f"{wrong[0]} is no setting here", hint=f"Deidentifier({wrong[0]}=…)")
     return given_
 
 
@@ -185,7 +185,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         self,
         n: str | int = "3-14",
         *,
-        memo: Memo = "patient",
+        scope: Scope = "patient",
         vectors: Vectors | str | Path | None = None,
         key: Key | None = None,
         seed: int = 1,
@@ -193,7 +193,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         columns: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.n, self.memo, self.vectors, self.key, self.seed = n, memo, vectors, key, seed
+        self.n, self.scope, self.vectors, self.key, self.seed = n, scope, vectors, key, seed
         self.workers, self.columns, self.settings = workers, columns, settings
 
     @in_python
@@ -228,7 +228,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         from clinveil.channel.apply import Obfuscator as Engine
 
         if not hasattr(self, "channel_"):
-            raise UsageError("this Obfuscator has no channel yet", remedy="call fit(notes) first")
+            raise UsageError("this Obfuscator has no channel yet", hint="call fit(notes) first")
         corpus, back = _opened(notes, self.columns)
         engine = Engine(self.channel_, self.key_)
         done = [engine(batch) for batch in corpus.batches()]
@@ -236,7 +236,7 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         return back([one.batch for one in done])
 
     def _channel_settings(self) -> ChannelSettings:
-        return load_settings(ChannelSettings, {"n": self.n, "memo": self.memo, **self._those(ChannelSettings)})
+        return load_settings(ChannelSettings, {"n": self.n, "scope": self.scope, **self._those(ChannelSettings)})
 
     def _vectors(self, corpus: Corpus, folder: Path) -> Vectors:
         from clinveil.vectors.files import load_vectors
@@ -252,15 +252,15 @@ class Obfuscator(TransformerMixin, BaseEstimator):
         known = {*VectorSettings.flags(), *ChannelSettings.flags()}
         given_ = dict(self.settings or {})
         if unknown := sorted(given_.keys() - known):
-            raise UsageError(f"there is no setting {unknown[0]}", remedy="see clinveil obfuscate --help for the names")
+            raise UsageError(f"there is no setting {unknown[0]}", hint="see clinveil obfuscate --help for the names")
         return {name: value for name, value in given_.items() if name in model.flags()}
 
 
 def _key(key: Any) -> Key:
     """A key, drawn where there is none. Raises UsageError for anything else."""
     if key is not None and not isinstance(key, Key):
-        remedy = "give clinveil.Key.generate(), or Key.load(path) of a vault's key.bin"
-        raise UsageError(f"a key cannot be of type {type(key).__name__}", remedy=remedy)
+        hint = "give clinveil.Key.generate(), or Key.load(path) of a vault's key.bin"
+        raise UsageError(f"a key cannot be of type {type(key).__name__}", hint=hint)
     return key or Key.generate()
 
 

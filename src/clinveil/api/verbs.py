@@ -10,10 +10,10 @@ from warnings import warn
 
 from clinveil.api.frames import ONE_TEXT, Notes, given, in_python, path_of, scratch
 from clinveil.api.transformers import Deidentifier, Obfuscator
+from clinveil.core.atomic import workplace
 from clinveil.core.errors import InputWarning, UsageError
 from clinveil.core.settings import NotesSettings, Settings, load_settings
 from clinveil.core.types import Say
-from clinveil.core.whole import workplace
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.write import write_corpus
 from clinveil.vectors.settings import VectorSettings
@@ -21,8 +21,8 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
-    from clinveil.releases.earlier_release import Base
     from clinveil.releases.manifest import Check
+    from clinveil.releases.parent import ParentRelease
     from clinveil.releases.publish import Outcome
     from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
@@ -63,7 +63,7 @@ def obfuscate(
     notes: Notes,
     *,
     n: str | int = "3-14",
-    memo: str = "patient",
+    scope: str = "patient",
     vectors: Vectors | str | Path | None = None,
     key: Key | None = None,
     seed: int = 1,
@@ -80,7 +80,7 @@ def obfuscate(
     """
     columns, settings = _parted(options)
     how = {"vectors": vectors, "key": key, "seed": seed, "workers": workers, "columns": columns, "settings": settings}
-    made = Obfuscator(n, memo=memo, **how)  # type: ignore[arg-type]
+    made = Obfuscator(n, scope=scope, **how)  # type: ignore[arg-type]
     return made.fit(notes).transform(notes)
 
 
@@ -124,7 +124,7 @@ def release(
         before: with `vault`, files of that release's notes, so that both are looked at together.
         say: takes the lines that the command prints on stderr, for example `print`.
         options: the flags of `clinveil release --help` that have a value, with underscores: `patients`, `label`, `n`,
-            `epochs`, `memo`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
+            `epochs`, `scope`, …; tables of the TOML file as dictionaries (`lm={"model": "gpt"}`). `workers` is 1 here;
             with more, a script needs `if __name__ == "__main__":`.
 
     Returns:
@@ -151,14 +151,16 @@ def release(
     return outcome
 
 
-def _added_to(vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None) -> Base | None:
+def _added_to(
+    vault: str | Path | None, before: Sequence[str | Path], vectors: str | Path | None
+) -> ParentRelease | None:
     """The release that is added to; raises UsageError where arguments do not belong together."""
-    from clinveil.releases.earlier_release import Base
+    from clinveil.releases.parent import ParentRelease
 
     if isinstance(before, str | Path):
-        raise UsageError("before is a list of files", remedy="before=[FILE]")
+        raise UsageError("before is a list of files", hint="before=[FILE]")
     places = (None if at is None else Path(at) for at in (vault, vectors))
-    return Base.of_flags(*places, before=bool(before))
+    return ParentRelease.of_flags(*places, before=bool(before))
 
 
 @in_python
@@ -245,7 +247,7 @@ def _warning(say: Say | None) -> Say:
 
 def _place(out: Any) -> Path:
     if not isinstance(out, str | Path):
-        raise UsageError(f"out cannot be of type {type(out).__name__}", remedy="give the path of a folder")
+        raise UsageError(f"out cannot be of type {type(out).__name__}", hint="give the path of a folder")
     return Path(out)
 
 

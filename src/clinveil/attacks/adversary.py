@@ -1,168 +1,200 @@
-"""Adversaries ordered by what they hold, the targets they attack, and the table of both.
+"""The interface of an adversary: an attacker who recovers the source word of each released word.
 
-Every adversary also holds what the ones before them hold: an attacker with known pairs can run each attack of a
-recipient. `adversary_table` therefore gives each adversary the strongest attack of all that they can run.
+Each adversary is one file of `attacks/adversaries`. `knows` lists all that it uses of the view. It never reads the
+truth of the notes that it attacks. `attacks/channel/adversary_suite.py` runs and scores all adversaries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, cast, get_args
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import getdoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from clinveil.core.finding import Finding
-from clinveil.stats.findings import unmeasured
+import numpy as np
 
-Holding = Literal["recipient", "shadow", "pairs-1", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"]
-Target = Literal[
-    "names",
-    "planted names",
-    "words",
-    "rare words",
-    "note by ten words",
-    "note by the patient's other notes",
-    "note by its whole text",
-    "note by public knowledge",
-    "own identifiers",
-    "membership",
-    "copies",
-    "kept columns",
-    "layout",
-]
-TARGETS: tuple[Target, ...] = get_args(Target)
-LABELS: Mapping[Holding, str] = {
-    "recipient": "Recipient (release and public text)",
-    "shadow": "Recipient with shadow vectors",
-    "pairs-1": "Recipient with 1 known pair",
-    "pairs-20": "Recipient with 20 known pairs",
-    "pairs-200": "Recipient with 200 known pairs",
-    "stolen-vectors": "Attacker with the vault's vectors (upper bound)",
-    "stolen-vault": "Attacker with the whole vault",
+from clinveil.attacks.threats import Holding
+from clinveil.channel.channel import LIKELIEST, Channel
+from clinveil.core.registry import Registry
+from clinveil.core.settings import Settings
+from clinveil.core.types import Doubles, Ints
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from scipy.sparse import csc_matrix
+
+Knowledge = Literal["channel", "counts", "others", "patients", "pairs", "again", "vectors"]
+KNOWLEDGE: dict[Knowledge, str] = {
+    "channel": "the channel: word vectors or neighbour table, mechanism and settings, but not the key",
+    "counts": "how often each word occurs in the source",
+    "others": "other notes of the same kind, in plain text",
+    "patients": "which released notes are of one patient",
+    "pairs": "some notes in both forms, plain and released",
+    "again": "a second release of the same notes under another key",
+    "vectors": "word vectors of their own, trained without the source",
 }
-HOLDINGS: tuple[Holding, ...] = tuple(LABELS)
-GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-1", "pairs-20"})
-"""Adversaries that gates judge; 200 known pairs and stolen vectors are reported."""
-EVERYTHING = "Not measured: the key replays every draw, so an attacker with the whole vault recovers everything."
-
-_RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-1", "pairs-20", "pairs-200")
-_INCLUDED: Mapping[Holding, tuple[Holding, ...]] = {
-    **{holding: _RECIPIENTS[: number + 1] for number, holding in enumerate(_RECIPIENTS)},
-    "stolen-vectors": ("recipient", "shadow", "stolen-vectors"),
-}
-_WORDS: tuple[Target, ...] = ("names", "planted names", "words", "rare words")
-_LINKS: tuple[Target, ...] = (
-    "note by ten words",
-    "note by the patient's other notes",
-    "note by its whole text",
-    "note by public knowledge",
-)
-_NO_MODEL = "does not apply, because no model is trained on the notes"
-_ONE_SOURCE = "does not apply, because each released note is the protected form of one source note"
-_AS_THEY_ARE = "does not apply, because words other than identifiers are released unchanged"
-_NO_VECTORS = "does not apply, because this kind of release uses no word vectors"
-_NO_SOURCE = "does not apply, because no released word replaces a source word"
-_NO_NOTE = "does not apply, because no released note is the protected form of a source note"
-_WORD_BY_WORD: Mapping[Target, str] = {"membership": _NO_MODEL, "copies": _ONE_SOURCE}
-_NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
-    "obfuscated": _WORD_BY_WORD,
-    "coded": _WORD_BY_WORD,
-    "deidentified": {**dict.fromkeys(_WORDS, _AS_THEY_ARE), **_WORD_BY_WORD},
-    "synthetic": {
-        **dict.fromkeys(("names", "words", "rare words"), _NO_SOURCE),
-        **dict.fromkeys(_LINKS, _NO_NOTE),
-        "kept columns": "does not apply, because no column is copied from the source",
-        "layout": "does not apply, because the layout is written by the language model",
-    },
-}
+"""What a reader may know beside the released notes and the tool; printed with every number."""
 
 
-def tagged(finding: Finding, holding: Holding, target: Target, *, gated: bool | None = None) -> Finding:
-    """Return the finding with its place in the adversary table.
-
-    Args:
-        gated: whether a gate judges it; by default whether gates judge this adversary.
-    """
-    judged = holding in GATED if gated is None else gated
-    return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": judged})
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One cell of the adversary table: the strongest attack that an adversary can run on a target.
+@dataclass(frozen=True, eq=False)
+class AlignedNote:
+    """One released note, word by word, and what stood there; places of words without a known source are left out.
 
     Attributes:
-        adversary, target: the cell; `target` is None for the stolen vault, where nothing is left to measure.
-        value, low, high, chance: of the strongest attack, as in `Finding`; None where nothing was measured.
-        n, unit: the number of cases. gated: whether a gate judges the cell.
-        attack: the reader or matcher of the strongest attack. by: the weakest adversary that can run it.
-        why: the reason, where there is no value.
+        outputs: (n,) rows of `channel.words`, in released order.
+        truth: (n,) rows of the words behind them; `channel.unknown` for a word that the channel does not know. Secret:
+            readers get it for `AdversaryView.pairs` alone.
+        places: (n,) where each stood in its source note, counted in words. Secret.
+        patient: number of the patient.
     """
 
-    adversary: Holding
-    target: Target | None
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    chance: float | None = None
-    n: int = 0
-    unit: str = ""
-    gated: bool = False
-    attack: str = ""
-    by: Holding | None = None
-    why: str = ""
+    outputs: Ints
+    truth: Ints
+    places: Ints
+    patient: int
+
+    def __len__(self) -> int:
+        return int(self.outputs.size)
+
+
+@dataclass(frozen=True, eq=False)
+class AdversaryView:
+    """What lies before the readers of some notes.
+
+    Attributes:
+        channel: mechanism, words and policy. Readers without the channel may use its `words` as a list of strings, and
+            its policy, which is no secret, and nothing else.
+        notes: the notes that are attacked.
+        released: outputs of all released notes, the attacked ones among them (for those who learn from the release).
+        others: other patients' notes in plain text, as rows of `channel.words`; `channel.unknown` for other words.
+        pairs: notes of other patients that the attacker holds in both forms.
+        again: the attacked notes once more, under another key; nothing where there is no second release. Of the same
+            sources as `notes`, in the same order, but the words of a note may stand in another order.
+        counts: (n_words,) occurrences of each word in the source.
+        threads: how many; no reading depends on it. scratch: a private folder, for those who train something.
+        shadow: runs our own tool, as everybody can: it takes plain notes with their patients' numbers, makes vectors
+            and a channel of them under the policy and mechanism of the release and a key of its own, and returns that
+            channel and what came out, in its rows.
+        memory: what readers keep for the next reading of the same release (shadow vectors, n-gram tables); a copy made
+            by `dataclasses.replace` shares it, so a scene of another release needs an empty one.
+    """
+
+    channel: Channel
+    notes: Sequence[AlignedNote]
+    released: Sequence[Ints] = ()
+    others: Sequence[Ints] = ()
+    pairs: Sequence[AlignedNote] = ()
+    again: Sequence[AlignedNote] = ()
+    counts: Ints | None = None
+    threads: int = 1
+    scratch: Path | None = None
+    shadow: Callable[[Sequence[Ints], Sequence[int]], tuple[Channel, Sequence[AlignedNote]]] | None = field(
+        default=None, repr=False
+    )
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def kept(self, name: Hashable, made: Callable[[], Any]) -> Any:
+        """Return what `made` returns, which is called once for this name in all scenes that share the memory."""
+        if name not in self.memory:
+            self.memory[name] = made()
+        return self.memory[name]
+
+    @cached_property
+    def by_output(self) -> csc_matrix:
+        """P(output | input), (n_words, n_words), by column: of each output its known inputs, in order."""
+        likeliest = np.argsort(-self.prior, kind="stable")[:LIKELIEST]
+        matrix = self.channel.mixed(likeliest)[: len(self.channel.words)].tocsc()
+        matrix.sort_indices()
+        return matrix
+
+    @cached_property
+    def prior(self) -> Doubles:
+        """(n_words,) how often each word stands in `others`, smoothed by a tenth of an occurrence; sums to 1."""
+        n_words = len(self.channel.words)
+        every = np.concatenate([np.zeros(0, dtype=np.int64), *self.others])
+        counts = np.bincount(every, minlength=n_words + 1)[:n_words] + 0.1
+        return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a reader says of one note: of each released word, possible source words and how much he believes in each.
+
+    Attributes:
+        starts: (n + 1,) places in the other two. rows: candidate rows of `channel.words`; a place may have none.
+        chances: their probabilities, above 0, which sum to at most 1 at each place; a reader without probabilities
+            gives scores that rank, and says so by `Adversary.calibrated`.
+        order: (n,) the place in the note at which the reader believes each released word to have stood (any numbers
+            that sort); None: as released.
+    """
+
+    starts: Ints
+    rows: Ints
+    chances: Doubles
+    order: Doubles | None = None
+
+
+class Adversary(Settings):
+    """One attacker: a frozen value whose fields are his settings; the first line of his docstring says what he does.
+
+    Attributes:
+        knows: all that he takes from a scene beside `channel.words`, `notes[].outputs`, `released` and the policy.
+        calibrated: whether his `chances` are meant as probabilities.
+        in_release: the settings under which every release is attacked by this reader, one entry for each attack.
+        at_most: the number of words attacked in a release or as a control, where the reader is slow.
+        order: the place among the readers.
+    """
+
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    calibrated: ClassVar[bool] = True
+    in_release: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    at_most: ClassVar[int | None] = None
+    order: ClassVar[int] = 1000
+
+    @abstractmethod
+    def read(self, view: AdversaryView, rng: Generator) -> Iterable[Reading]:
+        """A reading of each of `view.notes`, in their order; all that is drawn is drawn before the first is made."""
+
+    @classmethod
+    def help(cls) -> str:
+        """What he does, in one line."""
+        return (getdoc(cls) or "").partition("\n")[0]
 
     @property
-    def label(self) -> str:
-        """The adversary, in words."""
-        return LABELS[self.adversary]
+    def holding(self) -> Holding | None:
+        """The adversary who can run this attack; None for a reader that stands for no adversary of the table."""
+        if self.knows & {"again", "counts"}:
+            return None
+        if "channel" in self.knows:
+            return "stolen-vectors"
+        return "shadow" if "vectors" in self.knows else "recipient"
+
+    @property
+    def variant(self) -> str:
+        """What tells several settings of one reader apart, in words; empty at the defaults."""
+        return ""
+
+    def can(self, view: AdversaryView) -> bool:
+        """Whether the scene holds what he needs."""
+        there: dict[str, Any] = {"others": view.others, "pairs": view.pairs, "again": view.again}
+        there |= {"counts": view.counts is not None}
+        return all(there.get(need, True) for need in self.knows)
 
 
-def adversary_table(findings: Iterable[Finding]) -> list[Row]:
-    """Return the table of all tagged findings, sorted by adversary and target, with the stolen vault as last row."""
-    held: dict[tuple[Holding, Target], list[Finding]] = {}
-    for finding in findings:
-        place = finding.detail.get("adversary"), finding.detail.get("target")
-        if place[0] in LABELS and place[1] in TARGETS:
-            held.setdefault(cast(tuple[Holding, Target], place), []).append(finding)
-    return [*_rows(held), Row("stolen-vault", None, None, why=EVERYTHING)]
+adversaries: Registry[type[Adversary]] = Registry("adversary", "clinveil.attacks.adversaries")
+"""All readers by name."""
 
 
-def _rows(held: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row]:
-    present = [holding for holding in _INCLUDED if any(one == holding for one, _ in held)]
-    for holding in present:
-        for target in TARGETS:
-            able = [finding for weaker in _INCLUDED[holding] for finding in held.get((weaker, target), ())]
-            if able:
-                yield _row(holding, target, able)
-
-
-def _row(holding: Holding, target: Target, able: list[Finding]) -> Row:
-    measured = [finding for finding in able if finding.value is not None]
-    if not measured:
-        last = able[-1]
-        return Row(holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"]))
-    top = max(measured, key=lambda finding: (finding.value or 0.0) - (finding.chance or 0.0))
-    gated = holding in GATED and bool(top.detail.get("gated"))
-    attack = str(top.detail.get("reader") or top.detail.get("attacker") or top.measure)
-    by = cast(Holding, top.detail["adversary"])
-    interval = top.low, top.high, top.chance
-    return Row(holding, target, top.value, *interval, top.n, top.unit, gated, attack, by)
-
-
-def not_applicable(kind: str) -> list[Finding]:
-    """Return a finding without a value for each target that attacks cannot have in a release of this kind.
+def from_table(outputs: Ints, starts: Ints, rows: Ints, chances: Doubles) -> Reading:
+    """The reading of one who has the same candidates for an output wherever it stands.
 
     Args:
-        kind: obfuscated, coded, deidentified or synthetic.
-
-    Raises:
-        KeyError: another kind.
+        outputs: (n,) of the note. starts, rows, chances: (n_words + 1,) and the candidates of each output.
     """
-    pairs: list[tuple[Holding, Target, str]] = [
-        ("recipient", target, why) for target, why in _NOT_APPLICABLE[kind].items()
-    ]
-    if kind in ("deidentified", "synthetic"):
-        pairs.append(("stolen-vectors", "words", _NO_VECTORS))
-    return [
-        tagged(unmeasured("attack.not_applicable", why), holding, target, gated=False) for holding, target, why in pairs
-    ]
+    sizes = starts[outputs + 1] - starts[outputs]
+    begin = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(starts[outputs] - begin[:-1], sizes) + np.arange(begin[-1])
+    return Reading(begin.astype(np.int64), rows[places].astype(np.int64), chances[places])

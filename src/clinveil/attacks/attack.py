@@ -151,7 +151,7 @@ def source_id(released: str, crosswalk: Mapping[str, str] | None) -> str:
     if crosswalk is None:
         return released
     if released not in crosswalk:
-        raise InputError("a released id is not in the crosswalk", remedy="name the vault of this release")
+        raise InputError("a released id is not in the crosswalk", hint="name the vault of this release")
     return crosswalk[released]
 
 

@@ -136,7 +136,7 @@ def _secret(key: Key, purpose: str) -> SipKey:
 
 def _check_outputs(channel: Channel) -> None:
     if channel.policy.background > 0 and not channel.speaks[channel.unknown]:
-        raise InputError("background draws need a pool of common words", remedy="use --unknown pool")
+        raise InputError("background draws need a pool of common words", hint="use --unknown pool")
     outputs = np.zeros(len(channel.words), dtype=np.bool_)
     outputs[channel.indices] = True
     if not usable([channel.words[i] for i in np.flatnonzero(outputs).tolist()]).all():

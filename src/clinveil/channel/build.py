@@ -52,7 +52,7 @@ def build_channel(
     channel = mechanism.compile(Material(counted, eligible, pool, table, key, seed, threads=threads, names=names))
     channel = replace(channel, policy=settings.policy).dropping(_dropped(settings))
     channel = channel.keeping(read_words(settings.keep_words) if settings.keep_words else ())
-    return scoped(channel, frequencies, names=names if settings.memo_names else None), table
+    return scoped(channel, frequencies, names=names if settings.scope_names else None), table
 
 
 def _dropped(settings: ChannelSettings) -> frozenset[str]:
@@ -80,13 +80,13 @@ def read_words(path: Path) -> frozenset[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("is not there or is no UTF-8 text", where=path.name, remedy="one word a line") from None
+        raise InputError("is not there or is no UTF-8 text", where=path.name, hint="one word a line") from None
     found = set()
     for row, line in enumerate(lines, 1):
         forms = words(line)
         if len(forms) > 1:
-            raise InputError(f"row {row} holds {len(forms)} words", where=path.name, remedy="one word a line")
+            raise InputError(f"row {row} holds {len(forms)} words", where=path.name, hint="one word a line")
         found.update(forms)
     if not found:
-        raise UsageError("holds no word", where=path.name, remedy="one word a line")
+        raise UsageError("holds no word", where=path.name, hint="one word a line")
     return frozenset(found)

@@ -116,7 +116,7 @@ def calibrate(mechanism: str, rays: Rays, unchanged: float) -> float:
     if not finite.size or not least < unchanged < most:
         raise InputError(
             f"no noise leaves {unchanged:.1%} of the tokens unchanged: {most:.1%} are words that may come out",
-            remedy="a smaller share, or a lower rare-word floor",
+            hint="a smaller share, or a lower rare-word floor",
         )
     # Noise of a typical length between far below the shortest and far above the longest ray.
     short, long = 1e-4 * float(finite.min()), 1e4 * float(finite.max())

@@ -34,7 +34,7 @@ class Channel:
         kept: words that the user asked to leave as they are (`--keep-words`).
         policy: how notes are written with it. It is no part of the saved channel, nor of its digest.
         scopes: (n_words + 1,) uint8, within what the draw of each row is repeated (number in `policy.SCOPES`); None:
-            all rows as `policy.memo` says.
+            all rows as `policy.scope` says.
 
     Raises:
         ValueError: a row that does not sum to 1, an output that is not eligible and not a kept word, a scope of none.
@@ -124,9 +124,9 @@ class Channel:
         """(n_words + 1,) the scope of each row. Raises ValueError for memo "rare" where `scopes` is not there."""
         if self.scopes is not None:
             return self.scopes
-        if self.policy.memo not in SCOPES:
-            raise ValueError(f"memo {self.policy.memo!r} needs the scope of each row: see `scopes.scoped`")
-        return np.full(len(self.words) + 1, SCOPES.index(self.policy.memo), dtype=np.uint8)
+        if self.policy.scope not in SCOPES:
+            raise ValueError(f"memo {self.policy.scope!r} needs the scope of each row: see `scopes.scoped`")
+        return np.full(len(self.words) + 1, SCOPES.index(self.policy.scope), dtype=np.uint8)
 
     @property
     def maps_to_itself(self) -> bool:
@@ -287,7 +287,7 @@ class Channel:
 
         With a memo the scopes of single rows go: `scopes.scoped` gives them anew.
         """
-        scopes = None if "memo" in policy else self.scopes
+        scopes = None if "scope" in policy else self.scopes
         return replace(self, policy=replace(self.policy, **policy), scopes=scopes)
 
     def keeping(self, words: Iterable[str]) -> Channel:

@@ -13,9 +13,9 @@ import pyarrow.feather as feather
 
 from clinveil.channel.channel import Channel
 from clinveil.channel.policy import Policy
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
-from clinveil.core.whole import whole
 
 SCHEMA = "clinveil.channel/1"
 ARRAYS = ("indptr", "indices", "probabilities", "eligible")
@@ -24,7 +24,7 @@ SCOPES = "scopes"  # an array that not every channel has
 
 def save_channel(channel: Channel, path: Path) -> None:
     """Write a channel, whole or not at all; it is as secret as the vectors. Raises UsageError where something lies."""
-    with whole(path) as folder:
+    with atomic(path) as folder:
         private_folder(folder)
         table = pa.table({"word": pa.array(channel.words, pa.string())})
         feather.write_feather(table, folder / "words.arrow", compression="zstd")
@@ -57,7 +57,7 @@ def load_channel(path: Path, policy: Policy | None = None) -> Channel:
 
 
 def _no_channel(path: Path, why: str = "") -> InputError:
-    return InputError(f"does not hold a channel{why}", where=path.name, remedy="make it again")
+    return InputError(f"does not hold a channel{why}", where=path.name, hint="make it again")
 
 
 def channel_digest(channel: Channel) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Memo = Literal["occurrence", "note", "patient", "corpus", "rare"]
+Scope = Literal["occurrence", "note", "patient", "corpus", "rare"]
 Shuffle = Literal["none", "window", "sentence", "note"]
-SCOPES: tuple[Memo, ...] = ("occurrence", "note", "patient", "corpus")
+SCOPES: tuple[Scope, ...] = ("occurrence", "note", "patient", "corpus")
 """Within what the draw of a row is repeated, by its number in `Channel.scopes`."""
 Layout = Literal["plain", "sentences", "keep"]
 Numbers = Literal["drop", "mask"]
@@ -33,13 +33,13 @@ class Policy:
         sentences: the sentences of a note stand in a keyed random order too; windows are of the order that this gives.
         length: each note has its own keyed rate between -length and length; below 0 so many of its words are dropped,
             above so many are written twice, by two draws (one, where the memo repeats it).
-        rare_below: see `memo`.
+        rare_below: see `scope`.
         background: the probability that a word is drawn from the row of unknown words (common words, by frequency)
             instead of its own row; a draw that equals the word falls back to its own row. With b = `background` and
             p the row of unknown words, P(y | x) = (1 - b) C(y | x) + b p(y) for y != x (up to that fallback).
     """
 
-    memo: Memo = "occurrence"
+    scope: Scope = "occurrence"
     layout: Layout = "plain"
     numbers: Numbers = "drop"
     shuffle: Shuffle = "none"

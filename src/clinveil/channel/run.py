@@ -13,11 +13,11 @@ from clinveil.channel.run_parts import obfuscate_parts
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.channel.tally import Tally
 from clinveil.channel.vault import Run, keep, learn, refuse_failures
+from clinveil.core.atomic import atomic_pair
 from clinveil.core.files import Maker, default_vault, locked, private_folder, refuse_places
 from clinveil.core.keys import TEST_SEED, Key
 from clinveil.core.progress import track
 from clinveil.core.types import Say
-from clinveil.core.whole import whole_pair
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.file_format import suffix_of
 from clinveil.corpus.open import open_corpus
@@ -61,7 +61,7 @@ def obfuscate_notes(
     key = Key.generate() if settings.seed is None else Key.from_seed(settings.seed)
     # Of two runs at once, the vault of one could end beside the notes of the other.
     alone = locked(safe.with_name(f".{safe.name}.lock"), of=safe)
-    with alone, whole_pair(safe, out, force=force, vault_maker=VAULT_MAKER, maker=MAKER) as (secret_part, part):
+    with alone, atomic_pair(safe, out, force=force, vault_maker=VAULT_MAKER, maker=MAKER) as (secret_part, part):
         run = Run(settings, corpus, key, private_folder(secret_part), vectors, say)
         tally = _write(run, learn(run), *place_in(part, out, corpus.suffix))
         refuse_failures(tally)

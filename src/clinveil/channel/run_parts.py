@@ -21,12 +21,12 @@ from clinveil.channel.part_draw import PartDraw, link
 from clinveil.channel.settings import ObfuscateSettings
 from clinveil.channel.tally import Tally, tally_from
 from clinveil.channel.vault import MANIFEST, Run, keep, learn, refuse_failures
+from clinveil.core.atomic import atomic
 from clinveil.core.files import Maker, private_text, read_json, remove
 from clinveil.core.keys import TEST_SEED
 from clinveil.core.progress import track
 from clinveil.core.runfolder import Kind, run_folder, run_hash
 from clinveil.core.types import Say
-from clinveil.core.whole import whole
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.part_facts import PartFacts, digest_of, facts_of, names_of
 from clinveil.corpus.parts import PartedCorpus
@@ -91,7 +91,7 @@ def obfuscate_parts(
         say(NO_PATIENTS)
     asked = run_hash(settings, "\n".join(part.name for part in corpus.parts), vectors)
     with run_folder(vault, KIND, asked, force=settings.force, made=out) as folder:
-        with whole(out, force=settings.force, maker=maker) as place, opened_for(settings) as over:
+        with atomic(out, force=settings.force, maker=maker) as place, opened_for(settings) as over:
             _, facts = facts_of(corpus, over, say)
             run = Run(settings, corpus, folder.key(settings.seed), folder.vault, vectors, say, over)
             how = run.vault, _learn(run, facts), settings.channel.policy, run.key.commitment

@@ -23,11 +23,11 @@ def scoped(channel: Channel, counts: Ints, *, names: Iterable[str] | None = None
         names: names beside those of the lexicon, whole or in parts; None: names are words like others.
     """
     policy = channel.policy
-    if policy.memo != "rare" and names is None:
+    if policy.scope != "rare" and names is None:
         return replace(channel, scopes=None)
-    usual = OCCURRENCE if policy.memo == "rare" else SCOPES.index(policy.memo)
+    usual = OCCURRENCE if policy.scope == "rare" else SCOPES.index(policy.scope)
     scopes = np.full(len(channel.words) + 1, usual, dtype=np.uint8)
-    if policy.memo == "rare":
+    if policy.scope == "rare":
         scopes[np.append(counts < policy.rare_below, True)] = PATIENT
     if names is not None:
         scopes[:-1][name_rows(channel, names)] = CORPUS

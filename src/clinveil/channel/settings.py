@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from clinveil.channel.mechanisms import NOISE, mechanisms
-from clinveil.channel.policy import Layout, Memo, Numbers, Policy, Shuffle
+from clinveil.channel.policy import Layout, Numbers, Policy, Scope, Shuffle
 from clinveil.core.settings import (
     FORCE,
     KEEP,
@@ -83,13 +83,13 @@ class ChannelSettings(Settings):
     unchanged: float | None = flag(None, UNCHANGED_HELP, ge=0.001, le=0.999)
     n: N = flag("3-14", N_HELP, short="-n")
     n_per: Literal["occurrence", "type"] = flag("occurrence", N_PER_HELP)
-    memo: Memo = flag(
+    scope: Scope = flag(
         "occurrence",
         "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper; rare: within the "
         "patient, of rare words only).",
     )
-    rare_below: int = flag(20, "--memo rare, matched: words of fewer occurrences are rare.", ge=1)
-    memo_names: bool = flag(False, "Names keep one replacement in all notes, whatever --memo says.")
+    rare_below: int = flag(20, "--scope rare, matched: words of fewer occurrences are rare.", ge=1)
+    scope_names: bool = flag(False, "Names keep one replacement in all notes, whatever --scope says.")
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Released words in a secret order within windows, sentences or whole notes.")
@@ -115,7 +115,7 @@ class ChannelSettings(Settings):
     def policy(self) -> Policy:
         """How notes are written with the channel."""
         order = self.shuffle, self.shuffle_window, self.shuffle_sentences
-        return Policy(self.memo, self.layout, self.numbers, *order, self.vary_length, self.rare_below, self.background)
+        return Policy(self.scope, self.layout, self.numbers, *order, self.vary_length, self.rare_below, self.background)
 
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:

@@ -18,7 +18,7 @@ class Tally:
         known, unknown: words that the channel has a row for, and the others.
         numbers, punct, other: NUMBER, PUNCT and OTHER tokens read.
         replaced: words drawn from the channel, self-replacements among them.
-        dropped: words that nothing was written for: their row is empty, or they hide the note's length (`thinned`).
+        dropped: words that nothing was written for: their row is empty, or they hide the note's length (`subsampled`).
         self_replaced: words that came out in their own lookup form though they are not kept words.
         kept_words: words left as they are on the user's wish.
         masked: numbers written as `#` shapes; the others are dropped.
@@ -41,7 +41,7 @@ class Tally:
     kept_words: int = 0
     masked: int = 0
     copied: int = 0
-    thinned: int = 0
+    subsampled: int = 0
     doubled: int = 0
     released: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class Tally:
         written = self.words == self.replaced + self.kept_words + self.dropped
         released = self.released == self.replaced + self.kept_words + self.doubled + self.masked
         parts = self.masked <= self.numbers and self.copied <= self.punct and self.self_replaced <= self.replaced
-        length = self.thinned <= self.dropped and self.doubled <= self.replaced + self.kept_words
+        length = self.subsampled <= self.dropped and self.doubled <= self.replaced + self.kept_words
         return read and written and released and parts and length
 
     def __add__(self, other: Tally) -> Tally:

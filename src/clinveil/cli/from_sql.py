@@ -31,7 +31,7 @@ def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str
     query, uri = arguments.pop("from_sql", None), arguments.pop("uri", None)
     if query is None and uri is None:
         if arguments.get("notes") is None:
-            raise UsageError("Missing argument 'NOTES'", remedy="a path, or --from-sql QUERY --uri URI")
+            raise UsageError("Missing argument 'NOTES'", hint="a path, or --from-sql QUERY --uri URI")
         yield arguments
         return
     if not query or not uri or arguments.get("notes") is not None:
@@ -42,16 +42,16 @@ def with_notes(arguments: dict[str, Any], settings: object) -> Iterator[dict[str
 
 @contextmanager
 def _rows(query: str, uri: str, how: NotesSettings, arguments: Mapping[str, Any]) -> Iterator[Path]:
+    from clinveil.core.atomic import workplace
     from clinveil.core.files import owner_only, refuse_nameless
-    from clinveil.core.whole import workplace
     from clinveil.corpus.sql import QueryPath, copy_notes, sql_source
 
     source = sql_source(query, uri, how)
     places = [arguments[name] for name in ("out", "vault") if isinstance(arguments.get(name), Path)]
     here = next((place for place in places if not isinstance(place, RemotePath)), None)
     if here is None and places:
-        remedy = "--vault FOLDER, on this machine"
-        raise UsageError("where OUT is in a store, the vault must be named", where="--from-sql", remedy=remedy)
+        hint = "--vault FOLDER, on this machine"
+        raise UsageError("where OUT is in a store, the vault must be named", where="--from-sql", hint=hint)
     if here is None:
         yield QueryPath(source)
         return

@@ -14,7 +14,7 @@ from typing import NoReturn, TextIO
 import typer
 
 from clinveil.cli.groups import COMMANDS, group_class
-from clinveil.core.errors import ClinveilError, InputWarning, heed, listen
+from clinveil.core.errors import ClinveilError, InputWarning, check_interrupt, install_signal_handlers
 
 app = typer.Typer(
     cls=group_class(COMMANDS),
@@ -37,7 +37,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 def run() -> NoReturn:
     """The console script: run the command, and exit with the code that the design names."""
-    listen()
+    install_signal_handlers()
     for stream in (sys.stdout, sys.stderr):  # what a terminal cannot show is spelt out
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     warnings.simplefilter("once", InputWarning)
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="clinveil", standalone_mode=False)
-        heed()
+        check_interrupt()
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except ClinveilError as error:

@@ -21,13 +21,13 @@ def _findings_file(target: str | None) -> str | None:
         return target or None
     path = Path(target)
     if not path.absolute().parent.is_dir():
-        raise UsageError("its folder is not there", where=f"--json {path.name}", remedy="make it first")
+        raise UsageError("its folder is not there", where=f"--json {path.name}", hint="make it first")
     if path.exists():
         try:
             read_findings(path)
         except (InputError, OSError):
-            remedy = "name another place"
-            raise UsageError("is there already and holds no findings", where=path.name, remedy=remedy) from None
+            hint = "name another place"
+            raise UsageError("is there already and holds no findings", where=path.name, hint=hint) from None
     return target
 
 

@@ -23,10 +23,10 @@ class ClinveilError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
-        self.what, self.where, self.remedy = what, where, remedy
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what, self.where, self.hint = what, where, hint
         place = f"{where}: " if where else ""
-        mend = f" ({remedy})" if remedy else ""
+        mend = f" ({hint})" if hint else ""
         super().__init__(" ".join(f"{place}{what}{mend}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,8 +80,8 @@ class LostWorkers(ClinveilError):
     exit_code = 5
 
     def __init__(self) -> None:
-        remedy = "look at their memory, or take fewer --workers, and run the same command again"
-        super().__init__("workers were killed again and again", remedy=remedy)
+        hint = "look at their memory, or take fewer --workers, and run the same command again"
+        super().__init__("workers were killed again and again", hint=hint)
 
 
 class MissingExtra(ClinveilError):
@@ -94,10 +94,10 @@ class MissingExtra(ClinveilError):
 
     def __init__(self, library: str, extra: str, *, pip: str = "", more: str = "") -> None:
         line = pip or f"pip install 'clinveil[{extra}]'"
-        super().__init__(f"{library} is not installed", remedy=f"{line}; {more}" if more else line)
+        super().__init__(f"{library} is not installed", hint=f"{line}; {more}" if more else line)
 
 
-def listen() -> None:
+def install_signal_handlers() -> None:
     """Take a polite signal to end (the keyboard's, a scheduler's) for an interruption, so that scratch is removed."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _interrupted)
@@ -110,7 +110,7 @@ def listen() -> None:
     sys.unraisablehook = hook
 
 
-def heed() -> None:
+def check_interrupt() -> None:
     """Raise KeyboardInterrupt if somebody asked to stop; to be called before anything becomes final."""
     if _ASKED.is_set():
         raise KeyboardInterrupt

@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clinveil.core.errors import UsageError
-from clinveil.core.places import files_of, is_pattern
+from clinveil.core.locations import files_of, is_pattern
 from clinveil.core.remote import RemotePath
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class Maker:
     def refuse_foreign(self, place: Path) -> None:
         """Raise UsageError for all but a folder of this command with its own files only."""
         if not place.is_dir():
-            raise UsageError("is a file, and a folder is to be written", where=place.name, remedy=REMEDY)
+            raise UsageError("is a file, and a folder is to be written", where=place.name, hint=REMEDY)
         if not any(place.iterdir()):
             return
         said = read_json(place / self.marker)
         listed: Any = said.get("files") if isinstance(said, dict) else None
         fits = isinstance(listed, list | dict) and all(isinstance(name, str) for name in listed)
         if not fits or any(said.get(key) != value for key, value in self._known_by().items()):
-            raise UsageError(f"is no folder of clinveil {self.command}", where=place.name, remedy=REMEDY)
+            raise UsageError(f"is no folder of clinveil {self.command}", where=place.name, hint=REMEDY)
         refuse_more(place, files_in(place), {self.marker, *self.beside, *listed})
 
     def _known_by(self) -> Mapping[str, str]:
@@ -83,8 +83,8 @@ def refuse_more(place: Path, files: Iterable[str], own: Iterable[str]) -> None:
     """Raise UsageError, with their number, if some files of a folder are none of its own."""
     if more := len(set(files) - set(own)):
         what = f"{more} files" if more > 1 else "a file"
-        remedy = "move them away, or name another place"
-        raise UsageError(f"holds {what} that clinveil did not write", where=place.name, remedy=remedy)
+        hint = "move them away, or name another place"
+        raise UsageError(f"holds {what} that clinveil did not write", where=place.name, hint=hint)
 
 
 @contextmanager
@@ -111,9 +111,9 @@ def refuse_nameless(out: Path) -> None:
     try:
         out.name.encode()
     except UnicodeEncodeError:
-        raise UsageError("the name of OUT is no UTF-8", remedy="name another place") from None
+        raise UsageError("the name of OUT is no UTF-8", hint="name another place") from None
     if out.name in ("", ".."):
-        raise UsageError("OUT is a folder that has no name of its own here", remedy="name a new file or folder")
+        raise UsageError("OUT is a folder that has no name of its own here", hint="name a new file or folder")
 
 
 def private_folder(path: Path) -> Path:
@@ -124,11 +124,11 @@ def private_folder(path: Path) -> Path:
     """
     if path.exists():
         if not path.is_dir():
-            raise UsageError("is no folder", where=path.name, remedy="name another place")
+            raise UsageError("is no folder", where=path.name, hint="name another place")
         mode = path.stat().st_mode
         if mode & stat.S_ISVTX or (mode & 0o077 and any(path.iterdir())):
-            remedy = "name a new folder, or one that only you can enter (chmod 700)"
-            raise UsageError("is a folder that others can enter, and is in use", where=path.name, remedy=remedy)
+            hint = "name a new folder, or one that only you can enter (chmod 700)"
+            raise UsageError("is a folder that others can enter, and is in use", where=path.name, hint=hint)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if stat.S_IMODE(path.stat().st_mode) != 0o700:
         path.chmod(0o700)
@@ -198,9 +198,9 @@ def refuse_existing(out: Path, *, force: bool, maker: Maker | None = None) -> No
     if not out.exists():
         return
     if not force:
-        raise UsageError("is there already", where=out.name, remedy="name another place, or use --force")
+        raise UsageError("is there already", where=out.name, hint="name another place, or use --force")
     if out.is_dir() and maker is None:
-        raise UsageError("is a folder, and a file is to be written", where=out.name, remedy=REMEDY)
+        raise UsageError("is a folder, and a file is to be written", where=out.name, hint=REMEDY)
     if maker and (out.is_dir() or not out.suffix):  # with a suffix it may be a file that is to be written
         maker.refuse_foreign(out)
 
@@ -218,10 +218,10 @@ def refuse_nested(**places: Path | None) -> None:
     given = [(role.replace("_", " "), path.resolve()) for role, path in plain.items()]
     for (role, path), (outer_role, outer) in permutations(given, 2):
         if _same(path, outer):
-            raise UsageError(f"{role} and {outer_role} are the same place", where=path.name, remedy="name another one")
+            raise UsageError(f"{role} and {outer_role} are the same place", where=path.name, hint="name another one")
         if any(_same(parent, outer) for parent in path.parents):
             what = f"{role} lies inside {outer_role}"
-            raise UsageError(what, where=path.name, remedy="name a place outside it")
+            raise UsageError(what, where=path.name, hint="name a place outside it")
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -260,7 +260,7 @@ def locked(path: Path, of: Path | None = None) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     place = (of or path.parent).absolute().name
-    busy = UsageError("another run is at work here", where=place, remedy="wait for it to end")
+    busy = UsageError("another run is at work here", where=place, hint="wait for it to end")
     descriptor = _open_lock(path, place)
     try:
         try:
@@ -268,7 +268,7 @@ def locked(path: Path, of: Path | None = None) -> Iterator[None]:
         except BlockingIOError:
             raise busy from None
         except OSError:
-            raise UsageError("the disk cannot lock files", where=place, remedy="name a place on another") from None
+            raise UsageError("the disk cannot lock files", where=place, hint="name a place on another") from None
         # The run before may have removed the file between our opening it and our lock on it.
         if not path.exists() or not os.path.samestat(path.stat(), os.fstat(descriptor)):
             raise busy
@@ -282,7 +282,7 @@ def locked(path: Path, of: Path | None = None) -> Iterator[None]:
 
 
 def _open_lock(path: Path, place: str) -> int:
-    foreign = UsageError(f"holds a {path.name} that clinveil did not write", where=place, remedy="move it away")
+    foreign = UsageError(f"holds a {path.name} that clinveil did not write", where=place, hint="move it away")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError:

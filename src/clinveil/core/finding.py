@@ -187,7 +187,7 @@ def read_findings(path: str | Path) -> list[Finding]:
         known = data["schema"] == SCHEMA
         findings = [Finding.from_dict(item) for item in data["findings"]] if known else []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError("not a findings file", where=path.name, remedy="make it with --json") from None
+        raise InputError("not a findings file", where=path.name, hint="make it with --json") from None
     if not known:
         raise InputError(f"its schema is not {SCHEMA}", where=path.name)
     return findings

@@ -16,7 +16,7 @@ from typing import Generic, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from clinveil.core.errors import InputError, heed
+from clinveil.core.errors import InputError, check_interrupt
 
 N = TypeVar("N", bound=nn.Module)
 B = TypeVar("B")
@@ -62,7 +62,7 @@ class Trainer(ABC, Generic[N, B]):
     seed: int | None = None
     precision: str = "float32"
     judged_by: str = "validation loss"
-    remedy: str = ""
+    hint: str = ""
 
     def __init__(
         self, network: N, optimizer: torch.optim.Optimizer, device: torch.device, *, steps_per_epoch: int, steps: int
@@ -124,7 +124,7 @@ class Trainer(ABC, Generic[N, B]):
         """
         last = self.steps if until is None else min(until, self.steps)
         while self.progress.step < last and not self.done:
-            heed()
+            check_interrupt()
             self._step()
         return self
 
@@ -162,7 +162,7 @@ class Trainer(ABC, Generic[N, B]):
         """An error that says where training broke."""
         rate = self.optimizer.param_groups[0]["lr"]
         at = f"step {step + 1:,} of {self.steps:,}, learning rate {rate:g}"
-        return InputError(f"{what} at {at}", remedy=self.remedy)
+        return InputError(f"{what} at {at}", hint=self.hint)
 
     def _step(self) -> None:
         now = self.progress

@@ -54,7 +54,7 @@ class Key:
         try:
             return cls(path.read_bytes())
         except OSError:
-            raise InputError("no key can be read here", where=path.name, remedy="name the vault's key.bin") from None
+            raise InputError("no key can be read here", where=path.name, hint="name the vault's key.bin") from None
 
     def save(self, path: Path) -> None:
         """Write the raw bytes, readable by the owner only; an existing file is refused."""

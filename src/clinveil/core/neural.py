@@ -42,13 +42,13 @@ def device_named(name: str) -> torch.device:
 
     kind = name.partition(":")[0]
     if kind not in ("cpu", "cuda"):
-        raise UsageError(f"--device {name}: there is no such device", remedy="cpu, cuda or cuda:1")
+        raise UsageError(f"--device {name}: there is no such device", hint="cpu, cuda or cuda:1")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"--device {name}: PyTorch sees no GPU here", remedy="--device cpu")
+        raise UsageError(f"--device {name}: PyTorch sees no GPU here", hint="--device cpu")
     try:
         found = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"--device {name}: there is no such device", remedy="cpu, cuda or cuda:1") from None
+        raise UsageError(f"--device {name}: there is no such device", hint="cpu, cuda or cuda:1") from None
     if found.index is not None and kind == "cuda" and found.index >= torch.cuda.device_count():
         raise UsageError(f"--device {name}: there are {torch.cuda.device_count()} GPUs, counted from 0")
     return found

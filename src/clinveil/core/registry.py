@@ -64,7 +64,7 @@ class Registry(Generic[T]):
         if name not in self._made and name in self._entry_points():
             self._made[name] = self._entry_points()[name].load()
         if name not in self._made:
-            raise UsageError(f"there is no {self.kind} {name!r}", remedy="one of " + ", ".join(self.names()))
+            raise UsageError(f"there is no {self.kind} {name!r}", hint="one of " + ", ".join(self.names()))
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:
@@ -78,7 +78,8 @@ class Registry(Generic[T]):
         return {name: module for package in self._packages for name, module in _modules(package).items()}
 
     def _entry_points(self) -> dict[str, EntryPoint]:
-        return _installed(f"clinveil.{self.kind.replace(' ', '_')}s")
+        kind = self.kind.replace(" ", "_")
+        return _installed(f"clinveil.{kind[:-1]}ies" if kind.endswith("y") else f"clinveil.{kind}s")
 
 
 @cache

@@ -144,7 +144,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]
         return self.shown[len(root.shown) :].lstrip("/")
 
     def __fspath__(self) -> str:
-        raise UsageError("a place of another machine cannot be used here", where=self.name, remedy="copy it here first")
+        raise UsageError("a place of another machine cannot be used here", where=self.name, hint="copy it here first")
 
     def __str__(self) -> str:
         return self.shown
@@ -184,8 +184,8 @@ def place(given: str | Path) -> Path:
 def refuse_remote(path: Path) -> Path:
     """The path; raises UsageError for an address of a store, which a plain `Path` would make a folder of here."""
     if isinstance(path, RemotePath) or _COLLAPSED.match(str(path)):
-        remedy = "name a place of this machine (clinveil publish sends a finished release to a store)"
-        raise UsageError("is an address of a store, and this must lie here", where=path.name, remedy=remedy)
+        hint = "name a place of this machine (clinveil publish sends a finished release to a store)"
+        raise UsageError("is an address of a store, and this must lie here", where=path.name, hint=hint)
     return path
 
 
@@ -209,7 +209,7 @@ def files_of(place: RemotePath) -> list[tuple[RemotePath, int, int]]:
     with failing(place.name):
         infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
         if not infos and system.get_file_info(path.partition("/")[0] or "/").type == FileType.NotFound:
-            raise InputError("there is no such bucket", where=place.name, remedy="check its name")
+            raise InputError("there is no such bucket", where=place.name, hint="check its name")
     fits = re.compile(_regex(place.below(root)) if place.pattern else ".*", re.DOTALL).fullmatch
     path = path.strip("/")
     found = [(one.path.strip("/")[len(path) :].lstrip("/"), one) for one in infos if one.type == FileType.File]
@@ -237,17 +237,17 @@ def failing(where: str, *, writing: bool = False) -> Iterator[None]:
     except OSError as error:
         raise failure(error, where, writing=writing) from None
     except ValueError:  # also Arrow's own
-        raise UsageError("no address of a store", where=where, remedy="such as s3://bucket/notes/*.parquet") from None
+        raise UsageError("no address of a store", where=where, hint="such as s3://bucket/notes/*.parquet") from None
 
 
 def failure(error: BaseException, where: str, *, writing: bool = False) -> ClinveilError:
     """What is said of a store's error, whose own words may quote names of the store."""
     kind: type[ClinveilError] = DiskError if writing else InputError
     text = f"{type(error).__name__} {error}"
-    for pattern, what, remedy in _SAID:
+    for pattern, what, hint in _SAID:
         if re.search(pattern, text):
-            return kind(what, where=where, remedy=remedy)
-    return kind(f"the store refused to {'write' if writing else 'read'} it", where=where, remedy="check the address")
+            return kind(what, where=where, hint=hint)
+    return kind(f"the store refused to {'write' if writing else 'read'} it", where=where, hint="check the address")
 
 
 def is_failure_of_store(error: BaseException) -> bool:
@@ -258,13 +258,13 @@ def is_failure_of_store(error: BaseException) -> bool:
 def _checked(url: str) -> str:
     found = _URL.fullmatch(url)
     if not found:
-        raise UsageError("no address of a store", remedy="such as s3://bucket/notes/*.parquet")
+        raise UsageError("no address of a store", hint="such as s3://bucket/notes/*.parquet")
     if ":" in found[2].partition("@")[0] and "@" in found[2]:
-        remedy = "leave it out: set the store's own environment variables, profile or role"
-        raise UsageError("a password stands in the address", where=f"{found[1]}://…", remedy=remedy)
+        hint = "leave it out: set the store's own environment variables, profile or role"
+        raise UsageError("a password stands in the address", where=f"{found[1]}://…", hint=hint)
     if strange := _options(found[4] or "").keys() - _TOLD:
         what = f"{len(strange)} unknown {'options' if len(strange) > 1 else 'option'} in the address"
-        raise UsageError(what, where=f"{found[1]}://…", remedy=f"one of {', '.join(sorted(_TOLD))}; no secret")
+        raise UsageError(what, where=f"{found[1]}://…", hint=f"one of {', '.join(sorted(_TOLD))}; no secret")
     return url
 
 
@@ -313,8 +313,8 @@ def _of_arrow(fs: Any, url: str, scheme: str) -> Any:
         return fs.FileSystem.from_uri(url)[0]
     except (OSError, NotImplementedError) as error:
         if "libjvm" in str(error) or "libhdfs" in str(error):
-            remedy = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as Hadoop's tools want them"
-            raise UsageError("hdfs needs Java and Hadoop's library here", remedy=remedy) from None
+            hint = "set JAVA_HOME, HADOOP_HOME and CLASSPATH as Hadoop's tools want them"
+            raise UsageError("hdfs needs Java and Hadoop's library here", hint=hint) from None
         raise
 
 
@@ -328,9 +328,7 @@ def _of_fsspec(fs: Any, scheme: str) -> Any:
     except ImportError as error:  # its message names the package that fsspec wants for it
         raise MissingExtra(f"the driver of {scheme}://", "storage", pip=_package(str(error), scheme)) from None
     except ValueError:
-        raise UsageError(
-            f"{scheme}:// is no kind of place that is known", remedy="such as s3, gs, abfs, hdfs"
-        ) from None
+        raise UsageError(f"{scheme}:// is no kind of place that is known", hint="such as s3, gs, abfs, hdfs") from None
 
 
 def _package(said: str, scheme: str) -> str:

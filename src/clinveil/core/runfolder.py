@@ -31,7 +31,7 @@ from clinveil.core.files import (
     sha256,
 )
 from clinveil.core.keys import Key
-from clinveil.core.places import files_of, is_pattern, root_of
+from clinveil.core.locations import files_of, is_pattern, root_of
 from clinveil.core.remote import RemotePath, listing
 from clinveil.core.settings import Settings
 
@@ -191,7 +191,7 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
     root, kind = folder.root, folder.kind
     if not root.is_file() and not (root.is_dir() and files_in(root) - {kind.at(LOCK), f"{kind.vault}/"}):
         return False
-    foreign = UsageError(f"is there already, and is not a {kind.what}", where=root.name, remedy="name another place")
+    foreign = UsageError(f"is there already, and is not a {kind.what}", where=root.name, hint="name another place")
     if kind.known is not None:
         if not kind.known(root):
             raise foreign
@@ -205,7 +205,7 @@ def _enter(folder: RunFolder, asked: str, *, force: bool, made: Path | None) -> 
     if not force:
         others = " of other notes or settings, or of another version" if status == "running" else ""
         what = f"holds {_STATUS.get(status, 'a finished run')}{others}"
-        raise UsageError(what, where=root.name, remedy="name another place, or use --force to replace it")
+        raise UsageError(what, where=root.name, hint="name another place, or use --force to replace it")
     _refuse_strange(root, kind, state)
     with locked(folder.vault / LOCK, of=root):
         """Nobody is at work in what is set aside."""
@@ -223,7 +223,7 @@ def _set_aside(folder: RunFolder) -> None:
     elif _state(folder.aside, folder.kind):
         remove(folder.root)
     else:
-        raise UsageError("stands where the old run would wait", where=folder.aside.name, remedy="move it away")
+        raise UsageError("stands where the old run would wait", where=folder.aside.name, hint="move it away")
 
 
 def _begin(folder: RunFolder, asked: str) -> None:

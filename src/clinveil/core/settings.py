@@ -300,10 +300,10 @@ def _refuse_foreign(keys: Mapping[str, Key], names: Iterable[str], where: str = 
     for name in names:
         if name not in keys:
             near = get_close_matches(name, keys, n=1) or [key for key in keys if key.endswith(f".{name}")]
-            remedy = f"did you mean {near[0] if '.' in near[0] else near[0].replace('_', '-')}?" if near else ""
+            hint = f"did you mean {near[0] if '.' in near[0] else near[0].replace('_', '-')}?" if near else ""
             shown = name if "." in name else name.replace("_", "-")
             raise UsageError(
-                f"this command has no setting {shown}", where=where, remedy=remedy or "see --help for its settings"
+                f"this command has no setting {shown}", where=where, hint=hint or "see --help for its settings"
             )
 
 
@@ -311,7 +311,7 @@ def _assigned(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:
     """The key and the value of one `--set group.key=value`. Raises UsageError, which names the key."""
     name, sign, written = (part.strip() for part in text.partition("="))
     if not sign:
-        raise UsageError(f"--set {name}: no value", remedy="write --set group.key=value")
+        raise UsageError(f"--set {name}: no value", hint="write --set group.key=value")
     name = name.replace("-", "_")
     _refuse_foreign(keys, [name], "--set")
     try:
@@ -321,7 +321,7 @@ def _assigned(keys: Mapping[str, Key], text: str) -> tuple[str, Any]:
     for read in (value, written, [written]):
         if _fits(read, keys[name][2].annotation):
             return name, tuple(read) if isinstance(read, list) else read
-    raise UsageError(f"--set {name}: a value of the wrong kind", remedy="see --help for it")
+    raise UsageError(f"--set {name}: a value of the wrong kind", hint="see --help for it")
 
 
 def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
@@ -338,7 +338,7 @@ def _read_toml(keys: Mapping[str, Key], config: Path) -> Values:
     _refuse_foreign(keys, values, config.name)
     for name, value in values.items():
         if not _fits(value, keys[name][2].annotation):
-            raise UsageError(f"{name}: a value of the wrong kind", where=config.name, remedy="see --help for it")
+            raise UsageError(f"{name}: a value of the wrong kind", where=config.name, hint="see --help for it")
     return values
 
 

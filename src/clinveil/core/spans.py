@@ -65,7 +65,7 @@ class Span(_Fields):  # a tuple: a note has dozens, which are sorted, sent and k
         if not 0 <= start < end:
             raise InputError(f"a span needs 0 <= start < end, got [{start}, {end})")
         if label not in LABELS:
-            raise InputError(f"unknown PHI label {label!r}", remedy="one of " + ", ".join(LABELS))
+            raise InputError(f"unknown PHI label {label!r}", hint="one of " + ", ".join(LABELS))
         return tuple.__new__(cls, (start, end, label, detector, score, why))
 
     def over(self, start: int, end: int) -> Span:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clinveil.core.errors import DiskError, UsageError, heed
+from clinveil.core.errors import DiskError, UsageError, check_interrupt
 from clinveil.core.files import MARKER, REMEDY, SCHEMA, files_in, private_folder, private_text, remove
 from clinveil.core.remote import RemotePath, failing
 from clinveil.core.types import Say
@@ -46,8 +46,8 @@ def through(
     if not isinstance(out, RemotePath):
         return make(out)
     if vault is None or isinstance(vault, RemotePath):
-        remedy = "--vault FOLDER, on this machine: secrets are sent nowhere"
-        raise UsageError("where OUT is in a store, the vault must be named", where=out.name, remedy=remedy)
+        hint = "--vault FOLDER, on this machine: secrets are sent nowhere"
+        raise UsageError("where OUT is in a store, the vault must be named", where=out.name, hint=hint)
     ready(out, command=command, force=force)
     question = asked()
     scratch = private_folder(vault.with_name(f"{vault.name}.upload"))
@@ -61,7 +61,7 @@ def through(
     except DiskError as error:
         said = f"what was made lies whole in {scratch.name}; the same command again sends it"
         kept = (scratch / ASKED).exists()
-        raise DiskError(error.what, where=error.where, remedy=said if kept else error.remedy) from None
+        raise DiskError(error.what, where=error.where, hint=said if kept else error.hint) from None
     finally:
         if scratch.exists() and not any(scratch.iterdir()):
             scratch.rmdir()
@@ -75,7 +75,7 @@ def _made_before(scratch: Path, name: str, asked: str, *, force: bool) -> bool:
         return True
     if not force:
         what = "holds what another run made and could not send"
-        raise UsageError(what, where=scratch.name, remedy="move it away, or use --force to replace it")
+        raise UsageError(what, where=scratch.name, hint="move it away, or use --force to replace it")
     remove(scratch / name)
     return False
 
@@ -88,10 +88,10 @@ def ready(out: RemotePath, *, command: str, force: bool) -> None:
     """
     system, path = out.system()
     if out.pattern:
-        raise UsageError("OUT is a pattern", where=out.name, remedy="name one place")
+        raise UsageError("OUT is a pattern", where=out.name, hint="name one place")
     taken = out.exists()
     if out.is_file() and not force:
-        raise UsageError("is there already", where=out.name, remedy="name another place, or use --force")
+        raise UsageError("is there already", where=out.name, hint="name another place, or use --force")
     if taken and not out.is_file():
         _refuse_foreign(system, path, out.name, command, force=force)
     elif not taken and not out.suffix:
@@ -106,7 +106,7 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
     with failing(out.name, writing=True):
         if local.is_file():
             if not force and system.get_file_info(path).type.name != "NotFound":
-                raise UsageError("is there already", where=out.name, remedy="name another place, or use --force")
+                raise UsageError("is there already", where=out.name, hint="name another place, or use --force")
             _put(system, local, path)
             return
         _refuse_foreign(system, path, out.name, command, force=force)
@@ -117,7 +117,7 @@ def send(local: Path, out: RemotePath, *, command: str, force: bool) -> None:
         _folder(system, path)
         _write(system, f"{path}/{MARKER}", _mark(command, files))
         for name in files:
-            heed()
+            check_interrupt()
             _put(system, local / name, f"{path}/{name}")
         _write(system, f"{path}/{SUCCESS}", b"")
 
@@ -130,12 +130,12 @@ def _refuse_foreign(system: Any, path: str, where: str, command: str, *, force: 
     if not found:
         return
     if said.get("schema") != SCHEMA or said.get("command") != command:
-        raise UsageError(f"is no folder of clinveil {command}", where=where, remedy=REMEDY)
+        raise UsageError(f"is no folder of clinveil {command}", where=where, hint=REMEDY)
     if more := len(found - {MARKER, SUCCESS, *said.get("files", [])}):
         what = f"holds {more} files that clinveil did not write"
-        raise UsageError(what, where=where, remedy="move them away, or name another place")
+        raise UsageError(what, where=where, hint="move them away, or name another place")
     if SUCCESS in found and not force:
-        raise UsageError("is there already", where=where, remedy="name another place, or use --force")
+        raise UsageError("is there already", where=where, hint="name another place, or use --force")
 
 
 def _below(system: Any, path: str) -> set[str]:

@@ -88,14 +88,14 @@ def find_preset(names: Sequence[str], wanted: str, where: str) -> Preset | None:
     """
     lower = Counter(name.lower() for name in names)
     if "note_nlp_id" in lower:
-        raise InputError("this is OMOP's NOTE_NLP, which holds terms, not notes", where=where, remedy="give NOTE")
+        raise InputError("this is OMOP's NOTE_NLP, which holds terms, not notes", where=where, hint="give NOTE")
     if wanted == "none":
         return None
     if wanted != "auto":
         preset = next(p for p in PRESETS if p.name == wanted)
         if missing := preset.needed - lower.keys():
             what = f"no column {', '.join(sorted(missing))} for --preset {wanted}"
-            raise InputError(what, where=where, remedy="--preset none, and --text, --id, --patient")
+            raise InputError(what, where=where, hint="--preset none, and --text, --id, --patient")
         return preset
     # A name that stands in two cases (text, TEXT) is for the user to choose.
     return next((p for p in PRESETS if all(lower[name] == 1 for name in p.needed)), None)
@@ -195,7 +195,7 @@ def resolve(
 
 def _told(names: Sequence[str], name: str, role: str, where: str, shown: Collection[str]) -> str:
     if name not in names:
-        raise InputError(f"no column {name!r}", where=where, remedy=f"--{role} one of its {candidates(names, shown)}")
+        raise InputError(f"no column {name!r}", where=where, hint=f"--{role} one of its {candidates(names, shown)}")
     return name
 
 
@@ -217,15 +217,15 @@ def _guess(names: Sequence[str], role: str, taken: set[str], where: str, shown: 
         return found[0] if found else None
     if found:
         what = f"{len(found)} columns could be the {role}: {', '.join(found)}"
-        raise InputError(what, where=where, remedy=f"choose one with --{role}")
-    remedy = f"--{role} NAME; {candidates(names, shown)}"
-    raise InputError(f"no column is known to be the {role}", where=where, remedy=remedy)
+        raise InputError(what, where=where, hint=f"choose one with --{role}")
+    hint = f"--{role} NAME; {candidates(names, shown)}"
+    raise InputError(f"no column is known to be the {role}", where=where, hint=hint)
 
 
 def _refuse_two_roles(roles: dict[str, str | None], where: str) -> None:
     played = [name for name in roles.values() if name]
     if len(set(played)) < len(played):
-        raise InputError("one column cannot play two roles", where=where, remedy="differ --text, --id and --patient")
+        raise InputError("one column cannot play two roles", where=where, hint="differ --text, --id and --patient")
 
 
 def _kept(
@@ -235,8 +235,8 @@ def _kept(
         _told(names, name, flag, where, shown)
         if name in roles.values():
             what = f"--{flag} {name}: this column is the text, the id or the patient already"
-            raise InputError(what, where=where, remedy="leave the flag out")
+            raise InputError(what, where=where, hint="leave the flag out")
         if name in (NOTE_ID, PATIENT_ID, TEXT):
             what = f"--{flag} {name}: another column plays the role of this name"
-            raise InputError(what, where=where, remedy="rename the column, or do not keep it")
+            raise InputError(what, where=where, hint="rename the column, or do not keep it")
     return tuple(name for name in names if name in flags)

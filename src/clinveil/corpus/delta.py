@@ -25,7 +25,7 @@ def delta_files(table: Path) -> tuple[PartFile, ...]:
     _refuse_more_than_files(opened, table.name)
     adds = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     if not adds:
-        raise InputError("the table holds no notes", where=table.name, remedy="its current version has no file")
+        raise InputError("the table holds no notes", where=table.name, hint="its current version has no file")
     keys = list(opened.metadata().partition_columns)
     schema = pa.schema(opened.schema().to_arrow())
     own = {field.name: field.type for field in schema if field.name not in keys}
@@ -38,8 +38,8 @@ def _parts(
     for number, add in enumerate(adds, start=1):
         below = decoded(add["path"])
         if "://" in below or below.startswith("/") or ".." in below.split("/"):
-            remedy = "copy the table, with all its files, to one folder"
-            raise InputError("its log names files of another folder", where=table.name, remedy=remedy)
+            hint = "copy the table, with all its files, to one folder"
+            raise InputError("its log names files of another folder", where=table.name, hint=hint)
         path = table.child(below) if isinstance(table, RemotePath) else table / below
         values = {key: _text(add.get(f"partition.{key}")) for key in keys}
         yield PartFile(path, ".parquet", f"{table.name} (part {number} of {len(adds)})", values, own)
@@ -55,9 +55,7 @@ def _opened(table: Path) -> Any:
         where = table.shown if isinstance(table, RemotePath) else str(table)
         return DeltaTable(where, storage_options=_options())
     except (DeltaError, OSError, ValueError):  # their messages quote paths and the log
-        raise InputError(
-            "its Delta log cannot be read", where=table.name, remedy="look at it with Delta's own"
-        ) from None
+        raise InputError("its Delta log cannot be read", where=table.name, hint="look at it with Delta's own") from None
 
 
 def _options() -> dict[str, str]:
@@ -70,10 +68,10 @@ def _refuse_more_than_files(opened: Any, where: str) -> None:
     """Rows that are marked as deleted still stand in the files, and renamed columns have their old names there."""
     features = opened.protocol().reader_features or []
     if "deletionVectors" in features and pa.table(opened.deletion_vectors()).num_rows:
-        remedy = "rewrite it first: REORG TABLE … APPLY (PURGE)"
-        raise InputError("rows that were deleted still stand in its files", where=where, remedy=remedy)
+        hint = "rewrite it first: REORG TABLE … APPLY (PURGE)"
+        raise InputError("rows that were deleted still stand in its files", where=where, hint=hint)
     if opened.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise InputError("its columns have other names in its files", where=where, remedy="write it without mapping")
+        raise InputError("its columns have other names in its files", where=where, hint="write it without mapping")
 
 
 def _text(value: object) -> str | None:

@@ -37,7 +37,7 @@ class Rate(NamedTuple):
     shared: bool = False
 
 
-# By the name of the step in the manifest (`releases/clock.py`); fitted with benchmarks/estimates.py, November 2026.
+# Keys are the step names of the manifest (`releases/stage_timer.py`). Fitted by benchmarks/estimates.py, November 2026.
 RATES: Mapping[str, Rate] = {
     "identifiers": Rate("replace PHI", 6.0, 12.0, "million words", shared=True),
     "vocabulary": Rate("read and count", 0.0, 0.6, "million words", shared=True),

@@ -116,13 +116,13 @@ def open_source(path: Path, encoding: str, row_bytes: int = ROW_BYTES) -> tuple[
     whose rows do not wait for an end).
     """
     if not path.exists():
-        raise InputError("no such file or folder", where=path.name, remedy="check the path")
+        raise InputError("no such file or folder", where=path.name, hint="check the path")
     if path.is_dir() and (path / OWN).is_file() and not any(path.rglob("*.txt")):
         path = path / OWN
     suffix = _suffix_of_folder(path) if path.is_dir() else suffix_of(path)
     if not suffix and not path.is_dir():
-        remedy = "one of " + ", ".join(suffixes()) + ", or a folder"
-        raise InputError("unknown kind of file", where=path.name, remedy=remedy)
+        hint = "one of " + ", ".join(suffixes()) + ", or a folder"
+        raise InputError("unknown kind of file", where=path.name, hint=hint)
     return _format_of(suffix).source(path, Reading(suffix, encoding, row_bytes)), suffix
 
 
@@ -158,4 +158,4 @@ def _format_of(suffix: str) -> FileFormat:
     for _, found in formats:
         if suffix in found.suffixes:
             return found
-    raise UsageError(f"unknown kind of file {suffix!r}", remedy="one of " + ", ".join(suffixes()))
+    raise UsageError(f"unknown kind of file {suffix!r}", hint="one of " + ", ".join(suffixes()))

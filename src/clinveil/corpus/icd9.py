@@ -118,7 +118,7 @@ class Diagnoses:
         self._source, _ = open_source(self.path, self.encoding)
         if len(self._columns()) < 3:
             what = "it lacks one of the columns HADM_ID, SUBJECT_ID, ICD9_CODE"
-            raise InputError(what, where=self.path.name, remedy="give MIMIC's DIAGNOSES_ICD table")
+            raise InputError(what, where=self.path.name, hint="give MIMIC's DIAGNOSES_ICD table")
 
     def _columns(self) -> list[str]:
         """Admission, patient, code and, where codes are of several versions, version."""
@@ -137,8 +137,8 @@ class Diagnoses:
         ids, codes = [name for name in names if name != names[2]], names[2]
         for raw in self._source.read(ids, (codes,)):
             if not _textual(raw.column(codes).type):
-                remedy = "read them as text and write the table again: 0389 is not 389"
-                raise InputError("the diagnosis codes are numbers", where=self.path.name, remedy=remedy)
+                hint = "read them as text and write the table again: 0389 is not 389"
+                raise InputError("the diagnosis codes are numbers", where=self.path.name, hint=hint)
             yield from self._usable(*(as_text(raw.column(name)) for name in names))
 
     def _usable(self, *columns: list[str | None]) -> Iterator[Diagnosis]:
@@ -212,7 +212,7 @@ class LabelledNotes:
                 yield labelled
         if not written:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in self.skipped.most_common())
-            raise InputError(f"no note gets a label ({reasons})", remedy="are notes and diagnoses of one source?")
+            raise InputError(f"no note gets a label ({reasons})", hint="are notes and diagnoses of one source?")
 
     def _cells(self, batch: pa.RecordBatch) -> list[str | None]:
         """The labels of each note, None for one that is left out, which is counted."""

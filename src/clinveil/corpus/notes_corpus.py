@@ -68,14 +68,14 @@ class NotesCorpus:
                 log.add(hashes(batch.column(NOTE_ID).to_pylist()))
                 yield self._without_errors(batch, raw)
             if not rows and not self._may_be_empty:
-                raise InputError("it holds no notes", where=self.name, remedy="only a header stands in it")
+                raise InputError("it holds no notes", where=self.name, hint="only a header stands in it")
             refuse_repeats(log, self.ids, self.name)
 
     def _refuse_long(self, batch: pa.RecordBatch, rows: int) -> None:
         found = np.flatnonzero(text_bytes(batch) > self._most)
         if found.size:
-            where, remedy = f"{self.name}, row {rows + found[0] + 1}", "split it, or a larger --max-note-bytes"
-            raise InputError(f"a note of more than {self._most:,} bytes", where=where, remedy=remedy)
+            where, hint = f"{self.name}, row {rows + found[0] + 1}", "split it, or a larger --max-note-bytes"
+            raise InputError(f"a note of more than {self._most:,} bytes", where=where, hint=hint)
 
     def _without_errors(self, batch: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
         if self._error_flag:

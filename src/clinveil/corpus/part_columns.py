@@ -25,12 +25,12 @@ class Damaged:
     @classmethod
     def by(cls, error: InputError) -> Damaged:
         """Of what was wrong with it."""
-        return cls((error.what, error.where, error.remedy))
+        return cls((error.what, error.where, error.hint))
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """Raises InputError."""
-        what, where, remedy = self.error
-        raise InputError(what, where=where, remedy=remedy)
+        what, where, hint = self.error
+        raise InputError(what, where=where, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def refuse_other_names(names: Mapping[str, Source]) -> None:
         if lacks or more:
             said = [f"{_count(lacks)} of {first} ({candidates(lacks)}) not in it"] * bool(lacks)
             said += [f"{_count(more)} in it ({candidates(more)}) not in {first}"] * bool(more)
-            raise InputError("; ".join(said), where=name, remedy="all parts must have the same columns")
+            raise InputError("; ".join(said), where=name, hint="all parts must have the same columns")
 
 
 def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
@@ -135,7 +135,7 @@ def refuse_missing(sources: Mapping[str, Source], columns: Columns) -> None:
     for name, source in sources.items():
         if lacks := [role for role, column in roles.items() if column and column not in source.names]:
             what = f"has no column of the {' and the '.join(lacks)}, which other parts have"
-            raise InputError(what, where=name, remedy="all parts must have the same columns")
+            raise InputError(what, where=name, hint="all parts must have the same columns")
 
 
 def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> dict[str, Source]:
@@ -149,7 +149,7 @@ def typed(sources: Mapping[str, Source], suffix: str, kept: Sequence[str]) -> di
             first, wanted = model.setdefault(column, (name, kind))
             if kind != wanted:
                 what = f"a kept column is {kind} in it and {wanted} in {first}"
-                raise InputError(what, where=name, remedy="store it as one type in all parts, or do not keep it")
+                raise InputError(what, where=name, hint="store it as one type in all parts, or do not keep it")
     return {name: _with_types(source, kept, model) for name, source in sources.items()}
 
 

@@ -145,7 +145,7 @@ def _refuse(first: NotesCorpus, second: NotesCorpus, suspects: set[int]) -> None
         if note_id in rows[0]:
             what = f"its id stands in {first.name}, row {rows[0][note_id]} already"
             where = f"{second.name}, row {row}"
-            raise InputError(what, where=where, remedy="ids must be unique over all parts; name another --id")
+            raise InputError(what, where=where, hint="ids must be unique over all parts; name another --id")
 
 
 def _rows_of(part: NotesCorpus, suspects: set[int]) -> Iterator[tuple[str, int]]:

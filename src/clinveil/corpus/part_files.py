@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from clinveil.core.errors import InputError, InputWarning
-from clinveil.core.places import below, files_of, is_pattern, root_of
+from clinveil.core.locations import below, files_of, is_pattern, root_of
 from clinveil.core.remote import RemotePath
 from clinveil.corpus.file_format import OWN, Source, folder_suffixes, suffix_of, suffixes
 from clinveil.corpus.streams import has_unchecked_frame
@@ -109,7 +109,7 @@ def part_files(path: Path) -> tuple[PartFile, ...]:
     known = [file for file in files if suffix_of(file)]
     if (pattern or isinstance(path, RemotePath)) and not known:
         what = "no file of a known kind is there" if files else "no file fits the pattern" if pattern else "it is empty"
-        raise InputError(what, where=path.name, remedy=f"a pattern of {', '.join(suffixes())} files, in quotes")
+        raise InputError(what, where=path.name, hint=f"a pattern of {', '.join(suffixes())} files, in quotes")
     if known and (others := len(files) - len(known)):
         said = f"{others} files of other kinds are not read" if others > 1 else "a file of another kind is not read"
         warnings.warn(f"{path.name}: {said}", InputWarning, stacklevel=3)
@@ -131,7 +131,7 @@ def _refuse_delta(files: Sequence[Path], root: Path, where: str) -> None:
     folders = [root.child(folder) if isinstance(root, RemotePath) else root / folder for folder in plain]
     above = root.above() if isinstance(root, RemotePath) else list(root.absolute().parents)
     if any(map(is_delta, [*folders, root, *above])):
-        raise InputError("it lies in a Delta table", where=where, remedy="name the table's own folder")
+        raise InputError("it lies in a Delta table", where=where, hint="name the table's own folder")
 
 
 def _without_keys(folder: str) -> str:
@@ -151,9 +151,7 @@ def _is_for_parts(folder: Path) -> bool:
 def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
     kinds = sorted({suffix_of(file) for file in files})
     if len(kinds) > 1:
-        raise InputError(
-            f"files of several formats: {', '.join(kinds)}", where=where, remedy="a pattern of one of them"
-        )
+        raise InputError(f"files of several formats: {', '.join(kinds)}", where=where, hint="a pattern of one of them")
     times = Counter(file.name for file in files)
     first: list[str] | None = None
     for number, file in enumerate(files, start=1):
@@ -163,7 +161,7 @@ def _parts(files: Sequence[Path], root: Path, where: str) -> Iterator[PartFile]:
         first = list(keys) if first is None else first
         if list(keys) != first:
             what = "the names of its folders have other keys than those of the first part"
-            raise InputError(what, where=name, remedy="a pattern of one level of folders")
+            raise InputError(what, where=name, hint="a pattern of one level of folders")
         yield PartFile(file, kinds[0], name, keys)
 
 
@@ -172,9 +170,9 @@ def _keys(folders: Sequence[str], where: str) -> dict[str, str | None]:
     try:
         keys = {decoded(key): None if value == _NULL else decoded(value) for key, value in pairs}
     except UnicodeError:
-        raise InputError("the name of its folder is no UTF-8", where=where, remedy="rename it") from None
+        raise InputError("the name of its folder is no UTF-8", where=where, hint="rename it") from None
     if len(keys) < len(pairs):
-        raise InputError("two of its folders have the same key", where=where, remedy="rename one")
+        raise InputError("two of its folders have the same key", where=where, hint="rename one")
     return keys
 
 
@@ -186,9 +184,7 @@ def decoded(escaped: str) -> str:
 def _refuse_way_out(file: Path, root: Path, where: str) -> None:
     """Notes of elsewhere are not what the user pointed at."""
     if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root)):
-        raise InputError(
-            "a link that leads out of the folder", where=where, remedy="copy the notes, or remove the link"
-        )
+        raise InputError("a link that leads out of the folder", where=where, hint="copy the notes, or remove the link")
 
 
 def warn_unchecked(*files: Path) -> None:

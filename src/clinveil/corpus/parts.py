@@ -51,7 +51,7 @@ class PartedCorpus:
                     yield batch
                 self.skipped.update(part.skipped)
             if not rows and not self.skipped:
-                raise InputError("it holds no notes", where=self.name, remedy="none of its parts has a row")
+                raise InputError("it holds no notes", where=self.name, hint="none of its parts has a row")
             self._refuse_repeats(log)
 
     def refuse_repeats(self) -> None:
@@ -67,7 +67,7 @@ class PartedCorpus:
         if found:
             (first, row), (second, again) = (self._at(number) for number in found)
             what = f"its id stands in {first}, row {row} already"
-            raise InputError(what, where=f"{second}, row {again}", remedy="ids must be unique over all parts")
+            raise InputError(what, where=f"{second}, row {again}", hint="ids must be unique over all parts")
 
     def _at(self, number: int) -> tuple[str, int]:
         """The part in which a row of all stands, and which row of it that is; both count from 1."""
@@ -122,5 +122,5 @@ def _opened(file: PartFile, settings: NotesSettings) -> Source:
         return Damaged.by(error)
     if twice:
         what = "a column has the name of a key of its folder"
-        raise InputError(what, where=file.name, remedy="rename one of the two")
+        raise InputError(what, where=file.name, hint="rename one of the two")
     return KeyedSource(source, file.keys) if file.keys else source

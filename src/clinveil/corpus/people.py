@@ -85,11 +85,11 @@ def read_patients(path: Path) -> dict[str, Patient]:
     patients: dict[str, Patient] = {}
     for row, patient in enumerate(_rows(path), 1):
         if not patient.patient_id:
-            raise InputError(f"row {row} has no patient_id", where=path.name, remedy="every patient needs one")
+            raise InputError(f"row {row} has no patient_id", where=path.name, hint="every patient needs one")
         if not patient.name:
-            raise InputError(f"row {row} has no name", where=path.name, remedy="leave out patients without a name")
+            raise InputError(f"row {row} has no name", where=path.name, hint="leave out patients without a name")
         if patient.patient_id in patients:
-            raise InputError(f"row {row} repeats a patient_id", where=path.name, remedy="one row a patient")
+            raise InputError(f"row {row} repeats a patient_id", where=path.name, hint="one row a patient")
         patients[patient.patient_id] = patient
     if not patients:
         raise InputError("it holds no patients", where=path.name)
@@ -104,14 +104,14 @@ def _rows(path: Path) -> Iterator[Patient]:
                 raise InputError(
                     f"the column {missing[0]} is missing",
                     where=path.name,
-                    remedy="it needs patient_id and name; docs/i-have-notes.md lists the optional columns",
+                    hint="it needs patient_id and name; docs/i-have-notes.md lists the optional columns",
                 )
             columns = [column for column in PATIENTS_SCHEMA.names if column in present]
             for batch in file.iter_batches(columns=columns):
                 yield from _patients(batch, path)
     except (OSError, pa.ArrowInvalid):
         raise InputError(
-            "it is not there or is no Parquet file", where=path.name, remedy="known patients come as patients.parquet"
+            "it is not there or is no Parquet file", where=path.name, hint="known patients come as patients.parquet"
         ) from None
 
 
@@ -132,7 +132,7 @@ def _texts(array: pa.Array, name: str, path: Path) -> list[str | None]:
     if pa.types.is_integer(array.type) and name != "name":
         array = array.cast(pa.string())
     if not (_is_text(array.type) or pa.types.is_null(array.type)):
-        raise InputError(f"the column {name} is {array.type}, not text", where=path.name, remedy="cast it to string")
+        raise InputError(f"the column {name} is {array.type}, not text", where=path.name, hint="cast it to string")
     return list(array.to_pylist())
 
 
@@ -162,8 +162,8 @@ def _births(batch: pa.RecordBatch, path: Path) -> list[date | None]:
             raise pa.ArrowInvalid
         return list(pc.cast(array, pa.date32(), safe=False).to_pylist())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        remedy = "dates, or text as YYYY-MM-DD"
-        raise InputError("the column birth_date does not hold dates", where=path.name, remedy=remedy) from None
+        hint = "dates, or text as YYYY-MM-DD"
+        raise InputError("the column birth_date does not hold dates", where=path.name, hint=hint) from None
 
 
 def read_names(path: Path) -> list[tuple[str, ...]]:
@@ -177,12 +177,10 @@ def read_names(path: Path) -> list[tuple[str, ...]]:
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError):
-            raise InputError(
-                "it cannot be read as UTF-8 text", where=path.name, remedy="one full name a line"
-            ) from None
+            raise InputError("it cannot be read as UTF-8 text", where=path.name, hint="one full name a line") from None
         names = [tokens for line in lines if (tokens := tuple(line.split()))]
     if not names:
-        raise InputError("it holds no names", where=path.name, remedy="one full name a line")
+        raise InputError("it holds no names", where=path.name, hint="one full name a line")
     return list(dict.fromkeys(names))
 
 

@@ -47,19 +47,19 @@ class _Place:
         column = _plain(column)
         if not _is_text(column.type):
             what = f"column {name!r} holds {_kind(column.type)}, not text"
-            raise InputError(what, where=self._where, remedy="name another --text, or store it as a string")
+            raise InputError(what, where=self._where, hint="name another --text, or store it as a string")
         return self._valid(pc.cast(column, pa.large_string()))
 
     def ids(self, column: pa.Array, name: str) -> pa.Array:
         column = _whole_numbers(_plain(column))
         if not (_is_text(column.type) or pa.types.is_integer(column.type)):
             what = f"column {name!r} holds {_kind(column.type)}, not ids"
-            raise InputError(what, where=self._where, remedy="ids are text or whole numbers; name another --id")
+            raise InputError(what, where=self._where, hint="ids are text or whole numbers; name another --id")
         ids = self._valid(pc.cast(column, pa.string()))
         empty = pc.index(pc.fill_null(pc.equal(ids, ""), True), True).as_py()
         if empty >= 0:
             what = f"column {name!r} is null or empty"
-            raise InputError(what, where=self.at(empty), remedy="every note needs an id, and a patient where any has")
+            raise InputError(what, where=self.at(empty), hint="every note needs an id, and a patient where any has")
         return ids
 
     def kept(self, column: pa.Array, name: str) -> pa.Array:
@@ -67,7 +67,7 @@ class _Place:
             column = plain_array(column)  # a dictionary would carry values of rows that are not there
         except TypeError:
             what = f"kept column {name!r} is of a type that cannot be rebuilt from its values alone"
-            raise InputError(what, where=self._where, remedy="store it as plain values, or do not keep it") from None
+            raise InputError(what, where=self._where, hint="store it as plain values, or do not keep it") from None
         if pa.types.is_large_string(column.type):
             column = pc.cast(column, pa.string())
         return self._valid(column)

@@ -18,7 +18,7 @@ def selection(only: Sequence[str]) -> dict[str, str]:
     """Column -> value of `COLUMN=VALUE`; blanks around a value do not count. Raises UsageError for anything else."""
     wanted = {name: value.strip() for name, _, value in (one.partition("=") for one in only)}
     if len(wanted) < len(only) or not all(wanted) or not all(wanted.values()):
-        raise UsageError("--only is COLUMN=VALUE, once a column", remedy="such as --only CATEGORY=Report")
+        raise UsageError("--only is COLUMN=VALUE, once a column", hint="such as --only CATEGORY=Report")
     return wanted
 
 
@@ -38,7 +38,7 @@ def as_text(values: pa.Array) -> list[str | None]:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_nested(values.type):
-        raise InputError("a column of ids holds lists or records", remedy="ids are text or whole numbers")
+        raise InputError("a column of ids holds lists or records", hint="ids are text or whole numbers")
     return [_bare(text) for text in pc.cast(values, pa.string()).to_pylist()]
 
 

@@ -67,7 +67,7 @@ class SqlSource:
         _refuse_password(self.uri)
         with self._run(f"{self._inner} LIMIT 0") as (names, _):
             if len(set(names)) < len(names):
-                raise InputError("a column name stands twice", where=WHERE, remedy="give one an AS")
+                raise InputError("a column name stands twice", where=WHERE, hint="give one an AS")
             object.__setattr__(self, "names", tuple(names))
 
     def sorted_by(self, column: str) -> SqlSource:
@@ -91,8 +91,8 @@ class SqlSource:
     def _run(self, query: str) -> Iterator[tuple[list[str], Iterator[pa.RecordBatch]]]:
         kind = _parts(self.uri)["kind"]
         if kind not in _DRIVERS:
-            remedy = f"one of {', '.join(f'{name}://' for name in _DRIVERS)}"
-            raise UsageError("no kind of database that is known", where="--uri", remedy=remedy)
+            hint = f"one of {', '.join(f'{name}://' for name in _DRIVERS)}"
+            raise UsageError("no kind of database that is known", where="--uri", hint=hint)
         manager = _DRIVERS[kind](self.uri, query)
         opened = _said(manager.__enter__)
         try:
@@ -147,7 +147,7 @@ def copy_notes(source: SqlSource, folder: Path) -> None:
         if writer is not None:
             writer.close()
     if not rows:
-        raise InputError("the query gives no rows", where=WHERE, remedy=_SHELL)
+        raise InputError("the query gives no rows", where=WHERE, hint=_SHELL)
 
 
 def _refuse_password(uri: str) -> None:
@@ -155,14 +155,14 @@ def _refuse_password(uri: str) -> None:
     user, sign, _ = found["who"].rpartition("@")
     if (sign and ":" in user) or "password" in (found["query"] or "").lower():
         what = "a password stands in the address, where all users of the machine can see it"
-        raise UsageError(what, where="--uri", remedy=f"leave it out, and {_CAME}")
+        raise UsageError(what, where="--uri", hint=f"leave it out, and {_CAME}")
 
 
 def _parts(uri: str) -> dict[str, str]:
     found = _URI.fullmatch(uri)
     if not found:
-        remedy = "such as postgresql://host/db, duckdb:///notes.duckdb or sqlite:///notes.db"
-        raise UsageError("no address of a database", where="--uri", remedy=remedy)
+        hint = "such as postgresql://host/db, duckdb:///notes.duckdb or sqlite:///notes.db"
+        raise UsageError("no address of a database", where="--uri", hint=hint)
     return found.groupdict()
 
 
@@ -183,11 +183,11 @@ def _said(action: Callable[[], Any]) -> Any:
     except Exception as error:  # noqa: BLE001  each library has errors of its own, and their words may be data
         state = str(getattr(error, "sqlstate", None) or "")
         words = " ".join(str(error).lower().split())
-        for pattern, what, remedy in _SAID:
+        for pattern, what, hint in _SAID:
             of_state, _, _ = pattern.partition("|")
             if (state and re.match(of_state, state)) or (not state and re.search(pattern, words)):
-                raise InputError(what, where=WHERE, remedy=remedy) from None
-        raise InputError(f"the database refused it{f' ({state})' * bool(state)}", where=WHERE, remedy=_SHELL) from None
+                raise InputError(what, where=WHERE, hint=hint) from None
+        raise InputError(f"the database refused it{f' ({state})' * bool(state)}", where=WHERE, hint=_SHELL) from None
 
 
 Rows = tuple[list[str], Iterator[pa.RecordBatch]]
@@ -235,7 +235,7 @@ def _sqlite(uri: str, query: str) -> Iterator[Rows]:
 def _as_text(names: list[str], cursor: Any) -> Iterator[pa.RecordBatch]:
     while rows := cursor.fetchmany(BATCH_ROWS):
         if any(isinstance(value, bytes) for row in rows for value in row):
-            raise InputError("a column holds bytes", where=WHERE, remedy="leave it out, or CAST it AS TEXT")
+            raise InputError("a column holds bytes", where=WHERE, hint="leave it out, or CAST it AS TEXT")
         texts = ([None if value is None else str(value) for value in column] for column in zip(*rows, strict=True))
         yield pa.record_batch([pa.array(column, pa.large_string()) for column in texts], names=names)
 
@@ -245,7 +245,7 @@ def _file(uri: str) -> Path:
     found = _parts(uri)
     path = Path(found["who"] + found["path"][1:] if not found["who"] else found["who"] + found["path"])
     if not path.is_file():
-        raise InputError("no such database file", where=path.name, remedy="check --uri: three slashes, then the path")
+        raise InputError("no such database file", where=path.name, hint="check --uri: three slashes, then the path")
     return path
 
 

@@ -37,7 +37,7 @@ def codec_name(encoding: str) -> str:
             raise ValueError  # Python forgives a line break, a log does not
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise UsageError("--encoding: no such text encoding", remedy="for example cp1252 or utf-16") from None
+        raise UsageError("--encoding: no such text encoding", hint="for example cp1252 or utf-16") from None
 
 
 def row_limit(note_bytes: int) -> int:
@@ -47,13 +47,13 @@ def row_limit(note_bytes: int) -> int:
 
 def too_long(what: str, limit: int, where: str) -> InputError:
     """The error for a row, line or file of more than `limit` bytes."""
-    return InputError(f"{what} of over {limit / 1e6:.0f} MB", where=where, remedy=LONGER)
+    return InputError(f"{what} of over {limit / 1e6:.0f} MB", where=where, hint=LONGER)
 
 
 def wrong_encoding(where: str, encoding: str) -> InputError:
     """The error for bytes that are not in the encoding they were said to be in."""
-    remedy = "--encoding cp1252, or whatever it was written in" if encoding == "utf-8" else "another --encoding"
-    return InputError(f"its bytes are not {encoding}", where=where, remedy=remedy)
+    hint = "--encoding cp1252, or whatever it was written in" if encoding == "utf-8" else "another --encoding"
+    return InputError(f"its bytes are not {encoding}", where=where, hint=hint)
 
 
 class ByteReader:
@@ -81,7 +81,7 @@ class ByteReader:
             if self._start and data:
                 self._start = False
                 if data.startswith(_UTF16_BOMS):
-                    raise InputError("it is UTF-16", where=self._name, remedy="--encoding utf-16")
+                    raise InputError("it is UTF-16", where=self._name, hint="--encoding utf-16")
                 data = data.removeprefix(_BOM)
             if data or not raw:
                 return data
@@ -105,7 +105,7 @@ class ByteReader:
             if isinstance(self._path, RemotePath) and is_failure_of_store(error):
                 raise failure(error, self._name) from None
             what = "the compressed file is truncated or damaged" if self._compressed else "it cannot be read"
-            raise InputError(what, where=self._name, remedy="copy it again from its source") from None
+            raise InputError(what, where=self._name, hint="copy it again from its source") from None
 
     def __enter__(self) -> Self:
         return self
@@ -175,4 +175,4 @@ def refuse_nul(column: pa.Array, suffix: str, rows: int) -> None:
     """Raise InputError if a text holds U+0000, which text files cannot carry."""
     found = pc.index(pc.match_substring(column, "\0"), True).as_py()
     if found >= 0:
-        raise InputError("a NUL character", where=f"row {rows + found + 1} of the {suffix} to write", remedy="drop it")
+        raise InputError("a NUL character", where=f"row {rows + found + 1} of the {suffix} to write", hint="drop it")

@@ -84,7 +84,7 @@ def refuse_repeats(log: HashLog, again: Callable[[], Iterator[list[str]]], where
     """
     if found := repeated(log, again):
         what = f"its id stands at row {found[0]} already"
-        raise InputError(what, where=f"{where}, row {found[1]}", remedy="ids must be unique; name another --id")
+        raise InputError(what, where=f"{where}, row {found[1]}", hint="ids must be unique; name another --id")
 
 
 def repeated(log: HashLog, again: Callable[[], Iterator[list[str]]]) -> tuple[int, int] | None:

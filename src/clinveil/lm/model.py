@@ -101,7 +101,7 @@ def fit_of(model: LanguageModel, notes: EncodedNotes) -> Fit:
 def save_model(model: LanguageModel, folder: Path, about: Mapping[str, Any]) -> None:
     """Write a model into a new or private folder. Raises InputError for a model that has no file form (n-gram)."""
     if not isinstance(model, Kept):
-        raise InputError(f"a model of the kind {model.kind} is not kept", remedy="it is counted anew in seconds")
+        raise InputError(f"a model of the kind {model.kind} is not kept", hint="it is counted anew in seconds")
     private_folder(folder)
     private_text(folder / "SECRET.txt", README)
     private_text(folder / "vocabulary.json", json.dumps(model.vocabulary.as_dict(), ensure_ascii=False) + "\n")
@@ -117,16 +117,16 @@ def load_model(folder: Path, *, device: str = "cpu") -> tuple[LanguageModel, dic
     Raises InputError: no such folder, damaged files, or weights of another vocabulary. MissingExtra: no PyTorch.
     """
     said = _json(folder, "model.json")
-    remedy = "make one: clinveil release --as synthetic"
+    hint = "make one: clinveil release --as synthetic"
     if said.get("schema") != SCHEMA or not isinstance(said.get("about"), dict):
-        raise InputError("holds no language model of ours", where=folder.name, remedy=remedy)
+        raise InputError("holds no language model of ours", where=folder.name, hint=hint)
     vocabulary = vocabulary_of(_json(folder, "vocabulary.json"))
     if digest(vocabulary) != said.get("vocabulary_sha256"):
         raise InputError("its vocabulary is not the one that the model was trained with", where=folder.name)
     try:
         kind = kind_of(str(said.get("kind")))
     except UsageError:
-        raise InputError("holds a language model of an unknown kind", where=folder.name, remedy=remedy) from None
+        raise InputError("holds a language model of an unknown kind", where=folder.name, hint=hint) from None
     if isinstance(kind, NeuralKind):
         return _neural(kind, folder, vocabulary, said, device), said["about"]
     if kind.load is None:
@@ -159,4 +159,4 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
     try:
         return dict(json.loads((folder / name).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
-        raise InputError(f"has no readable {name}", where=folder.name, remedy="name a folder of a model") from None
+        raise InputError(f"has no readable {name}", where=folder.name, hint="name a folder of a model") from None

@@ -16,11 +16,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.fit import Weights
 from clinveil.core.neural import seeded
 from clinveil.core.types import Doubles
-from clinveil.core.whole import whole
 from clinveil.lm.model import Stream
 from clinveil.lm.recipe import Recipe, neural_kind
 from clinveil.lm.vocabulary import END, Ids, Vocabulary
@@ -167,7 +167,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
     """Write tensors and JSON as one safetensors file, whole or not at all, readable by its owner only."""
     said = json.dumps({**about, "sha256": _digest(tensors)})
     data = save({name: value.contiguous() for name, value in tensors.items()}, {"about": said})
-    with whole(path, force=True) as part:
+    with atomic(path, force=True) as part:
         part.write_bytes(data)
 
 

@@ -137,7 +137,7 @@ def columns_plan(ids: Ids, *, lanes: int, window: int, epochs: int) -> Columns:
     """Cut a text, the notes one after another. Raises InputError where it is shorter than two rows of the columns."""
     length = ids.size // lanes
     if length < 2:
-        raise InputError(f"{ids.size} tokens do not fill {lanes} lanes", remedy="fewer --lanes")
+        raise InputError(f"{ids.size} tokens do not fill {lanes} lanes", hint="fewer --lanes")
     return Columns(np.ascontiguousarray(ids[: length * lanes].reshape(lanes, length).T), window, epochs)
 
 

@@ -170,9 +170,7 @@ class ModelSettings(Settings):
         """The whole recipe. Raises UsageError where its parts do not fit, or for a model without one."""
         kind = neural_kind(self.model)
         if self.size not in kind.sizes:
-            raise UsageError(
-                f"--model {self.model} has no --size {self.size}", remedy=f"one of {', '.join(kind.sizes)}"
-            )
+            raise UsageError(f"--model {self.model} has no --size {self.size}", hint=f"one of {', '.join(kind.sizes)}")
         values: dict[str, Any] = {"precision": "float32", **kind.sizes[self.size]}
         values |= {name: value for name in values if (value := getattr(self, name, None)) is not None}
         recipe = Recipe(**values | {"kind": self.model, "heads": values.get("heads", 1)})

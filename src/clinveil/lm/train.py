@@ -195,7 +195,7 @@ def refuse_too_large(size: int, recipe: Recipe, device: str) -> None:
     needed = memory_needed(size, recipe)
     if device == "cpu" and free is not None and needed > free:
         what = f"a vocabulary of {size:,} needs about {needed / 2**30:.1f} GiB to train, {free / 2**30:.1f} are free"
-        raise InputError(what, remedy="--vocabulary bytes, a larger --min-count, or fewer --lanes")
+        raise InputError(what, hint="--vocabulary bytes, a larger --min-count, or fewer --lanes")
 
 
 def _free_memory() -> int | None:

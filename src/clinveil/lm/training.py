@@ -49,7 +49,7 @@ class Training(Trainer[Network, Batch]):
 
     progress: TokenProgress
     judged_by = "validation perplexity"
-    remedy = "a smaller --rate"
+    hint = "a smaller --rate"
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Training(Trainer[Network, Batch]):
         validate: Validate | None = None,
     ) -> None:
         if recipe.schedule == "annealed" and validate is None:
-            raise InputError("an annealed schedule needs validation notes", remedy="--schedule fixed")
+            raise InputError("an annealed schedule needs validation notes", hint="--schedule fixed")
         torch.manual_seed(mixed(seed, -1))
         network = build(size, recipe)
         if initial is not None:
@@ -184,7 +184,7 @@ def load_training(training: Training, path: Path, identity: str) -> None:
     """
     tensors, about = read_tensors(path)
     if about.get("identity") != identity:
-        raise InputError("is of another training", where=path.name, remedy="remove it, or give the same settings")
+        raise InputError("is of another training", where=path.name, hint="remove it, or give the same settings")
     device = training.device
     set_weights(training.network, {k: v.to(device) for k, v in _below(tensors, "weights").items()})
     state = _below(tensors, "state")

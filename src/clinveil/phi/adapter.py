@@ -78,10 +78,10 @@ class Adapted:
         self.spec, self.name = spec, ALIASES.get(kind, kind)
         self._adapter = adapters.get(self.name)
         if self._adapter.needs_path and not where:
-            raise UsageError(f"--also {kind} needs a folder", remedy=f"--also {kind}:/path/to/it")
+            raise UsageError(f"--also {kind} needs a folder", hint=f"--also {kind}:/path/to/it")
         if where and not Path(where).is_dir():
-            remedy = "models come from a folder on this disk; none is downloaded"
-            raise InputError("there is no such folder", where=f"--also {kind}", remedy=remedy)
+            hint = "models come from a folder on this disk; none is downloaded"
+            raise InputError("there is no such folder", where=f"--also {kind}", hint=hint)
         self._reader = self._adapter.load(Path(where) if where else None)
         known = {label: self._ours(label) for label in self._reader.labels}
         self.unknown = sorted(label for label in known if not self._knows(label))

@@ -109,7 +109,7 @@ def _head(path: Path) -> str:
         file.seek(max(0, path.stat().st_size - (1 << 16)))
         match = re.search(rb'"chain":"([0-9a-f]{64})"\}\n$', file.read())
     if match is None:
-        raise InputError("the audit log is broken at its end", where=path.name, remedy="clinveil verify says where")
+        raise InputError("the audit log is broken at its end", where=path.name, hint="clinveil verify says where")
     return match[1].decode()
 
 
@@ -128,7 +128,7 @@ def audit_checks(vault: Path) -> list[AuditCheck]:
     """
     there = logs(vault) if vault.is_dir() else []
     if not there:
-        raise InputError("holds no audit log", where=vault.name, remedy="name the vault of clinveil deidentify")
+        raise InputError("holds no audit log", where=vault.name, hint="name the vault of clinveil deidentify")
     numbers = [int(NAME.fullmatch(path.name)[1]) for path in there]  # type: ignore[index]
     missing = sorted({*range(1, numbers[-1] + 1)} - {*numbers})
     said = f"run {missing[0]} is missing" if missing else f"{len(there)} in all"

@@ -13,7 +13,7 @@ from clinveil.core.spans import Span
 from clinveil.lexicons.ambiguity import LexicalClass, lexical_classes
 from clinveil.lexicons.words import is_word, word_list
 from clinveil.phi.detector import words
-from clinveil.phi.heard import SURE
+from clinveil.phi.name_index import SURE
 from clinveil.phi.note import NoteView, Word
 
 Combination = Literal["union", "vote", "recall-first"]

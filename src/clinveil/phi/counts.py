@@ -88,5 +88,5 @@ class Counts:
         """Raise GateError where the detectors failed on more than 1 % of the notes."""
         raised = self.skipped[RAISED]
         if raised > MOST_RAISED * self.read:
-            remedy = "nothing was written; report it, without any note text"
-            raise GateError(f"the detectors failed on {raised} of {self.read} notes", remedy=remedy)
+            hint = "nothing was written; report it, without any note text"
+            raise GateError(f"the detectors failed on {raised} of {self.read} notes", hint=hint)

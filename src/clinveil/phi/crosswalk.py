@@ -124,7 +124,7 @@ def read_crosswalk(path: Path, key: Key) -> Iterator[Row]:
         head = file.readline(4096)
         said = _head(head, path)
         if said["key_commitment"] != key.commitment:
-            raise InputError("was written under another key", where=path.name, remedy="--key: the key of that run")
+            raise InputError("was written under another key", where=path.name, hint="--key: the key of that run")
         cipher, chunk, last = _cipher(key, said["run"]), 0, False
         while not last:
             plain, last = _chunk(file, cipher, head, chunk, path)
@@ -138,7 +138,7 @@ def _head(line: bytes, path: Path) -> dict[str, Any]:
         said = json.loads(line)
         if isinstance(said, dict) and said.get("schema") == SCHEMA and {"run", "key_commitment"} <= said.keys():
             return said
-    raise InputError("is no crosswalk of clinveil", where=path.name, remedy="name the vault of clinveil deidentify")
+    raise InputError("is no crosswalk of clinveil", where=path.name, hint="name the vault of clinveil deidentify")
 
 
 def _chunk(file: BinaryIO, cipher: AESGCM, head: bytes, chunk: int, path: Path) -> tuple[bytes, bool]:
@@ -149,4 +149,4 @@ def _chunk(file: BinaryIO, cipher: AESGCM, head: bytes, chunk: int, path: Path) 
     for last in (False, True):
         with suppress(InvalidTag, ValueError):
             return zlib.decompress(cipher.decrypt(nonce, sealed, _place(head, chunk, last=last))), last
-    raise InputError("is damaged, or cut short", where=path.name, remedy="take it from a backup of the vault") from None
+    raise InputError("is damaged, or cut short", where=path.name, hint="take it from a backup of the vault") from None

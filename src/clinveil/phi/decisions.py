@@ -151,7 +151,7 @@ def read_file(path: Path) -> DecisionFile:
     try:
         data = path.read_bytes()
     except OSError:
-        raise InputError("cannot be read", where=path.name, remedy="name a file of OUT.vault/review") from None
+        raise InputError("cannot be read", where=path.name, hint="name a file of OUT.vault/review") from None
     *lines, rest = data.split(b"\n")
     steps: list[tuple[str, str, Change, bool]] = []
     for number, line in enumerate(lines, 1):
@@ -163,9 +163,9 @@ def read_file(path: Path) -> DecisionFile:
                 steps.append((_word(said["note"]), _word(said["text"]), Change.of_line(said), bool(said.get("undo"))))
         except (ValueError, TypeError, KeyError, RecursionError):
             what = "is no file of decisions" if number == 1 else f"line {number} is no decision"
-            raise InputError(what, where=path.name, remedy="clinveil review makes them") from None
+            raise InputError(what, where=path.name, hint="clinveil review makes them") from None
     if not lines:
-        raise InputError("is no file of decisions", where=path.name, remedy="clinveil review makes them")
+        raise InputError("is no file of decisions", where=path.name, hint="clinveil review makes them")
     return DecisionFile(key, reviewer, steps, len(data) - len(rest))
 
 
@@ -207,7 +207,7 @@ class Decisions:
         if told is None:
             return spans
         if not self._fits(told, text):
-            raise InputError("a note has changed since it was reviewed", remedy=AGAIN)
+            raise InputError("a note has changed since it was reviewed", hint=AGAIN)
         return revised(spans, *(decided.verdicts for _, decided in told))
 
     def refuse_others(self, corpus: Corpus) -> None:
@@ -220,9 +220,9 @@ class Decisions:
         missing, changed = len(self) - len(seen), seen.count(False)
         if changed:
             what = f"{changed} of {len(self)} notes with decisions have another text than the reviewer saw"
-            raise InputError(what, where="--decisions", remedy=AGAIN)
+            raise InputError(what, where="--decisions", hint=AGAIN)
         if missing and not seen:
-            raise InputError(f"none of the {len(self)} notes with decisions is here", where="--decisions", remedy=AGAIN)
+            raise InputError(f"none of the {len(self)} notes with decisions is here", where="--decisions", hint=AGAIN)
         if missing:
             what = f"--decisions: {missing} of {len(self)} notes with decisions are not here"
             warnings.warn(what, InputWarning, stacklevel=2)

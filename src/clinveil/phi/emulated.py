@@ -189,8 +189,8 @@ def _missed(key: Key, patients: Mapping[str, Patient], miss_rate: float) -> froz
         raise UsageError(f"--miss-rate is a share from 0 to 1, not {miss_rate}")
     count = round(miss_rate * len(patients))
     if not patients or (miss_rate and not count):
-        remedy = "name more patients, or a higher rate"
-        raise InputError(f"a miss rate of {miss_rate} of {len(patients)} patients misses nobody", remedy=remedy)
+        hint = "name more patients, or a higher rate"
+        raise InputError(f"a miss rate of {miss_rate} of {len(patients)} patients misses nobody", hint=hint)
     order = sorted(patients, key=lambda patient_id: (key.digest("emulated-miss", patient_id), patient_id))
     return frozenset(order[:count])
 

@@ -11,7 +11,7 @@ from clinveil.phi.adapter import those_of
 from clinveil.phi.combine import Combination, agreed, off_list
 from clinveil.phi.detector import Detector, all_detectors
 from clinveil.phi.detectors.tagger import with_tagger
-from clinveil.phi.heard import Heard, mentions, names_in
+from clinveil.phi.name_index import NameIndex, mentions, names_in
 from clinveil.phi.note import NoteView
 from clinveil.phi.policy import resolve
 
@@ -55,7 +55,7 @@ class Finder:
         self.patients, self.revise, self.kept = patients or {}, revise, kept
         self.propagate: Propagate = propagate or ("patient" if finders is None else "none")
         self.combine, self.votes = combine, votes
-        self.heard, self._seen = Heard(), dict[tuple[str, str, str], list[Span]]()
+        self.heard, self._seen = NameIndex(), dict[tuple[str, str, str], list[Span]]()
 
     @classmethod
     def of(
@@ -105,7 +105,7 @@ class Finder:
         other.heard = self.heard.about(ids)
         return other
 
-    def having(self, heard: Heard | None = None, seen: Seen | None = None) -> Finder:
+    def having(self, heard: NameIndex | None = None, seen: Seen | None = None) -> Finder:
         """The same finder that has heard other notes, or has seen some notes already and does not look again."""
         other = copy(self)
         other.heard = self.heard if heard is None else heard

@@ -20,8 +20,8 @@ from clinveil.core.types import Say
 from clinveil.corpus.open import NotesCorpus
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.finder import Finder
-from clinveil.phi.heard import Heard
-from clinveil.phi.heard_store import HeardStore, heard_at
+from clinveil.phi.name_index import NameIndex
+from clinveil.phi.name_index_store import NameIndexStore, heard_at
 from clinveil.phi.passes import Seen, changed, hear_again, look, patients_of, treat_again
 from clinveil.phi.remover import Recipe
 from clinveil.scale import Map
@@ -84,9 +84,9 @@ class _Hearing:
     def __init__(self, place: Path) -> None:
         self._place, self._half = place, place.with_suffix(".half")
 
-    def __enter__(self) -> HeardStore:
+    def __enter__(self) -> NameIndexStore:
         remove(self._half)
-        self._store = HeardStore(self._half)
+        self._store = NameIndexStore(self._half)
         return self._store
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -129,7 +129,7 @@ class Treat:
         return treat_again(batch, deidentifier.with_finder(knowing.about(patients_of(batch))), seen)
 
 
-def heard_of(place: Path) -> Heard:
+def heard_of(place: Path) -> NameIndex:
     """What a store in the scratch folder holds."""
     return heard_at(place, place.stat().st_mtime_ns)
 

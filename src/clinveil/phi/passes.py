@@ -4,7 +4,7 @@ Where a name found in one note is looked for in others, there are two passes ove
 are what takes time, run in the first only. It gives of each batch the spans, without text, and the names heard; the
 second looks up what all notes gave, and treats. What was heard are sets, so that no order, batch or number of workers
 changes a byte. Spans wait as compressed Arrow in memory, and beyond `HELD` bytes in a file without a name that is the
-owner's alone; what was heard waits on disk likewise (`phi/heard_store.py`). So memory does not grow with the notes.
+owner's alone; the name index waits on disk too (`phi/name_index_store.py`). So memory does not grow with the notes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, Corpus, Note, rows
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
 from clinveil.phi.finder import Finder
-from clinveil.phi.forms import Name
-from clinveil.phi.heard import Heard, names_in, staff_in, unlisted
-from clinveil.phi.heard_store import COMMON, HeardStore
+from clinveil.phi.name_index import NameIndex, names_in, staff_in, unlisted
+from clinveil.phi.name_index_store import COMMON, NameIndexStore
+from clinveil.phi.name_variants import Name
 from clinveil.phi.note import NoteView
 from clinveil.phi.pieces import Pieces
 from clinveil.scale import Map
@@ -56,7 +56,7 @@ def deidentify_corpus(
     deidentifier: Deidentifier,
     map: Map,
     *,
-    heard: Callable[[Heard], None] | None = None,
+    heard: Callable[[NameIndex], None] | None = None,
     say: Say = lambda _: None,
     whole: bool = True,
 ) -> Iterator[Deidentified]:
@@ -83,8 +83,8 @@ def refuse_strangers(known: AbstractSet[str], met: AbstractSet[str]) -> None:
     """
     absent = len(known - met)
     if known and absent == len(known):
-        remedy = "patient ids must be written alike; --patient names the column of the notes"
-        raise InputError(f"none of its {absent} patients has a note here", where="--patients", remedy=remedy)
+        hint = "patient ids must be written alike; --patient names the column of the notes"
+        raise InputError(f"none of its {absent} patients has a note here", where="--patients", hint=hint)
     if absent:
         said = f"--patients: {absent} of {len(known)} known patients have no note here"
         warnings.warn(said, InputWarning, stacklevel=2)
@@ -147,12 +147,12 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Looked:
+class PassResult:
     """What the first pass says of a batch: what it found, the names in it, and who writes which word in lower case."""
 
     rows: int
     seen: Seen = field(repr=False)
-    heard: Heard = field(repr=False)
+    heard: NameIndex = field(repr=False)
     lower: dict[str, frozenset[str]] = field(repr=False)
 
 
@@ -167,11 +167,11 @@ class _TwoPasses:
         corpus: Corpus,
         deidentifier: Deidentifier,
         pieces: Pieces,
-        told: Callable[[Heard], None] | None,
+        told: Callable[[NameIndex], None] | None,
         say: Say,
     ) -> None:
         self.corpus, self.deidentifier, self.pieces, self.told, self.say = corpus, deidentifier, pieces, told, say
-        self.store, self.looked = HeardStore(), 0
+        self.store, self.looked = NameIndexStore(), 0
 
     def over(self, map: Map) -> Iterator[Deidentified]:
         with SpooledTemporaryFile(max_size=HELD) as self.file:
@@ -182,9 +182,9 @@ class _TwoPasses:
                 self.looked += 1
             yield from (result for result in results if isinstance(result, Deidentified))
 
-    def _first(self, results: Iterator[Looked | Deidentified | None]) -> Iterator[Looked]:
+    def _first(self, results: Iterator[PassResult | Deidentified | None]) -> Iterator[PassResult]:
         """What the first pass gives; the one result more that is read stands for nothing."""
-        return takewhile(lambda result: isinstance(result, Looked), results)  # type: ignore[arg-type]
+        return takewhile(lambda result: isinstance(result, PassResult), results)  # type: ignore[arg-type]
 
     def _items(self) -> Iterator[_Item]:
         sent = 0
@@ -207,7 +207,7 @@ class _TwoPasses:
     def _batches(self, pieces: Pieces) -> Iterator[pa.RecordBatch]:
         return (piece for batch in self.corpus.batches() for piece in pieces.of(batch))
 
-    def _heard(self) -> Heard:
+    def _heard(self) -> NameIndex:
         """What all notes say."""
         heard = self.store.heard()
         if self.told is not None:
@@ -215,7 +215,7 @@ class _TwoPasses:
         return heard
 
 
-def _do(item: _Item) -> Looked | Deidentified | None:
+def _do(item: _Item) -> PassResult | Deidentified | None:
     if item is None:
         return None
     if isinstance(item, _Look):
@@ -224,24 +224,24 @@ def _do(item: _Item) -> Looked | Deidentified | None:
 
 
 @uncollected
-def look(batch: pa.RecordBatch, finder: Finder) -> Looked:
+def look(batch: pa.RecordBatch, finder: Finder) -> PassResult:
     """What the detectors find in each note of a batch, and what the batch says of names and words."""
     ear, found = _Ear(finder), list[list[Span] | None]()
     for note in rows([batch]):
         view = finder.view(note.text, note.patient_id, note.note_id)
         found.append(_detected(finder, view))
         ear.hear(note, view, found[-1] or ())
-    return Looked(batch.num_rows, Seen(_packed(found), _digest(batch)), *ear.heard())
+    return PassResult(batch.num_rows, Seen(_packed(found), _digest(batch)), *ear.heard())
 
 
 @uncollected
-def hear_again(batch: pa.RecordBatch, finder: Finder, seen: Seen) -> Looked:
+def hear_again(batch: pa.RecordBatch, finder: Finder, seen: Seen) -> PassResult:
     """As `look`, with what was seen in the batch before. Raises InputError if it is another batch."""
     _refuse_changed(batch, seen)
     ear, spans = _Ear(finder), _unpacked(seen.spans)
     for row, note in enumerate(rows([batch])):
         ear.hear(note, finder.view(note.text, note.patient_id, note.note_id), spans.get(row, ()))
-    return Looked(batch.num_rows, seen, *ear.heard())
+    return PassResult(batch.num_rows, seen, *ear.heard())
 
 
 class _Ear:
@@ -259,10 +259,10 @@ class _Ear:
         for word in unlisted(view, spans, acronyms=self.acronyms):
             self.lower[word].add(note.patient_id)
 
-    def heard(self) -> tuple[Heard, dict[str, frozenset[str]]]:
+    def heard(self) -> tuple[NameIndex, dict[str, frozenset[str]]]:
         said = {patient_id: frozenset(heard) for patient_id, heard in self.names.items() if heard}
         counted = {word: frozenset(sorted(patients)[:COMMON]) for word, patients in self.lower.items()}
-        return Heard(said, frozenset(self.staff)), counted
+        return NameIndex(said, frozenset(self.staff)), counted
 
 
 def _detected(finder: Finder, view: NoteView) -> list[Span] | None:
@@ -292,7 +292,7 @@ def _refuse_changed(batch: pa.RecordBatch, seen: Seen) -> None:
 
 def changed() -> InputError:
     """The error of notes that are not what they were at the first pass."""
-    return InputError("the notes changed while they were read", remedy="leave them alone during a run, and run again")
+    return InputError("the notes changed while they were read", hint="leave them alone during a run, and run again")
 
 
 def _digest(batch: pa.RecordBatch) -> bytes:

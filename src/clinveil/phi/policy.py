@@ -148,14 +148,14 @@ class Policy:
         if mode == "replace":
             return cls.of_profile("research")
         if mode not in ("remove", "tag"):
-            raise UsageError(f"unknown mode {mode!r}", remedy="remove, replace or tag")
+            raise UsageError(f"unknown mode {mode!r}", hint="remove, replace or tag")
         return cls(mode, dict.fromkeys(LABELS, Treatment(mode)))
 
     @classmethod
     def of_profile(cls, name: str) -> Policy:
         """One of `profiles()`. Raises UsageError for another name."""
         if name not in profiles():
-            raise UsageError(f"there is no PHI profile {name!r}", remedy="one of " + ", ".join(profiles()))
+            raise UsageError(f"there is no PHI profile {name!r}", hint="one of " + ", ".join(profiles()))
         return _profile(name)
 
     @classmethod
@@ -218,10 +218,10 @@ def _policy(name: str, where: str, said: Mapping[str, Any], *, ours: bool = Fals
     _refuse(where, "this file has no key", said, _KEYS)
     base = said.get("base", "safe-harbor")
     if not ours and base not in profiles():
-        raise UsageError("base: no such profile", where=where, remedy="one of " + ", ".join(profiles()))
+        raise UsageError("base: no such profile", where=where, hint="one of " + ", ".join(profiles()))
     labels = said.get("labels", {})
     if not isinstance(labels, dict):
-        raise UsageError("labels: a table is wanted", where=where, remedy='[labels], then lines as NAME = "tag"')
+        raise UsageError("labels: a table is wanted", where=where, hint='[labels], then lines as NAME = "tag"')
     _refuse(where, "labels: there is no class", labels, LABELS)
     under = Policy(name, {}) if ours else _profile(base)
     own = {label: _treatment(where, label, what) for label, what in labels.items()}
@@ -235,11 +235,11 @@ def _policy(name: str, where: str, said: Mapping[str, Any], *, ours: bool = Fals
 def _refuse(where: str, what: str, given: Iterable[str], known: Collection[str]) -> None:
     for key in given:
         if key not in known:
-            raise UsageError(f"{what} {key!r}", where=where, remedy="one of " + ", ".join(known))
+            raise UsageError(f"{what} {key!r}", where=where, hint="one of " + ", ".join(known))
 
 
 def _treatment(where: str, label: str, what: Any) -> Treatment:
     names = [one.value for one in allowed(label)]
     if what not in names:
-        raise UsageError(f"labels.{label}: no treatment of this class", where=where, remedy=", ".join(names))
+        raise UsageError(f"labels.{label}: no treatment of this class", where=where, hint=", ".join(names))
     return Treatment(what)

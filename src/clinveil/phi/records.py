@@ -11,8 +11,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, TextIO
 
+from clinveil.core.atomic import atomic
 from clinveil.core.keys import Key
-from clinveil.core.whole import whole
 from clinveil.phi.audit import NAME, Chain, next_log
 from clinveil.phi.crosswalk import Writer
 from clinveil.phi.deidentifier import Deidentified
@@ -67,7 +67,7 @@ def records(vault: Path, key: Key, *, crosswalk: bool, spans: bool) -> Iterator[
     with ExitStack() as stack:
 
         def part(name: str, *, force: bool = False) -> Path:
-            return stack.enter_context(whole(vault / name, force=force))
+            return stack.enter_context(atomic(vault / name, force=force))
 
         def text(place: Path) -> TextIO:
             return stack.enter_context(place.open("w", encoding="utf-8"))

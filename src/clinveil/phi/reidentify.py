@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, locked, refuse_places
 from clinveil.core.keys import Key
 from clinveil.core.runfolder import KEY, LOCK, fingerprint
 from clinveil.core.settings import FORCE, KEEP, LABEL, NotesSettings, Settings, flag, group
-from clinveil.core.whole import whole
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, rows, with_texts
 from clinveil.corpus.open import open_corpus
 from clinveil.corpus.write import place_in, write_corpus
@@ -61,7 +61,7 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
         InputError: no key, another key, no crosswalk, or none of these notes in it; then nothing is written.
     """
     if not reason.strip():
-        raise UsageError("--reason is empty", remedy="say why: it goes into the audit log, without any patient's name")
+        raise UsageError("--reason is empty", hint="say why: it goes into the audit log, without any patient's name")
     refuse_places(out, MAKER, force=settings.force, vault=vault, read={"NOTES": notes})
     key = _key(vault, settings.key)
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
@@ -72,7 +72,7 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
     def batches() -> Iterator[pa.RecordBatch]:
         return (_restored(_only(batch, wanted), known, key, done) for batch in corpus.batches())
 
-    with locked(vault / LOCK), whole(out, force=settings.force, maker=MAKER) as part:
+    with locked(vault / LOCK), atomic(out, force=settings.force, maker=MAKER) as part:
         place, suffix = place_in(part, out, corpus.suffix)
         write_corpus(_filled(batches(), done), place, corpus.columns, suffix)
         _log(vault, key, reason, notes, done)
@@ -83,13 +83,13 @@ def _filled(batches: Iterable[pa.RecordBatch], done: Restored) -> Iterator[pa.Re
     yield from batches
     if not done.notes:
         what = "no note of these stands in the crosswalk as it is: it is of another run, or the notes were changed"
-        raise InputError(what, remedy=_REMEDY)
+        raise InputError(what, hint=_REMEDY)
 
 
 def _key(vault: Path, given: Path | None) -> Key:
     if given is None and not (vault / KEY).exists():
-        remedy = "--key FILE: where you keep it; without it the crosswalk cannot be read by anybody"
-        raise InputError("holds no key", where=vault.name, remedy=remedy)
+        hint = "--key FILE: where you keep it; without it the crosswalk cannot be read by anybody"
+        raise InputError("holds no key", where=vault.name, hint=hint)
     return Key.load(given or vault / KEY)
 
 
@@ -109,7 +109,7 @@ def _known(vault: Path, key: Key, wanted: Wanted) -> dict[tuple[str, str], Row]:
     """The rows of all crosswalks of the vault, by note id and text."""
     files = sorted(path for path in vault.iterdir() if CROSSWALK.fullmatch(path.name)) if vault.is_dir() else []
     if not files:
-        raise InputError("holds no crosswalk", where=vault.name, remedy=_REMEDY)
+        raise InputError("holds no crosswalk", where=vault.name, hint=_REMEDY)
     read = (row for path in files for row in read_crosswalk(path, key))
     return {(row.note_id, row.digest): row for row in read if _is_wanted(row.note_id, row.patient_id, wanted)}
 
@@ -137,7 +137,7 @@ def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key
 def _log(vault: Path, key: Key, reason: str, notes: Path, done: Restored) -> None:
     """The audit line, before the notes appear."""
     path, before = next_log(vault)
-    with whole(path) as part, part.open("w", encoding="utf-8") as file:
+    with atomic(path) as part, part.open("w", encoding="utf-8") as file:
         chain = Chain(file, before)
         said = {"version": version("clinveil"), "key_commitment": key.commitment, "reason": reason}
         chain.begin("reidentify", {**said, "input_sha256": fingerprint(notes)})

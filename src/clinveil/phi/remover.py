@@ -26,7 +26,7 @@ def remover_of(settings: DeidentifySettings, key: Key, decisions: Decisions | No
     if settings.miss_rate is None:
         return Deidentifier.of(how, key, patients=patients, keep_spans=settings.spans, revise=decisions)
     if patients is None:
-        raise UsageError("--miss-rate needs the names that it is about", remedy="--patients patients.parquet")
+        raise UsageError("--miss-rate needs the names that it is about", hint="--patients patients.parquet")
     return EmulatedRemover(key, patients, settings.miss_rate, how.mode, keep_spans=settings.spans)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, default_vault, private_text, refuse_places, remove
 from clinveil.core.keys import Key
 from clinveil.core.progress import track
 from clinveil.core.runfolder import KEY, LOCK, Kind, code_version, fingerprint, run_folder
 from clinveil.core.types import Say
-from clinveil.core.whole import whole
 from clinveil.corpus.open import OpenedCorpus, PartedCorpus, open_corpus
 from clinveil.corpus.part_facts import as_parts
 from clinveil.corpus.people import write_patients
@@ -92,7 +92,7 @@ def deidentify_notes(
     for line in warnings(settings.identifiers):
         say(line)
     decisions = _decisions(settings, corpus)
-    with run_folder(secrets, VAULT) as folder, whole(out, force=settings.force, maker=MAKER) as part:
+    with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
         # The vault's own key where it has one, so that later notes of a patient are treated as the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         remover = remover_of(settings, key, decisions)
@@ -144,7 +144,7 @@ def _decisions(settings: DeidentifySettings, corpus: OpenedCorpus) -> Decisions 
     if not settings.decisions:
         return None
     if settings.miss_rate is not None:
-        raise UsageError("--decisions has no say in what --miss-rate emulates", remedy="give one of the two")
+        raise UsageError("--decisions has no say in what --miss-rate emulates", hint="give one of the two")
     decisions = Decisions.read(*settings.decisions)
     decisions.refuse_others(corpus)
     return decisions
@@ -219,5 +219,5 @@ def _keep_truth(secrets: Path, remover: Deidentifier | EmulatedRemover, say: Say
     for name, patients in truth.items():
         remove(secrets / f"{name}.parquet")  # an earlier run's truth would be a wrong one
         if patients:
-            with whole(secrets / f"{name}.parquet") as part:
+            with atomic(secrets / f"{name}.parquet") as part:
                 write_patients(patients, part)

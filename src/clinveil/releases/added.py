@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from clinveil.channel.tally import Tally
 from clinveil.core.runfolder import fingerprint
-from clinveil.releases.earlier_release import FILES
 from clinveil.releases.new_notes import NewNotes
+from clinveil.releases.parent import FILES
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.report.record import Edition, Fact
 
 if TYPE_CHECKING:
-    from clinveil.releases.stages import Job
+    from clinveil.releases.stages import ReleaseContext
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ def _measured_on(on_both: OnBoth) -> str:
     return f"{some}; what needs the source, which is not kept, on these notes alone (--with measures it on both)."
 
 
-def nth_of(job: Job) -> int:
+def nth_of(job: ReleaseContext) -> int:
     """Which release under its key it is, from 1 on."""
     return job.added.base.nth + 1 if job.added else 1
 
 
-def adds_to(job: Job, edition: Edition) -> dict[str, Any]:
+def adds_to(job: ReleaseContext, edition: Edition) -> dict[str, Any]:
     """What the manifest says of the release that this one adds to; nothing of the first under its key."""
     if job.added is None:
         return {}

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from pathlib import Path
 
-from clinveil.attacks.adversary import Target
+from clinveil.attacks.threats import Target
 from clinveil.core.finding import Finding
 from clinveil.corpus.corpus import Columns
 from clinveil.releases.gates import FAULT, gate
@@ -223,7 +223,7 @@ def contents_gate(folder: Path, notes: str, columns: Columns) -> Gate:
         folder: what is about to leave, before its companions are written. notes: the name of the notes in it.
     """
     faults = sum(1 for _ in _foreign(folder, notes)) + len({*_columns(folder / notes)} - _asked(columns))
-    return gate("contents", passed=faults == 0, value=faults, threshold=0, remedy=FAULT, by_construction=True)
+    return gate("contents", passed=faults == 0, value=faults, threshold=0, hint=FAULT, by_construction=True)
 
 
 def _foreign(folder: Path, notes: str) -> Iterator[Path]:

@@ -27,9 +27,9 @@ from clinveil.corpus.people import Patient, read_patients
 from clinveil.phi.deidentifier import Deidentifier
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.crosswalk import CROSSWALK, id_maps, ledger_batches
-from clinveil.releases.earlier_release import Base, settings_of
 from clinveil.releases.manifest import NAME, OLDER, SCHEMA, older
 from clinveil.releases.new_notes import NewNotes
+from clinveil.releases.parent import ParentRelease, settings_of
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.scale import processes
 from clinveil.vectors.count import count_words
@@ -65,7 +65,7 @@ def attacked_release(
     known = _known(patients, settings)
     source = open_corpus(original, settings.notes, keep=settings.keep)
     added_to = manifest["private"].get("adds_to")
-    corpus: Corpus = NewNotes(source, Base.read(Path(added_to["vault"]))) if added_to else source
+    corpus: Corpus = NewNotes(source, ParentRelease.read(Path(added_to["vault"]))) if added_to else source
     entered = _entered(corpus, Key.load(vault / "key.bin"), settings, known, workers) if settings.phi else corpus
     with tempfile.TemporaryDirectory(prefix="clinveil-counts") as scratch:
         counts = count_words(entered, Path(scratch))
@@ -89,14 +89,14 @@ def attacked_release(
 
 def _settings(manifest: Any, vault: Path) -> ReleaseSettings:
     if isinstance(manifest, dict) and manifest.get("schema") == SCHEMA and not (vault / "channel").exists():
-        remedy = "name the vault of an obfuscated or coded release"
+        hint = "name the vault of an obfuscated or coded release"
         raise InputError(
-            f"is the vault of a {manifest.get('kind')} release, without a channel", where=vault.name, remedy=remedy
+            f"is the vault of a {manifest.get('kind')} release, without a channel", where=vault.name, hint=hint
         )
     if isinstance(manifest, dict) and manifest.get("schema") in OLDER:
         raise older(vault)
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise InputError("is no vault of a release", where=vault.name, remedy=_REMEDY)
+        raise InputError("is no vault of a release", where=vault.name, hint=_REMEDY)
     return settings_of(manifest, vault)
 
 
@@ -107,7 +107,7 @@ def _notes(manifest: dict[str, Any], vault: Path) -> tuple[str, NotesSettings]:
         roles = NotesSettings(text=told["text"], id=told["id"], patient=told["patient"], preset="none")
         return str(told["file"]), roles
     except (KeyError, TypeError, ValidationError):
-        raise InputError("holds a damaged manifest", where=vault.name, remedy=_REMEDY) from None
+        raise InputError("holds a damaged manifest", where=vault.name, hint=_REMEDY) from None
 
 
 def _refuse_another(released: Path, manifest: dict[str, Any]) -> None:
@@ -115,12 +115,12 @@ def _refuse_another(released: Path, manifest: dict[str, Any]) -> None:
     beside = read_json((released if released.is_dir() else released.parent) / NAME)
     told = beside.get("key_commitment") if isinstance(beside, dict) else None
     if told not in (None, manifest.get("key_commitment")):
-        raise InputError("is the vault of another release", where="--vault", remedy="name OUT/vault of this release")
+        raise InputError("is the vault of another release", where="--vault", hint="name OUT/vault of this release")
 
 
 def _known(patients: Path | None, settings: ReleaseSettings) -> dict[str, Patient]:
     if patients is None and settings.phi and settings.identifiers.patients is not None:
-        raise UsageError("the release was made with known patients", remedy="give them again: --patients FEED")
+        raise UsageError("the release was made with known patients", hint="give them again: --patients FEED")
     return read_patients(patients) if patients else {}
 
 
@@ -141,4 +141,4 @@ def _ledger(vault: Path, name: str) -> Iterator[pa.RecordBatch]:
                 raise pa.ArrowInvalid
             yield batch
     except (OSError, pa.ArrowException):
-        raise InputError(f"holds no {name}", where=vault.name, remedy=_REMEDY) from None
+        raise InputError(f"holds no {name}", where=vault.name, hint=_REMEDY) from None

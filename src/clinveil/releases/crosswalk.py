@@ -83,8 +83,8 @@ def source_notes(vault: Path) -> dict[str, str]:
     except (OSError, ValueError, pa.ArrowException):
         notes = {}
     if not notes:
-        remedy = "name the vault folder of this release, OUT/vault"
-        raise InputError("holds no crosswalk", where=vault.name, remedy=remedy)
+        hint = "name the vault folder of this release, OUT/vault"
+        raise InputError("holds no crosswalk", where=vault.name, hint=hint)
     return notes
 
 
@@ -132,7 +132,7 @@ def by_place(places: Places) -> Callable[[pa.RecordBatch], Ranks]:
     return ranks
 
 
-class Walk:
+class CrosswalkOrder:
     """The places of a crosswalk's notes, for who asks in the order of their new ids: it holds a few at a time.
 
     Args:

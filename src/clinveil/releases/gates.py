@@ -48,7 +48,7 @@ def gate(of: str, *, passed: bool, fill: Mapping[str, Any] = MappingProxyType({}
 
 def sound(of: str, faults: int, **more: Any) -> Gate:
     """A gate of what the program itself promises: not one fault is allowed."""
-    return gate(of, **{"passed": faults == 0, "value": faults, "threshold": 0, "remedy": FAULT, **more})
+    return gate(of, **{"passed": faults == 0, "value": faults, "threshold": 0, "hint": FAULT, **more})
 
 
 def output_gates(check: OutputCheck, tally: Tally, channel: Channel) -> list[Gate]:

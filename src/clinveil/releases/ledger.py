@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import ClinveilError, DiskError, InputError, UsageError
 from clinveil.core.files import private_folder, refuse_nameless
-from clinveil.core.whole import whole
 from clinveil.report.numerals import SMALL, SPACE, share
 
 Hashes = NDArray[np.uint64]
@@ -82,7 +82,7 @@ class Entry:
         told = {"schema": SCHEMA, "run": self.run, "commitment": self.commitment, "vault": str(self.vault)}
         told["salt"] = self.salt.hex()
         schema = pa.schema([("note", pa.uint64())], metadata={"clinveil": json.dumps(told)})
-        with whole(path, force=True) as part:
+        with atomic(path, force=True) as part:
             pq.write_table(pa.table([pa.array(self.notes)], schema=schema), part, compression="zstd")
 
 
@@ -107,8 +107,8 @@ def read_entry(path: Path) -> Entry:
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         known = False
     if not known:
-        remedy = "put back the copy of that release's vault, or move the file away if it never was an entry"
-        raise InputError(f"{path.name} is no entry of a ledger, or damaged", where=path.parent.name, remedy=remedy)
+        hint = "put back the copy of that release's vault, or move the file away if it never was an entry"
+        raise InputError(f"{path.name} is no entry of a ledger, or damaged", where=path.parent.name, hint=hint)
     return made
 
 
@@ -146,8 +146,8 @@ class Ledger:
         near = next((path for path in (place, *place.absolute().parents) if path.exists()), place)
         usable = near.is_dir() and os.access(near, os.W_OK | os.X_OK | os.R_OK)
         if not usable or (near == place and not all(_may_be_ours(path) for path in near.iterdir())):
-            remedy = "name another folder with --ledger"
-            raise UsageError("no ledger of releases can be kept here", where=near.name, remedy=remedy)
+            hint = "name another folder with --ledger"
+            raise UsageError("no ledger of releases can be kept here", where=near.name, hint=hint)
         if place.exists():
             private_folder(place)  # now, not after the hours that come before its entry
         return cls(place)
@@ -182,8 +182,8 @@ class Ledger:
         first, more = earlier[0], f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
         what = f"{first.said} of these notes left before, under another key: release {first.entry.run}{more}"
         never = f"if that one never left, delete its {first.entry.file} there"
-        remedy = f"--again releases them once more, and the report says what both give away; {never}"
-        raise error(what, where=self.folder.name, remedy=remedy)
+        hint = f"--again releases them once more, and the report says what both give away; {never}"
+        raise error(what, where=self.folder.name, hint=hint)
 
     def enter(self, made: Entry, vault: Path) -> None:
         """Write the entry of a release, into its vault too. Raises DiskError where the ledger cannot be written."""
@@ -191,5 +191,5 @@ class Ledger:
             made.write(vault / IN_VAULT)
             made.write(private_folder(self.folder) / made.file)
         except OSError:
-            what, remedy = "the ledger of releases cannot be written", "mend that; the same command goes on from here"
-            raise DiskError(what, where=self.folder.name, remedy=remedy) from None
+            what, hint = "the ledger of releases cannot be written", "mend that; the same command goes on from here"
+            raise DiskError(what, where=self.folder.name, hint=hint) from None

@@ -145,7 +145,7 @@ class Check:
 def verify(folder: Path) -> list[Check]:
     """All checks of the folder of a release. Raises InputError where there is nothing to check."""
     if not folder.is_dir():
-        raise InputError("is not a release folder", where=folder.name, remedy="name OUT/release")
+        raise InputError("is not a release folder", where=folder.name, hint="name OUT/release")
     document = read_json(folder / NAME)
     manifest = document if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if isinstance(document, dict) and document.get("schema") in OLDER:
@@ -166,7 +166,7 @@ def verify(folder: Path) -> list[Check]:
 def older(folder: Path) -> InputError:
     """The error for a folder that an earlier version made."""
     what = "was made by an earlier version of clinveil"
-    return InputError(what, where=folder.name, remedy="use that version, or make the release again in another folder")
+    return InputError(what, where=folder.name, hint="use that version, or make the release again in another folder")
 
 
 def _sums(folder: Path) -> Iterator[Check]:

@@ -30,7 +30,7 @@ from clinveil.corpus.sample import KeyedShare
 from clinveil.releases.crosswalk import id_maps
 from clinveil.utility.release import UTILITY_SEED, useful
 
-__all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "not_tried", "useful"]
+__all__ = ["UTILITY_SEED", "Drawn", "Measured", "attacked", "measured", "skipped", "useful"]
 
 NOTES = frozenset({"original", "released", "entered", "alignment"})
 BY_NOTES = ("attack.repeats_in_notes", "attack.inversion_counts")  # of attacks that need no notes, but read them
@@ -246,7 +246,7 @@ _AT_HAND = {
 }
 
 
-def not_tried(context: Context) -> tuple[str, ...]:
+def skipped(context: Context) -> tuple[str, ...]:
     """What no attack of this version tries, and the attacks of every release that lacked what they need here."""
     known = [field.name for field in fields(context)]
     lacking = []

@@ -18,8 +18,8 @@ from clinveil.core.errors import InputError
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT, Columns
 from clinveil.corpus.open import OpenedCorpus
 from clinveil.corpus.uniqueness import hashes
-from clinveil.releases.earlier_release import Base
 from clinveil.releases.ledger import Hashes, text_hashes
+from clinveil.releases.parent import ParentRelease
 
 LEFT_BEFORE = "released before"
 
@@ -44,7 +44,7 @@ class NewNotes:
     """
 
     source: OpenedCorpus
-    base: Base
+    base: ParentRelease
     beside: bool = False
     _last: _Pass = field(default_factory=_Pass, repr=False, compare=False)
 
@@ -52,9 +52,9 @@ class NewNotes:
         if (self.columns.patient_id is None) != (self.base.manifest["notes"]["patient"] is None):
             some, none = "names patients", "names no patients"
             mine, theirs = (none, some) if self.columns.patient_id is None else (some, none)
-            remedy = "both must do the same: --patient names their column"
+            hint = "both must do the same: --patient names their column"
             what = f"it {mine}, and the release that is added to {theirs}"
-            raise InputError(what, where=self.source.name, remedy=remedy)
+            raise InputError(what, where=self.source.name, hint=hint)
 
     @property
     def columns(self) -> Columns:
@@ -95,7 +95,7 @@ class NewNotes:
                 yield new
         if not rows and last.left_out:
             what = f"all {last.left_out} notes left before, in release {self.base.run}"
-            raise InputError(what, where=self.source.name, remedy="there is nothing to add")
+            raise InputError(what, where=self.source.name, hint="there is nothing to add")
 
     def _new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         ids = batch.column(NOTE_ID).to_pylist()

@@ -37,14 +37,14 @@ from clinveil.corpus.parts import PartedCorpus
 from clinveil.corpus.people import read_patients
 from clinveil.corpus.uniqueness import Hashes, HashLog, count_repeats
 from clinveil.phi.deidentifier import Deidentifier
-from clinveil.phi.heard import Heard
+from clinveil.phi.name_index import NameIndex
 from clinveil.phi.parted import Treat, heard_of, look_through
 from clinveil.phi.remover import Recipe
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.check import NOTHING, OutputCheck, check_copies, check_output
 from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.publish import Places
-from clinveil.releases.stages import Job, Preflight, Sight, Target, as_written
+from clinveil.releases.stages import CorpusStats, Preflight, ReleaseContext, Target, as_written
 from clinveil.scale import Map
 from clinveil.scale.pieces import Broken, each
 from clinveil.scale.tasks import Store, name_of, performed
@@ -65,7 +65,7 @@ def preflight_parts(
     Raises:
         Incomplete: there is no note in those that can be read. InputError: an id stands in two parts.
     """
-    sight, skipped, facts, patients = Sight(), Counter[str](), list[PartFacts](), 0
+    sight, skipped, facts, patients = CorpusStats(), Counter[str](), list[PartFacts](), 0
     with closing(HashLog()) as log:
         for seen in track(each(over, _see, corpus.parts, broken), "notes read", say, size=lambda one: one.facts.rows):
             sight.add(seen.sight)
@@ -87,14 +87,14 @@ def preflight_parts(
 class _Seen:
     """What is seen of one part: its hashes of patients are of different ones."""
 
-    sight: Sight
+    sight: CorpusStats
     facts: PartFacts
     patients: Hashes = field(repr=False)
     skipped: Counter[str]
 
 
 def _see(part: NotesCorpus) -> _Seen:
-    sight, patients = Sight(), [np.zeros(0, dtype=np.uint64)]
+    sight, patients = CorpusStats(), [np.zeros(0, dtype=np.uint64)]
 
     def look(batch: Any) -> None:
         sight.take(batch)
@@ -118,15 +118,17 @@ def _deidentifier(settings: PhiSettings, key: Key) -> Deidentifier:
     return Deidentifier.of(settings, key, patients=read_patients(feed) if feed else {})
 
 
-def _recipe(job: Job) -> Recipe:
+def _recipe(job: ReleaseContext) -> Recipe:
     return Recipe.of(_deidentifier, job.settings.identifiers, job.folder.vault / KEY)
 
 
-def _store(job: Job) -> Store:
+def _store(job: ReleaseContext) -> Store:
     return Store(job.folder.vault / TASKS)
 
 
-def protect_parts(job: Job, heard: Callable[[Heard], None]) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+def protect_parts(
+    job: ReleaseContext, heard: Callable[[NameIndex], None]
+) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
     """As `stages.protect`: a scratch file a part."""
     assert isinstance(job.corpus, PartedCorpus)
     deidentifier = job.deidentifier()
@@ -254,7 +256,7 @@ class Copy:
         return {"tally": tally.as_dict(), "check": check.as_dict()}
 
 
-def copy_parts(job: Job, entered: Corpus) -> tuple[OutputCheck, Path]:
+def copy_parts(job: ReleaseContext, entered: Corpus) -> tuple[OutputCheck, Path]:
     """Write every part under new ids with the text that it has; returns what reading back shows, and the folder."""
     assert isinstance(entered, PartedCorpus)
     places = job.folder.vault, job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
@@ -263,13 +265,13 @@ def copy_parts(job: Job, entered: Corpus) -> tuple[OutputCheck, Path]:
     return check, place
 
 
-def draw_parts(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
+def draw_parts(job: ReleaseContext, protected: Corpus, channel: Channel) -> tuple[Tally, OutputCheck, Path]:
     """Write every part; the notes in staging, crosswalk and alignment in the vault, a file a part each."""
     assert isinstance(job.corpus, PartedCorpus) and isinstance(protected, PartedCorpus)
     return _collected(job, list(_draws(job, protected, channel)))
 
 
-def _collected(job: Job, works: Sequence[Draw | Copy]) -> tuple[Tally, OutputCheck, Path]:
+def _collected(job: ReleaseContext, works: Sequence[Draw | Copy]) -> tuple[Tally, OutputCheck, Path]:
     store, tally, checks = _store(job), Tally(), list[OutputCheck]()
     results = each(job.over, partial(performed, store), works)
     for result in track(results, "notes", job.say, size=lambda one: one["tally"]["notes"]):
@@ -287,21 +289,21 @@ def _collected(job: Job, works: Sequence[Draw | Copy]) -> tuple[Tally, OutputChe
     return tally, sum(checks, NOTHING), place
 
 
-def _entered(job: Job) -> Iterator[str]:
+def _entered(job: ReleaseContext) -> Iterator[str]:
     """Of each part, a hash of the part, of what was found in all of them, and of the key."""
     found = _recipe(job).said if job.settings.phi else ""
     of = digest_of(job.facts) + job.key.commitment + found
     return (hashlib.sha256((one.digest + of).encode()).hexdigest() for one in job.facts)
 
 
-def _draws(job: Job, protected: PartedCorpus, channel: Channel) -> Iterator[Draw]:
+def _draws(job: ReleaseContext, protected: PartedCorpus, channel: Channel) -> Iterator[Draw]:
     assert isinstance(job.corpus, PartedCorpus)
     how = job.folder.vault, channel_digest(channel), channel.policy, job.key.commitment
     written = job.folder.work, job.corpus.columns, job.corpus.suffix, job.settings.order
     return (Draw(part, told, *how, *written) for part, told in zip(protected.parts, _entered(job), strict=True))
 
 
-def _released_name(job: Job, number: int) -> str:
+def _released_name(job: ReleaseContext, number: int) -> str:
     """What tells nothing of the source's name or order to who has no key; with `--order source` the order is kept."""
     if job.settings.order == "source":
         return f"part-{number:05d}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clinveil.attacks.adversary import not_applicable
+from clinveil.attacks.threats import not_applicable
 from clinveil.channel.channel import Channel
 from clinveil.channel.files import load_channel
 from clinveil.core.errors import GateError, InputError
@@ -22,21 +22,21 @@ from clinveil.core.types import Say
 from clinveil.corpus.corpus import NO_PATIENTS, Corpus
 from clinveil.releases.added import met_lines
 from clinveil.releases.attack_gates import contents_gate
-from clinveil.releases.both import Both, gates_of_both, of_both, together
-from clinveil.releases.clock import Clock, nothing
-from clinveil.releases.earlier_release import Base
 from clinveil.releases.excerpts import excerpts
 from clinveil.releases.gates import seed_gate, variety_gates
 from clinveil.releases.ledger import Earlier, Entry, Hashes, Ledger, entry
-from clinveil.releases.measured import attacked, not_tried, useful
+from clinveil.releases.measured import attacked, skipped, useful
 from clinveil.releases.new_notes import NewNotes
+from clinveil.releases.parent import ParentRelease
 from clinveil.releases.parts import forget_others
+from clinveil.releases.prepared import PreparedInput, opened_for_parts, ready_for
 from clinveil.releases.producer import Producer, Product, other_kind, producers, refuse_adding
 from clinveil.releases.publish import KIND, Outcome, Places, publish
-from clinveil.releases.ready import Ready, opened_for_parts, ready_for
 from clinveil.releases.record import Made, record_of
+from clinveil.releases.series import ReleaseSeries, gates_of_both, of_both, together
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import NOTHING_MORE, Job, Making, MeasuredWith, Preflight
+from clinveil.releases.stage_timer import StageTimer, nothing
+from clinveil.releases.stages import NOTHING_MORE, Making, MeasuredWith, Preflight, ReleaseContext
 from clinveil.report.record import Gate
 from clinveil.scale import Map
 
@@ -44,7 +44,7 @@ _NO_MATTER = FREE | {"again", "ledger"}
 
 
 def dry_run(
-    notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None, base: Base | None = None
+    notes: Path, settings: ReleaseSettings, *, vectors: Path | None = None, base: ParentRelease | None = None
 ) -> Iterator[str]:
     """The plan of a release: what it would do and how long that should take. Makes nothing; arguments as `release`.
 
@@ -94,7 +94,7 @@ def release(
     settings: ReleaseSettings,
     *,
     vectors: Path | None = None,
-    base: Base | None = None,
+    base: ParentRelease | None = None,
     before: Sequence[Path] = (),
     measured_with: MeasuredWith = NOTHING_MORE,
     say: Say = nothing,
@@ -122,7 +122,7 @@ def release(
         return _made(notes, out, settings, ready, _Added.to(base, before, left, ready), ledger, over, vectors, say)
 
 
-def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: Base | None) -> None:
+def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: ParentRelease | None) -> None:
     """Raise UsageError for arguments that do not apply to this kind of release, MissingExtra for what it lacks."""
     producer = producers.get(settings.kind)
     producer.refuse_early(settings)
@@ -136,21 +136,23 @@ def _refuse_other_kind(settings: ReleaseSettings, vectors: Path | None, base: Ba
 class _Added:
     """The release that is added to, what left under its key, and the notes that did."""
 
-    base: Base
+    base: ParentRelease
     before: Sequence[Path]
     left: Entry | None
-    both: Both | None
+    both: ReleaseSeries | None
 
     @classmethod
-    def to(cls, base: Base | None, before: Sequence[Path], left: Entry | None, ready: Ready) -> _Added | None:
-        return cls(base, before, left, Both.of(base, before, ready.corpus.columns.keep)) if base else None
+    def to(
+        cls, base: ParentRelease | None, before: Sequence[Path], left: Entry | None, ready: PreparedInput
+    ) -> _Added | None:
+        return cls(base, before, left, ReleaseSeries.of(base, before, ready.corpus.columns.keep)) if base else None
 
 
 def _made(
     notes: Path,
     out: Path,
     settings: ReleaseSettings,
-    ready: Ready,
+    ready: PreparedInput,
     added: _Added | None,
     ledger: Ledger,
     over: Map,
@@ -184,15 +186,17 @@ def _made(
         if added is None and any((folder.vault / name).exists() for name in producer.learns):
             say("resuming: what the interrupted run learned is used")
         parts = ready.facts, over, ready.broken, ready.measured_with
-        job = Job(
+        job = ReleaseContext(
             ready.corpus, folder, key, settings.resolved(ready.found.patients), ready.known, ready.imported, say, *parts
         )
         of_base = (added.left, added.both) if added else (None, None)
-        return _run(producer, job, ready.found, _Before(ledger, earlier, source, *of_base), Clock(say, plan=plan))
+        return _run(
+            producer, job, ready.found, _ReleaseHistory(ledger, earlier, source, *of_base), StageTimer(say, plan=plan)
+        )
 
 
 @dataclass(frozen=True)
-class _Before:
+class _ReleaseHistory:
     """What is known of the source: the ledger, earlier releases of the same notes in it, the hash of the notes, and
     what left under the same key."""
 
@@ -200,7 +204,7 @@ class _Before:
     earlier: Sequence[Earlier]
     source_sha256: str
     left: Entry | None = None
-    both: Both | None = None
+    both: ReleaseSeries | None = None
 
     def entry(self, hashes: Hashes, run: str, commitment: str, vault: Path) -> Entry:
         """What is written down of a release: with what left under its key before."""
@@ -237,7 +241,9 @@ def _earlier(ledger: Ledger, found: Preflight, key: Key, settings: ReleaseSettin
     return earlier
 
 
-def _run(producer: Producer, job: Job, found: Preflight, before: _Before, clock: Clock) -> Outcome:
+def _run(
+    producer: Producer, job: ReleaseContext, found: Preflight, before: _ReleaseHistory, clock: StageTimer
+) -> Outcome:
     seeds = {name: job.key.digest(f"{name} seed") % 2**31 for name in ("training", "measuring")}
     rng = np.random.default_rng(seeds["measuring"])
     making = Making(job, found, clock, seeds, before.both)
@@ -258,7 +264,7 @@ def _run(producer: Producer, job: Job, found: Preflight, before: _Before, clock:
     account = made.account(gates, together(job, findings, shared, seeds["measuring"]))
     notes, shown = product.sampled(rng), excerpts(product.released, job.key)
     clock.say("report: two editions")
-    record = record_of(made, account, not_tried(seen.context), notes, shown)
+    record = record_of(made, account, skipped(seen.context), notes, shown)
     left = before.entry(found.hashes, account.run, job.key.commitment, job.folder.vault)
     enter = partial(before.enter, left, found, job.folder.vault)
     return publish(job.folder, account, record, enter, job.settings.switched_off_by)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clinveil.releases.check import OutputCheck
     from clinveil.releases.measured import Measured
     from clinveil.releases.settings import ReleaseSettings
-    from clinveil.releases.stages import Job, Making, Preflight
+    from clinveil.releases.stages import Making, Preflight, ReleaseContext
     from clinveil.report.record import AlignedNote, Fact, Gate, TokenRow
 
 TABLES = ("lm", "synthetic")
@@ -88,7 +88,7 @@ class Product(ABC):
         digests: SHA-256 of what the vault keeps, by name.
     """
 
-    job: Job
+    job: ReleaseContext
     path: Path
     columns: Columns
     rows: Accounting

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from clinveil.core.progress import shown
 from clinveil.corpus.corpus import Corpus
 from clinveil.corpus.parts import PartedCorpus
-from clinveil.phi.heard import Heard
+from clinveil.phi.name_index import NameIndex
 from clinveil.releases.parts import protect_parts
-from clinveil.releases.stages import Job, Making, Preflight, protect
+from clinveil.releases.stages import Making, Preflight, ReleaseContext, protect
 from clinveil.vectors.count import WordCounts, count_parts, count_words
 
 
-def protected(making: Making, heard: Callable[[Heard], None]) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+def protected(making: Making, heard: Callable[[NameIndex], None]) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
     """The notes with their identifiers treated, the spans found by label, and the notes left out by reason.
 
     Args:
@@ -28,7 +28,7 @@ def protected(making: Making, heard: Callable[[Heard], None]) -> tuple[Corpus, C
         return (together or (protect_parts if job.facts else protect))(job, heard)
 
 
-def counted(job: Job, found: Preflight, entered: Corpus) -> WordCounts:
+def counted(job: ReleaseContext, found: Preflight, entered: Corpus) -> WordCounts:
     """The words of notes; of part files each counted where it is read."""
     if job.facts and isinstance(entered, PartedCorpus):
         return count_parts(entered.parts, job.folder.work, job.over, job.say)

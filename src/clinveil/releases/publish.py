@@ -75,7 +75,7 @@ class Outcome:
         if off := [gate.name for gate in self.gates if gate.switched_off]:
             yield f"Switched off: {', '.join(off)}" + (f" ({self.switched_off_by})" if self.switched_off_by else "")
         for gate in failed:
-            yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.remedy}"
+            yield f"FAILED  {gate.name}: {gate.value} {gate.unit} (allowed: {gate.threshold}). {gate.hint}"
         if not failed:
             yield f"report   {self.folder.release / 'report.html'}"
             yield f"release  {self.folder.release} ({self.kind})"
@@ -129,7 +129,7 @@ def rerender_report(run: Path, out: Path | None, *, edition: str, force: bool) -
     try:
         stored = json.loads((run / "vault" / RECORD).read_text(encoding="utf-8"))[edition]
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError("holds no record of a run", where=run.name, remedy="name the OUT of a release") from None
+        raise InputError("holds no record of a run", where=run.name, hint="name the OUT of a release") from None
     target = out or run / "vault" / f"report{'-external' if edition == 'external' else ''}.html"
     refuse_existing(target, force=force or out is None)
     write_report(from_json(stored), target)

@@ -23,7 +23,7 @@ from clinveil.releases.ledger import Earlier
 from clinveil.releases.manifest import Account, NotesFile
 from clinveil.releases.producer import Product
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Job, Making
+from clinveil.releases.stages import Making, ReleaseContext
 from clinveil.report.edition import outward_count
 from clinveil.report.record import (
     AlignedNote,
@@ -55,7 +55,7 @@ class Made:
     earlier: Sequence[Earlier] = ()
 
     @property
-    def job(self) -> Job:
+    def job(self) -> ReleaseContext:
         """What every stage worked with."""
         return self.making.job
 
@@ -145,7 +145,7 @@ def dispositions(kind: str, columns: Columns) -> tuple[Column, ...]:
 
 
 def record_of(
-    made: Made, account: Account, not_tried: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
+    made: Made, account: Account, skipped: tuple[str, ...], notes: Sequence[AlignedNote], excerpts: Sequence[str]
 ) -> ReleaseRecord:
     """The internal edition: what a report of this run shows."""
     job, product, rows = made.job, made.product, made.product.rows
@@ -178,7 +178,7 @@ def record_of(
         settings=tuple(Fact(k.replace("_", " "), _shown(v)) for k, v in public_settings(job.settings).items()),
         provenance=_provenance(made),
         warnings=_warnings(made, account.findings),
-        not_tried=not_tried,
+        skipped=skipped,
         test_seed=job.key.test_seed is not None,
         risk_threshold=job.settings.risk_threshold,
     )

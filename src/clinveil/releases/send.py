@@ -15,7 +15,7 @@ COMMAND = "publish"
 def check_target(to: Path, *, force: bool) -> RemotePath:
     """The place that a release is to go to. Raises UsageError for one of this machine, or one that is taken."""
     if not isinstance(to, RemotePath):
-        raise UsageError("is a place of this machine", where=to.name, remedy="name a URL, such as s3://bucket/release")
+        raise UsageError("is a place of this machine", where=to.name, hint="name a URL, such as s3://bucket/release")
     ready(to, command=COMMAND, force=force)
     return to
 
@@ -29,8 +29,8 @@ def publish_release(out: Path, to: RemotePath, *, force: bool = False) -> None:
     """
     release = out / "release"
     if not release.is_dir():
-        raise InputError("holds no release", where=out.name, remedy="name the OUT of a run that passed all gates")
+        raise InputError("holds no release", where=out.name, hint="name the OUT of a run that passed all gates")
     if failed := [check for check in verify(release) if not check.passed]:
         what = f"its release does not verify, {len(failed)} of the checks failed"
-        raise InputError(what, where=out.name, remedy="clinveil verify OUT/release says which; nothing was sent")
+        raise InputError(what, where=out.name, hint="clinveil verify OUT/release says which; nothing was sent")
     send(release, to, command=COMMAND, force=force)

@@ -33,15 +33,15 @@ from clinveil.corpus.people import Patient
 from clinveil.corpus.uniqueness import HashLog, count_repeats, hashes
 from clinveil.corpus.write import Writer
 from clinveil.phi.deidentifier import Deidentified, Deidentifier
-from clinveil.phi.heard import Heard
+from clinveil.phi.name_index import NameIndex
 from clinveil.phi.passes import deidentify_corpus
 from clinveil.releases.added import ALONE, OnBoth
-from clinveil.releases.clock import Clock
-from clinveil.releases.crosswalk import Renamer, Walk, by_new_id, by_place, ledger_batches, reordered
+from clinveil.releases.crosswalk import CrosswalkOrder, Renamer, by_new_id, by_place, ledger_batches, reordered
 from clinveil.releases.ledger import NO_HASHES, Hashes, text_hashes
 from clinveil.releases.new_notes import NewNotes
 from clinveil.releases.publish import Places
 from clinveil.releases.settings import ReleaseSettings
+from clinveil.releases.stage_timer import StageTimer
 from clinveil.scale import Map, serial
 from clinveil.scale.executor import opened_for
 from clinveil.scale.pieces import Broken
@@ -49,7 +49,7 @@ from clinveil.vectors.count import over_words
 from clinveil.vectors.table import Vectors
 
 if TYPE_CHECKING:
-    from clinveil.releases.both import Both
+    from clinveil.releases.series import ReleaseSeries
 
 CHARACTERS_PER_WORD = 6.6  # of MTSamples, punctuation and spaces included
 HEAPS = (44.0, 0.445)  # word types = 44 · words^0.445, fitted on MTSamples
@@ -90,7 +90,7 @@ class Preflight:
 
 
 @dataclass
-class Sight:
+class CorpusStats:
     """What is seen of notes, batch by batch; sights add up, but for the patients, of whom one may stand in several.
 
     Attributes:
@@ -113,7 +113,7 @@ class Sight:
         self.characters += int(pc.sum(lengths).as_py() or 0)
         self.hashes.append(text_hashes(text.to_pylist()))
 
-    def add(self, other: Sight) -> None:
+    def add(self, other: CorpusStats) -> None:
         """See what another one saw."""
         for name in ("rows", "null", "empty", "characters", "hashes"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -121,14 +121,14 @@ class Sight:
     def preflight(self, patients: int, skipped: Counter[str]) -> Preflight:
         """The result. Raises InputError where there is no note."""
         if not self.rows:
-            raise InputError("there is no note in it", remedy="name a file with at least one row")
+            raise InputError("there is no note in it", hint="name a file with at least one row")
         hashes = np.concatenate(self.hashes)
         return Preflight(self.rows, patients, self.null, self.empty, self.characters, skipped, hashes)
 
 
 def preflight(corpus: Corpus, say: Say = lambda _: None) -> Preflight:
     """Read all notes once: count them, and let a broken file fail before anything is made. Raises InputError."""
-    sight, patients = Sight(), 0
+    sight, patients = CorpusStats(), 0
     with closing(HashLog()) as log:
         for batch in track(corpus.batches(), "notes read", say, size=lambda batch: batch.num_rows):
             sight.take(batch)
@@ -156,7 +156,7 @@ NOTHING_MORE = MeasuredWith()
 
 
 @dataclass(frozen=True)
-class Job:
+class ReleaseContext:
     """What every stage works with.
 
     Attributes:
@@ -187,7 +187,7 @@ class Job:
         """Words of the names of known patients, lookup forms."""
         return word_set(" ".join(patient.name) for patient in self.known.values())
 
-    def deidentifier(self, heard: Heard | None = None) -> Deidentifier | None:
+    def deidentifier(self, heard: NameIndex | None = None) -> Deidentifier | None:
         """What finds and treats PHI, with what the notes said of one another; None with `--no-phi`."""
         if not self.settings.phi:
             return None
@@ -208,15 +208,17 @@ class Making:
         on_both: what was measured on both; known after `make`.
     """
 
-    job: Job
+    job: ReleaseContext
     found: Preflight
-    clock: Clock
+    clock: StageTimer
     seeds: Mapping[str, int]
-    both: Both | None = None
+    both: ReleaseSeries | None = None
     on_both: OnBoth = ALONE
 
 
-def protect(job: Job, heard: Callable[[Heard], None] | None = None) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
+def protect(
+    job: ReleaseContext, heard: Callable[[NameIndex], None] | None = None
+) -> tuple[Corpus, Counter[str] | None, Counter[str]]:
     """The notes as they enter the channel, treated in the scratch folder or (with `--no-phi`) as they are; what was
     found in them (None where nobody looked); and the notes left out, by reason. `heard` as for `deidentify_corpus`."""
     deidentifier = job.deidentifier()
@@ -257,7 +259,7 @@ class Target:
     order: str
 
     @classmethod
-    def of(cls, job: Job, path: Path) -> Target:
+    def of(cls, job: ReleaseContext, path: Path) -> Target:
         """The notes of a job that is of one file."""
         where = path, job.folder.vault, job.folder.work
         return cls(*where, job.corpus.columns, job.corpus.suffix, job.settings.order)
@@ -292,7 +294,7 @@ class Target:
         elif self.order == "source":
             yield from released.batches()
         else:
-            places = Walk(ledger_batches(self.vault, "crosswalk"), self.work / "walk")
+            places = CrosswalkOrder(ledger_batches(self.vault, "crosswalk"), self.work / "walk")
             with closing(places):
                 yield from reordered(released.batches(), by_place(places), self.work / "read back")
 
@@ -311,7 +313,7 @@ def as_written(entered: Corpus) -> Iterator[Obfuscated]:
     return (Obfuscated(batch, Tally(notes=batch.num_rows)) for batch in entered.batches())
 
 
-def _tracked(job: Job, results: Iterator[Deidentified]) -> Iterator[Deidentified]:
+def _tracked(job: ReleaseContext, results: Iterator[Deidentified]) -> Iterator[Deidentified]:
     return track(results, "notes", job.say, size=lambda one: one.batch.num_rows)
 
 
@@ -335,6 +337,6 @@ def _ledger(vault: Path) -> Iterator[Callable[[pa.RecordBatch, pa.RecordBatch | 
             (vault / f"{name}.parquet").chmod(0o600)
 
 
-def released_in_order(job: Job, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
+def released_in_order(job: ReleaseContext, path: Path, released: Corpus) -> Iterator[pa.RecordBatch]:
     """The released notes in source order."""
     return Target.of(job, path).in_source_order(released)

@@ -163,7 +163,7 @@ def _seeing(gates: list[Gate]) -> list[Gate]:
     """The copy gates; where neither could see any copy the last of them fails, for nothing is known of copies then."""
     if not all(gate.passed and gate.blind for gate in gates):
         return gates
-    unseen = replace(gates[-1], passed=False, meaning=UNSEEN, remedy=SEE)
+    unseen = replace(gates[-1], passed=False, meaning=UNSEEN, hint=SEE)
     return [*gates[:-1], unseen]
 
 

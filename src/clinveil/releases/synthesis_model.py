@@ -66,7 +66,7 @@ def n_held_out(patients: int, share: float) -> int:
 
 def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSplit:
     """The split that a model was trained with; other notes would make the floor and all gates look at others."""
-    unknown = UsageError("does not say whom it was trained on", where=name, remedy="a model of a synthetic release")
+    unknown = UsageError("does not say whom it was trained on", where=name, hint="a model of a synthetic release")
     if not isinstance(split, dict) or not {"seed", "share", "notes_sha256"} <= split.keys():
         raise unknown
     try:
@@ -77,8 +77,8 @@ def split_as_before(notes: PlainNotes, split: Any, name: str) -> TrainHoldoutSpl
         raise unknown from None
     sides = split_patients(notes, share, seed)
     if sides.digest != split["notes_sha256"]:
-        remedy = "name the notes that it was trained on, with --no-phi if that run had it"
-        raise InputError("was trained on other notes than these", where=name, remedy=remedy)
+        hint = "name the notes that it was trained on, with --no-phi if that run had it"
+        raise InputError("was trained on other notes than these", where=name, hint=hint)
     return sides
 
 
@@ -222,7 +222,7 @@ def draw_notes(
         text = floor.apply(own) if (own := model.vocabulary.decode(note.ids.tolist())) else ""
         in_a_row = 0 if text else in_a_row + 1
         if in_a_row >= MOST_EMPTY:
-            raise InputError("the model writes empty notes only", remedy="train it longer")
+            raise InputError("the model writes empty notes only", hint="train it longer")
         if not text:
             counts.empty += 1
             continue

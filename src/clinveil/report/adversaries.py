@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clinveil.attacks import adversary
-from clinveil.attacks.adversary import LABELS, adversary_table
+from clinveil.attacks import threats
+from clinveil.attacks.threats import LABELS, adversary_table
 from clinveil.core.finding import Finding
 from clinveil.report.cells import Row, row
 from clinveil.report.numerals import Number
@@ -100,7 +100,7 @@ def table(record: ReleaseRecord) -> Table:
     return Table(tuple(LABELS[holding] for holding in holdings), tuple(lines), _reasons(lines))
 
 
-def _cell(label: str, entry: adversary.Row | None, record: ReleaseRecord) -> Cell:
+def _cell(label: str, entry: threats.Row | None, record: ReleaseRecord) -> Cell:
     if entry is None:
         return Cell(label)
     if entry.value is None:

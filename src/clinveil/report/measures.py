@@ -78,7 +78,7 @@ COMPANIONS: dict[str, tuple[str, Kind | None]] = {
 VARIANTS = (
     *("adversary", "target"),
     *("list", "setting", "mode", "side", "against", "stratum", "repeats", "label", "model", "from", "first_weights"),
-    *("attacker", "reader", "family", "metric", "step", "memo", "series", "scale", "range"),
+    *("attacker", "reader", "family", "metric", "step", "scope", "series", "scale", "range"),
     *("k", "span", "false_alarms", "unknown_share", "at_ceiling"),
 )
 PARTS = ("vocabulary", "size")  # printed together with unknown_share
@@ -114,7 +114,7 @@ _STRATA = {"all": "all words", "rare": "rare words", "content": "content words",
 _STRATA |= {"canaries": "planted names"}
 _PHRASES = {
     "side": "{} notes",
-    "memo": "memo {}",
+    "scope": "memo {}",
     "k": "K {}",
     "span": "{} words or more",
     "at_ceiling": "{} of {n} at the ceiling",

@@ -53,7 +53,7 @@ class Gate:
         name, question: short name, and the question that the gate answers.
         passed: whether the release may leave as far as this gate is concerned.
         value, threshold: measured value and limit, in `unit`; the threshold may be text.
-        meaning: one sentence that explains the outcome; remedy: how to fix a failure.
+        meaning: one sentence that explains the outcome; hint: how to fix a failure.
         power: smallest breach that the gate can detect on this data, or a statement that it can detect none.
         by_construction: the gate can fail only through a program error; not counted as tested.
         blind: the gate could not have failed on this data; not counted as tested.
@@ -66,7 +66,7 @@ class Gate:
     value: Plain
     threshold: Plain
     meaning: str
-    remedy: str
+    hint: str
     unit: str = ""
     power: str = ""
     by_construction: bool = False
@@ -265,7 +265,7 @@ class ReleaseRecord:
     settings: tuple[Fact, ...] = ()
     provenance: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
-    not_tried: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     test_seed: bool = False
     risk_threshold: float = 0.09
     kind: str = "obfuscated"
@@ -303,7 +303,7 @@ def from_json(text: str) -> ReleaseRecord:
         data["findings"] = [Finding.from_dict(finding) for finding in data["findings"]]
         record: ReleaseRecord = _adapter().validate_python(data)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("not a stored report record", remedy="make the release again") from None
+        raise InputError("not a stored report record", hint="make the release again") from None
     if not known:
-        raise InputError(f"the report record is not {SCHEMA}", remedy="make the release again")
+        raise InputError(f"the report record is not {SCHEMA}", hint="make the release again")
     return record

@@ -47,8 +47,8 @@ class Broken:
             said, rest = list(self.said.values())[:NAMED], len(self.said) - NAMED
             more = f"; and {rest} more" if rest > 0 else ""
             what = f"{len(self.said)} of {self.tried} parts cannot be read: {'; '.join(said)}{more}"
-            remedy = "mend them, and run the same command again: what is done of the others stays"
-            raise Incomplete(what, remedy=remedy)
+            hint = "mend them, and run the same command again: what is done of the others stays"
+            raise Incomplete(what, hint=hint)
 
 
 def each(over: Map, function: Callable[[T], R], parts: Iterable[T], broken: Broken | None = None) -> Iterator[R]:

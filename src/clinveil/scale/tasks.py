@@ -74,8 +74,8 @@ class Store:
             found: Result = json.loads((self.folder(work) / "result.json").read_text(encoding="utf-8"))
             return found
         except (OSError, ValueError):
-            remedy = "remove the folder of this task, and run the same command again"
-            raise InputError("has no readable result", where=name_of(work), remedy=remedy) from None
+            hint = "remove the folder of this task, and run the same command again"
+            raise InputError("has no readable result", where=name_of(work), hint=hint) from None
 
 
 def perform(store: Store, work: Work) -> str:

@@ -248,7 +248,7 @@ class Bench:
             self.say(line)
         hours = plan.hours(self.store, settings.workers)
         if hours > LIMIT_HOURS and not settings.yes:
-            raise UsageError(f"this is planned to take about {hours:.0f} hours", remedy="--yes starts it")
+            raise UsageError(f"this is planned to take about {hours:.0f} hours", hint="--yes starts it")
         self.do(plan)
 
     def do(self, plan: Plan) -> None:

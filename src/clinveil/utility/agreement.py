@@ -42,13 +42,11 @@ def two_files(run: PastRun, reviewers: Sequence[str] = ()) -> tuple[DecisionFile
     """The decisions of two reviewers: those named, or the two that there are. Raises UsageError where it is not two."""
     names = list(reviewers) or sorted(path.stem for path in (run.vault / FOLDER).glob("*.jsonl"))
     if len(names) != 2 or names[0] == names[1]:
-        remedy = (
-            "name two of them: --reviewer A --reviewer B" if len(names) > 2 else "clinveil review --reviewer SECOND"
-        )
-        raise UsageError(f"agreement is between two reviewers, and there are {len(set(names))}", remedy=remedy)
+        hint = "name two of them: --reviewer A --reviewer B" if len(names) > 2 else "clinveil review --reviewer SECOND"
+        raise UsageError(f"agreement is between two reviewers, and there are {len(set(names))}", hint=hint)
     one, other = (read_file(decisions_of(run.vault, name)) for name in names)
     if one.key != other.key:
-        raise InputError("the two files of decisions are of two runs", remedy="review one run twice")
+        raise InputError("the two files of decisions are of two runs", hint="review one run twice")
     return one, other
 
 
@@ -59,7 +57,7 @@ def agreement(run: PastRun, one: DecisionFile, other: DecisionFile) -> list[Find
     """
     tables = np.array(list(_tables(run.entries(), one, other)), dtype=np.int64).reshape(-1, len(Counts._fields))
     if not len(tables):
-        raise InputError("no note was done by both reviewers", remedy="let both review the same notes to the end")
+        raise InputError("no note was done by both reviewers", hint="let both review the same notes to the end")
     words, spans = tables[:, :4], tables[:, 4:]
     detail = {"notes": len(tables), "same_notes": int((tables[:, 1:3].sum(axis=1) == 0).sum())}
     by_chance = {"chance": 0.0, "chance_is": "two who hide as many words, at random"}
@@ -121,9 +119,7 @@ def _tables(entries: Iterable[Entry], one: DecisionFile, other: DecisionFile) ->
 def _compared(entry: Entry, key: str, pair: Sequence[NoteDecisions]) -> Counts:
     text = entry.note.text
     if any(told.text != text_hash(key, text) for told in pair):
-        raise InputError(
-            "a note has changed since it was reviewed", remedy="name the notes that were reviewed: --notes"
-        )
+        raise InputError("a note has changed since it was reviewed", hint="name the notes that were reviewed: --notes")
     first, second = (revised(entry.spans, told.verdicts) for told in pair)
     words = list(word_spans(text))
     hidden = np.array([list(_hidden(words, spans)) for spans in (first, second)], dtype=bool).reshape(2, len(words))

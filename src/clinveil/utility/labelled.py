@@ -103,7 +103,7 @@ def read_labelled(
     without = 0
     for batch in batches:
         if label not in batch.schema.names:
-            raise WrongNotes(f"there is no column {label!r} in the notes", remedy="keep it with --label")
+            raise WrongNotes(f"there is no column {label!r} in the notes", hint="keep it with --label")
         columns = (batch[name].to_pylist() for name in (NOTE_ID, PATIENT_ID, TEXT, label))
         for note, patient, text, value in zip(*columns, strict=True):
             labels = _labels(value, separator)
@@ -178,12 +178,12 @@ def texts_of(
     for batch in released:
         for note, _, text in rows([batch]):
             if crosswalk is not None and note not in crosswalk:
-                raise WrongNotes("a released id is not in the crosswalk", remedy="name the vault of this release")
+                raise WrongNotes("a released id is not in the crosswalk", hint="name the vault of this release")
             row = place.get(crosswalk[note] if crosswalk is not None else note)
             if row is not None:
                 texts[row] = text
     if all(text is None for text in texts):
-        raise InputError("original and released have no note id in common", remedy="name the vault with --vault")
+        raise InputError("original and released have no note id in common", hint="name the vault with --vault")
     return texts
 
 

@@ -79,7 +79,7 @@ def read_pairs(path: Path, *, any_size: bool = False) -> PairList:
     published = next((sizes for pattern, sizes in PUBLISHED if re.search(pattern, compact)), ())
     if published and len(found) not in published and not any_size:
         said = f"has {len(found)} pairs; the published list of that name has {' or '.join(map(str, published))}"
-        raise InputError(said, where=path.name, remedy="--any-size takes it")
+        raise InputError(said, where=path.name, hint="--any-size takes it")
     names = [rows[0][1][place].lower() for place in scores] if len(body) < len(rows) else ["third column"]
     detail = {"score": names[0] if len(names) == 1 else f"mean of {' and '.join(names)}"}
     if published:
@@ -96,8 +96,8 @@ def _rows(path: Path) -> Rows:
             reader = csv.reader(file, delimiter=separator, strict=True)
             rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error):
-        what, remedy = "is not there, or is no table in UTF-8", "CSV: two terms, a score"
-        raise InputError(what, where=path.name, remedy=remedy) from None
+        what, hint = "is not there, or is no table in UTF-8", "CSV: two terms, a score"
+        raise InputError(what, where=path.name, hint=hint) from None
     if not rows:
         raise InputError("holds no row", where=path.name)
     return rows
@@ -112,10 +112,10 @@ def _layout(rows: Rows, path: Path) -> tuple[Sequence[int], Sequence[int], Rows]
         if terms and scores:
             return [header.index(name) for name in terms], [header.index(name) for name in scores], rows[1:]
         if terms:
-            raise InputError("has terms, but no column of scores", where=path.name, remedy="name it score")
+            raise InputError("has terms, but no column of scores", where=path.name, hint="name it score")
     if len(header) != 3:
-        remedy = "give these names to its columns"
-        raise InputError("has no columns term1, term2 and score", where=path.name, remedy=remedy)
+        hint = "give these names to its columns"
+        raise InputError("has no columns term1, term2 and score", where=path.name, hint=hint)
     return [0, 1], [2], rows if _number(rows[0][1][2]) is not None else rows[1:]
 
 
@@ -215,7 +215,7 @@ def pair_vectors(
     """
     use = subwords if protocol == "jamia" else None
     if use is not None and use.subwords is None:
-        raise InputError("these vectors have no subwords", remedy="train them with --algorithm fasttext, into a folder")
+        raise InputError("these vectors have no subwords", hint="train them with --algorithm fasttext, into a folder")
 
     def own_words(term: str) -> list[Floats]:
         forms = words(term)

@@ -86,7 +86,7 @@ def perplexity_findings(
     Raises InputError: the perplexity is no number.
     """
     if not np.isfinite(fit.perplexity):
-        raise InputError("the model's perplexity is no number", remedy="train it again, with a smaller --rate")
+        raise InputError("the model's perplexity is no number", hint="train it again, with a smaller --rate")
     unknown = unknown_words(notes.texts, model.vocabulary)
     rows, patient = _rows(fit, unknown), np.unique(np.array(notes.patients, dtype=object), return_inverse=True)[1]
     own: Doubles = np.stack([np.bincount(patient, weights=column) for column in rows.T], axis=1)

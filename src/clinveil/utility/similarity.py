@@ -84,7 +84,7 @@ class SimilarityTask:
         if self.protocol != "clinicalnlp":
             return wanted
         if self.frequencies is None:
-            raise InputError("protocol clinicalnlp needs the real training notes", remedy="name them with --notes")
+            raise InputError("protocol clinicalnlp needs the real training notes", hint="name them with --notes")
         return wanted & frequent_pairs(pairs, self.frequencies, self.min_count)
 
 

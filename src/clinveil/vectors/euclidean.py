@@ -32,7 +32,7 @@ class Candidates:
         """The candidates of a matrix (n_words, dim) by a mask (n_words,). Raises InputError where there are none."""
         rows = np.flatnonzero(eligible).astype(np.int32)
         if not rows.size:
-            raise InputError("no word may come out", remedy="give more notes, or a smaller --min-patients")
+            raise InputError("no word may come out", hint="give more notes, or a smaller --min-patients")
         some = np.asarray(matrix[rows], dtype=np.float32)
         halves = np.einsum("ij,ij->i", some, some, dtype=np.float64) / 2
         lifted = np.concatenate([some, -halves[:, None].astype(np.float32)], axis=1)

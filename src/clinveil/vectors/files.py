@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, private_folder, save_array
-from clinveil.core.whole import whole
 from clinveil.vectors.subwords import Subwords
 from clinveil.vectors.table import Vectors
 from clinveil.vectors.word2vec import read_binary, read_text, write_binary, write_text
@@ -32,7 +32,7 @@ def save_vectors(vectors: Vectors, path: str | Path, *, force: bool = False, mak
         InputError: a word that a word2vec file cannot hold (empty, or with a space or line break).
     """
     path = Path(path)
-    with whole(path, force=force, maker=maker) as part:
+    with atomic(path, force=force, maker=maker) as part:
         if path.suffix in TEXT_SUFFIXES:
             write_text(vectors, part)
         elif path.suffix == BINARY_SUFFIX:
@@ -59,7 +59,7 @@ def load_vectors(path: str | Path) -> Vectors:
     if path.suffix in TEXT_SUFFIXES:
         return read_text(path)
     raise InputError(
-        "is no kind of vectors that is known", where=path.name, remedy="a folder of clinveil embed, .vec, .txt or .bin"
+        "is no kind of vectors that is known", where=path.name, hint="a folder of clinveil embed, .vec, .txt or .bin"
     )
 
 

@@ -46,13 +46,13 @@ def output_floor(
     if n_patients < FEWEST_PATIENTS and not allow_small:
         raise InputError(
             f"{n_patients} patients are fewer than {FEWEST_PATIENTS}: too few to hide among",
-            remedy="give more notes, or go on with --allow-small",
+            hint="give more notes, or go on with --allow-small",
         )
     mask = (patients >= min_patients) & usable(vectors.words)
     if (eligible := int(mask.sum())) < need:
         raise InputError(
             f"{eligible} words occur in the notes of {min_patients} or more patients, but {need} are needed",
-            remedy="give more notes, or a smaller N or --min-patients",
+            hint="give more notes, or a smaller N or --min-patients",
         )
     return mask
 
@@ -62,7 +62,7 @@ def _patients(vectors: Vectors, counts: WordCounts | None) -> tuple[int, NDArray
         return vectors.n_patients, vectors.patients
     if counts is None:
         raise InputError(
-            "these vectors do not say in how many patients' notes a word occurs", remedy="count the notes at hand"
+            "these vectors do not say in how many patients' notes a word occurs", hint="count the notes at hand"
         )
     known = dict(zip(counts.words, counts.patients.tolist(), strict=True))
     found = (known.get(word, 0) for word in vectors.words)

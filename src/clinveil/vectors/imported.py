@@ -42,7 +42,7 @@ def _refuse_foreign(known: int, n_words: int, known_tokens: int, n_tokens: int) 
     if known < FEWEST_WORDS or share < LEAST_SHARE:
         raise InputError(
             f"the vectors know {known:,} of {n_words:,} words of the notes, {share:.1%} of their tokens",
-            remedy="are they of this language, in lower case, one word a row?",
+            hint="are they of this language, in lower case, one word a row?",
         )
 
 

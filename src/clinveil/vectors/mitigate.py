@@ -45,7 +45,7 @@ def scrub(vectors: Vectors, top: int, names: Collection[str]) -> Vectors:
     from clinveil.lexicons.words import is_word
 
     if top < 0:
-        raise UsageError(f"the {top} most frequent words cannot be had", remedy="0 or more")
+        raise UsageError(f"the {top} most frequent words cannot be had", hint="0 or more")
     frequent = np.zeros(len(vectors), dtype=np.bool_)
     frequent[_by_count(vectors)[:top]] = True
     harmless = (is_word(word) and name_form(word) not in names for word in vectors.words)
@@ -66,7 +66,7 @@ def drop_rare(vectors: Vectors, min_patients: int) -> Vectors:
     if vectors.patients is None:
         raise InputError(
             "these vectors do not say in how many patients' notes a word occurs",
-            remedy="train them with clinveil embed",
+            hint="train them with clinveil embed",
         )
     return keep_words(vectors, vectors.patients >= min_patients, min_patients=min_patients)
 
@@ -74,7 +74,7 @@ def drop_rare(vectors: Vectors, min_patients: int) -> Vectors:
 def keep_words(vectors: Vectors, keep: Mask, **how: Any) -> Vectors:
     """The vectors of some of the words; `how` goes to the record. Raises InputError if none is left."""
     if not keep.any():
-        raise InputError("no word would be left of the vectors", remedy="ask for less")
+        raise InputError("no word would be left of the vectors", hint="ask for less")
     rows = np.flatnonzero(keep)
     counts, patients = (None if column is None else column[rows] for column in (vectors.counts, vectors.patients))
     words = [vectors.words[row] for row in rows.tolist()]
@@ -96,7 +96,7 @@ def add_noise(vectors: Vectors, share: float, key: Key) -> Vectors:
     from scipy.special import ndtri
 
     if not share >= 0:
-        raise UsageError(f"noise of {share} cannot be had", remedy="0 or more")
+        raise UsageError(f"noise of {share} cannot be had", hint="0 or more")
     scale = share * float(np.sqrt(np.mean(vectors.matrix.astype(np.float64) ** 2)))
     noisy = vectors.matrix.copy()
     secret = key.subkey("vector-noise")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder, save_array
-from clinveil.core.whole import whole
 from clinveil.vectors.table import Neighbours, Vectors
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _enough_lists(vectors: Vectors, space: Space, lists: Lists, k: int, threads:
 
 def save_neighbours(table: Neighbours, path: Path, *, force: bool = False) -> None:
     """Write a table as a private folder (ids.npy, similarities.npy, eligible.npy, meta.json), whole or not at all."""
-    with whole(path, force=force) as folder:
+    with atomic(path, force=force) as folder:
         private_folder(folder)
         for name, column in _columns(table).items():
             save_array(folder / f"{name}.npy", column)

@@ -38,7 +38,7 @@ class Predicting(Algorithm):
         given = load_vectors(self.start_vectors)
         if given.dim != self.dim:
             said = f"its vectors have {given.dim} dimensions, not {self.dim}"
-            raise InputError(said, where=self.start_vectors.name, remedy=f"--dim {given.dim}")
+            raise InputError(said, where=self.start_vectors.name, hint=f"--dim {given.dim}")
         rows = [i for i in shared_words(given, counts).tolist() if i < len(matrix)]
         matrix[rows] = given.matrix[[given.ids[counts.words[i]] for i in rows]]
 

@@ -55,7 +55,7 @@ class VectorSettings(Settings):
         """Raise UsageError where vectors are given and more of their training is asked for too."""
         for name, place in self.places().items() if given else ():
             if place:
-                raise UsageError(f"{name} is of training, and --vectors are not trained", remedy="give one of the two")
+                raise UsageError(f"{name} is of training, and --vectors are not trained", hint="give one of the two")
 
     def words_of(self, n_words: int) -> int:
         """How many words of notes of so many are trained on."""

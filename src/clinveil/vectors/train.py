@@ -7,16 +7,16 @@ from pathlib import Path
 
 from clinveil.core.errors import InputError
 from clinveil.core.files import private_folder
-from clinveil.corpus.beside import joined, open_text
 from clinveil.corpus.corpus import Corpus
+from clinveil.corpus.extra_text import joined, open_text
 from clinveil.scale import processes_later
 from clinveil.vectors.algorithm import Algorithm, Notes, OnEpoch, algorithms
 from clinveil.vectors.count import WordCounts, count_words, over_words
 from clinveil.vectors.imported import of_notes
 from clinveil.vectors.sentences import Splitter, whole_note
 from clinveil.vectors.settings import VectorSettings
+from clinveil.vectors.subsample import Subsampling, subsampled
 from clinveil.vectors.table import Vectors
-from clinveil.vectors.thinned import Thinning, thinned
 
 
 def train(
@@ -58,10 +58,10 @@ def train(
     if n_words < 2:
         raise InputError(
             f"{n_words} words occur at least {settings.min_count} times; vectors need two",
-            remedy="give more notes" + (", or a smaller --min-count" if settings.min_count > 1 else ""),
+            hint="give more notes" + (", or a smaller --min-count" if settings.min_count > 1 else ""),
         )
-    how = Thinning.of(counts, settings.train_words, seed)
-    learnt = thinned(corpus, how, split, over_words(counts.n_tokens, workers)) if how else corpus
+    how = Subsampling.of(counts, settings.train_words, seed)
+    learnt = subsampled(corpus, how, split, over_words(counts.n_tokens, workers)) if how else corpus
     run = seed, workers, scratch, on_epoch, split
     if settings.more_text is None:
         return _said(algorithm_of(settings).train(Notes(learnt, counts, *run)), how)
@@ -71,7 +71,7 @@ def train(
     return _said(of_notes(made, counts), how)
 
 
-def _said(made: Vectors, how: Thinning | None) -> Vectors:
+def _said(made: Vectors, how: Subsampling | None) -> Vectors:
     """The vectors, which say of what share of the patients they were learnt; as they are where it was all."""
     return replace(made, meta={**made.meta, "patients_share": how.patients.share}) if how else made
 

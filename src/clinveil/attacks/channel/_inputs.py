@@ -160,7 +160,7 @@ class Inputs:
         if (self.counts < 0).any() or (self.unknown < 0).any():
             raise ValueError("a count of words is negative")
         if not self.all.tokens:
-            raise InputError("no token comes out of this channel", remedy="count the words of the notes it is for")
+            raise InputError("no token comes out of this channel", hint="count the words of the notes it is for")
 
     def only(self, known: Mask, unknown: Mask) -> Band:
         """These words that have an output: (n_words,) and (n_types,) bool, words of the channel and unknown ones."""

@@ -53,7 +53,7 @@ def pair_figures(
         found += [unmeasured("attack.channel_distance", NO_TABLE, detail={"label": NEAREST}, unit="pairs")]
     elif len(near) != len(channel.words):
         said = f"the neighbour table is of {len(near)} words, the channel of {len(channel.words)}"
-        raise InputError(said, remedy="give the table of the same vault")
+        raise InputError(said, hint="give the table of the same vault")
     else:
         found += _of_pairs(channel, occurs, near.ids[occurs, 0].astype(np.int64), NEAREST)
         if near.k > 1:

@@ -238,7 +238,7 @@ def inversion_counts(
     bands = {"all": (inputs.all, speaks), f"below {rare}": (inputs.below(rare), speaks & (often < rare))}
     found = []
     for name, (band, kept) in bands.items():
-        detail: dict[str, Any] = {"stratum": name, "memo": "patient", "sampled": sample.left_out}
+        detail: dict[str, Any] = {"stratum": name, "scope": "patient", "sampled": sample.left_out}
         top = len(counts) + int(np.argmax(kept[len(counts) :])) if outside else len(counts)
         found.append(_finding(band, uses.of(kept), top, habits, rng, detail))
     return found

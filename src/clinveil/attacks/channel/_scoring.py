@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from clinveil.attacks.reader import Reading, Seen
+from clinveil.attacks.adversary import AlignedNote, Reading
 from clinveil.core.types import Doubles, Ints, Mask
 
 SURE = 0.9
@@ -67,7 +67,7 @@ class Scored:
 
 
 def scored(
-    notes: Sequence[Seen], readings: Sequence[Reading], n_words: int, among: Mask | None = None, usual: int = -1
+    notes: Sequence[AlignedNote], readings: Sequence[Reading], n_words: int, among: Mask | None = None, usual: int = -1
 ) -> Scored:
     """Lay readings beside the truth.
 
@@ -83,9 +83,11 @@ def _together(parts: Sequence[Scored]) -> Scored:
     return Scored(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Scored)))
 
 
-def _blocks(notes: Iterable[Seen], readings: Iterable[Reading]) -> Iterator[tuple[list[Seen], list[Reading]]]:
+def _blocks(
+    notes: Iterable[AlignedNote], readings: Iterable[Reading]
+) -> Iterator[tuple[list[AlignedNote], list[Reading]]]:
     """Some notes at a time with their readings: a cluster has thousands of candidates for each word."""
-    block, held = list[tuple[Seen, Reading]](), 0
+    block, held = list[tuple[AlignedNote, Reading]](), 0
     for pair in zip(notes, readings, strict=True):
         if block and held + pair[1].rows.size > AT_ONCE:
             yield [note for note, _ in block], [reading for _, reading in block]
@@ -111,7 +113,11 @@ class Scores:
 
     @classmethod
     def of(
-        cls, notes: Iterable[Seen], readings: Iterable[Reading], n_words: int, told: Mapping[str, tuple[Mask, int]]
+        cls,
+        notes: Iterable[AlignedNote],
+        readings: Iterable[Reading],
+        n_words: int,
+        told: Mapping[str, tuple[Mask, int]],
     ) -> Scores:
         """Of readings as they come; `told`: by kind the words of it, and what is named where nothing is left."""
         plain, longest = list[Scored](), list[Ints]()
@@ -129,7 +135,9 @@ class Scores:
         return self.told.get(name, self.plain).where(among)
 
 
-def _scored(notes: Sequence[Seen], readings: Sequence[Reading], n_words: int, among: Mask | None, usual: int) -> Scored:
+def _scored(
+    notes: Sequence[AlignedNote], readings: Sequence[Reading], n_words: int, among: Mask | None, usual: int
+) -> Scored:
     truth = np.concatenate([note.truth for note in notes])
     patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
     sizes = np.concatenate([np.diff(reading.starts) for reading in readings])
@@ -167,7 +175,7 @@ def _ranked(truth: Ints, patient: Ints, place: Ints, rows: Ints, chances: Double
     return Scored(truth, patient, named, np.maximum(rank, 1.0), belief)
 
 
-def spans(notes: Sequence[Seen], readings: Sequence[Reading], n_words: int) -> Ints:
+def spans(notes: Sequence[AlignedNote], readings: Sequence[Reading], n_words: int) -> Ints:
     """(n_notes,) the longest run of words that follow each other in the source, read right and in their order."""
     right, at = scored(notes, readings, n_words).right, 0
     longest = []

@@ -100,7 +100,7 @@ def fitted_elsewhere(channel: Channel, prior: WordCounts, unknown: Iterable[str]
     share = float(theirs[: len(channel.words)].sum() / max(1, sum(counts.values())))
     if share < LEAST_KNOWN:
         said = f"{share:.1%} of the words of the other notes are words of the channel, fewer than {LEAST_KNOWN:.0%}"
-        raise InputError(said, remedy="give plain notes of the same language and kind")
+        raise InputError(said, hint="give plain notes of the same language and kind")
     return np.maximum(theirs, SMOOTHED), share
 
 

@@ -43,7 +43,7 @@ class Inversion(Attack):
         found = inversion(channel, known, frequencies(unknown), rare=self.rare)
         if context.known:
             found += inversion_names(channel, context.full_names, known, unknown)
-        if channel.policy.memo == "patient" and context.entered is not None:
+        if channel.policy.scope == "patient" and context.entered is not None:
             found += inversion_counts(channel, known, context.entered, unknown, rng=rng, rare=self.rare)
         return found
 

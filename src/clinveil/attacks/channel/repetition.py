@@ -31,7 +31,7 @@ from clinveil.attacks.channel._inputs import (
     sampled_words,
 )
 from clinveil.channel.channel import Channel
-from clinveil.channel.policy import Memo
+from clinveil.channel.policy import Scope
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
@@ -41,7 +41,7 @@ from clinveil.stats import ratio, share_by_patient, share_method, wilson
 from clinveil.stats.findings import unmeasured
 
 REPEATS = (1, 2, 3, 5, 8)
-APART: dict[Memo, str] = {
+APART: dict[Scope, str] = {
     "occurrence": "places",
     "note": "notes",
     "patient": "patients",
@@ -184,7 +184,7 @@ def repeated(
     inputs = Inputs(channel, counts, unknown)
     findings = []
     for stratum, band in {"all": inputs.all, f"below {rare}": inputs.below(rare)}.items():
-        detail: Detail = {"memo": channel.policy.memo, "stratum": stratum}
+        detail: Detail = {"scope": channel.policy.scope, "stratum": stratum}
         if not band.tokens:
             findings.append(unmeasured(REPEATED, NO_SUCH_WORD, detail=detail, source=SOURCE, unit="tokens"))
             continue
@@ -203,15 +203,15 @@ def _finding(guesser: Guesser, m: int, detail: Detail, draws: int, rng: Generato
     shuffled = float((cases.weight * band.won[named]).sum() / band.mass.sum())
     low, high = (share, share) if cases.exact else wilson(round(share * draws), draws)
     method = EXACT if cases.exact else f"Wilson 95 %, {draws} simulated words"
-    about: Detail = {"repeats": m, "draws": m, "draws_stand_in": _apart(band.channel.policy.memo, detail), **detail}
+    about: Detail = {"repeats": m, "draws": m, "draws_stand_in": _apart(band.channel.policy.scope, detail), **detail}
     told: dict[str, Any] = {"source": SOURCE, "detail": about, "method": method, **GUESSING}
     n, beside = band.tokens if cases.exact else draws, (band.prior_vulnerability, shuffled)
     return Finding(REPEATED, share, n, "lower", low, high, *beside, **told)
 
 
-def _apart(memo: Memo, detail: Detail) -> str:
+def _apart(scope: Scope, detail: Detail) -> str:
     """What m draws of one word lie apart."""
-    return APART["patient" if memo == "rare" and detail["stratum"] != "all" else memo]
+    return APART["patient" if scope == "rare" and detail["stratum"] != "all" else scope]
 
 
 def repeats_in_notes(corpus: Corpus, rng: Generator, *, patients: int = 5000) -> list[Finding]:

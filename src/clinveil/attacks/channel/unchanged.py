@@ -41,7 +41,7 @@ class Unchanged(Attack):
         assert context.vectors
         vectors = context.vectors[0]
         if channel.ids.keys() - vectors.ids.keys():
-            raise InputError("the channel has words without a vector", remedy="give the vectors that it was made of")
+            raise InputError("the channel has words without a vector", hint="give the vectors that it was made of")
         matrix = vectors.matrix[[vectors.ids[word] for word in channel.words]]
         nearest = nearest_distances(matrix, channel.eligible)
         return unchanged_by_distance(channel, known, nearest)

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
+from clinveil.attacks.adversary import AdversaryView, AlignedNote
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.channel._inputs import RARE
-from clinveil.attacks.channel._scene import halves, scenes
-from clinveil.attacks.reader import Scene, Seen
+from clinveil.attacks.channel._view import halves, scenes
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
@@ -56,31 +56,31 @@ class Vocabulary(Attack):
     def __call__(self, context: Context, rng: Generator) -> list[Finding]:
         """Raises InputError for fewer than two patients, and where notes and channel do not belong together."""
         cases = scenes(context, halves(context, TOKENS, 0, rng), rng)
-        notes = [note for scene in cases for note in scene.notes]
+        notes = [note for view in cases for note in view.notes]
         return [vocabulary(replace(cases[0], notes=notes), rng, rare=self.rare, asked=self.asked)]
 
 
-def vocabulary(scene: Scene, rng: Generator, *, rare: int = RARE, asked: int = WORDS) -> Finding:
+def vocabulary(view: AdversaryView, rng: Generator, *, rare: int = RARE, asked: int = WORDS) -> Finding:
     """P(a note with the word scores above one of another patient without it), over rare words and their notes.
 
     Args:
-        rare: words of fewer occurrences (`scene.counts`) are rare. asked: so many of them, drawn by chance.
+        rare: words of fewer occurrences (`view.counts`) are rare. asked: so many of them, drawn by chance.
     """
-    assert scene.counts is not None
-    about = {"rare": rare, "memo": scene.channel.policy.memo}
-    some = np.flatnonzero((scene.counts > 0) & (scene.counts < rare) & (np.diff(scene.channel.indptr)[:-1] > 0))
+    assert view.counts is not None
+    about = {"rare": rare, "scope": view.channel.policy.scope}
+    some = np.flatnonzero((view.counts > 0) & (view.counts < rare) & (np.diff(view.channel.indptr)[:-1] > 0))
     drawn = np.sort(rng.permutation(some)[:asked])
-    pairs = _pairs(scene.notes, drawn, rng)
+    pairs = _pairs(view.notes, drawn, rng)
     if not len(pairs):
         return unmeasured(MEASURE, "no rare word that some patients' notes have and others' have not", detail=about)
-    areas, control = _areas(scene, pairs), _areas(replace(scene, notes=_dealt(scene.notes, rng)), pairs)
-    by_patient = _by_patient(scene.notes, pairs, areas)
+    areas, control = _areas(view, pairs), _areas(replace(view, notes=_dealt(view.notes, rng)), pairs)
+    by_patient = _by_patient(view.notes, pairs, areas)
     ends = bootstrap_clusters(by_patient, ratio, rng)
     told: Any = {"control": float(control.mean()), "method": "bootstrap over patients, 95 %", "detail": about, **BESIDE}
     return Finding(MEASURE, float(areas.mean()), len(pairs), "lower", *ends, **told)
 
 
-def _pairs(notes: Sequence[Seen], words: Ints, rng: Generator) -> Ints:
+def _pairs(notes: Sequence[AlignedNote], words: Ints, rng: Generator) -> Ints:
     """(n, 2 + OTHERS): a rare word, a note that has it, and notes of other patients that have it not."""
     having: dict[int, list[int]] = {word: [] for word in words.tolist()}
     for row, note in enumerate(notes):
@@ -94,15 +94,15 @@ def _pairs(notes: Sequence[Seen], words: Ints, rng: Generator) -> Ints:
     return np.array(found, dtype=np.int64).reshape(-1, 2 + OTHERS)
 
 
-def _areas(scene: Scene, pairs: Ints) -> Doubles:
+def _areas(view: AdversaryView, pairs: Ints) -> Doubles:
     """Of each pair the share of notes without the word that score below the note with it; ties by half."""
-    counts, n_words = _outputs(scene), len(scene.channel.words)
-    often = np.bincount(np.concatenate([note.outputs for note in scene.notes]), minlength=n_words) + 0.5
-    rate, sizes = often / often.sum(), np.array([max(1, len(note)) for note in scene.notes])
+    counts, n_words = _outputs(view), len(view.channel.words)
+    often = np.bincount(np.concatenate([note.outputs for note in view.notes]), minlength=n_words) + 0.5
+    rate, sizes = often / often.sum(), np.array([max(1, len(note)) for note in view.notes])
     areas = np.zeros(len(pairs))
     for word in np.unique(pairs[:, 0]).tolist():
         mine = np.flatnonzero(pairs[:, 0] == word)
-        outputs, chances = scene.channel.row(word)
+        outputs, chances = view.channel.row(word)
         rows, back = np.unique(pairs[mine, 1:], return_inverse=True)
         ratios = np.log1p(chances / (sizes[rows, None] * rate[outputs]))
         scores = (counts[rows][:, outputs].toarray() * ratios).sum(axis=1)[back.reshape(mine.size, -1)]
@@ -111,23 +111,23 @@ def _areas(scene: Scene, pairs: Ints) -> Doubles:
     return areas
 
 
-def _outputs(scene: Scene) -> csr_matrix:
+def _outputs(view: AdversaryView) -> csr_matrix:
     """How often each note has each output, (n_notes, n_words); under a memo, whether."""
-    rows = np.repeat(np.arange(len(scene.notes)), [len(note) for note in scene.notes])
-    every = np.concatenate([note.outputs for note in scene.notes])
-    table = csr_matrix((np.ones(every.size), (rows, every)), shape=(len(scene.notes), len(scene.channel.words)))
-    if scene.channel.policy.memo != "occurrence":
+    rows = np.repeat(np.arange(len(view.notes)), [len(note) for note in view.notes])
+    every = np.concatenate([note.outputs for note in view.notes])
+    table = csr_matrix((np.ones(every.size), (rows, every)), shape=(len(view.notes), len(view.channel.words)))
+    if view.channel.policy.scope != "occurrence":
         table.data[:] = 1
     return table
 
 
-def _dealt(notes: Sequence[Seen], rng: Generator) -> list[Seen]:
+def _dealt(notes: Sequence[AlignedNote], rng: Generator) -> list[AlignedNote]:
     every = rng.permutation(np.concatenate([note.outputs for note in notes]))
     parts = np.split(every, np.cumsum([len(note) for note in notes])[:-1])
     return [replace(note, outputs=part) for note, part in zip(notes, parts, strict=True)]
 
 
-def _by_patient(notes: Sequence[Seen], pairs: Ints, areas: Doubles) -> Doubles:
+def _by_patient(notes: Sequence[AlignedNote], pairs: Ints, areas: Doubles) -> Doubles:
     """(n_patients, 2) sums of the areas, and how many."""
     _, number = np.unique(np.array([notes[row].patient for row in pairs[:, 1].tolist()]), return_inverse=True)
     return np.stack([np.bincount(number, areas), np.bincount(number)], axis=1)

@@ -83,7 +83,7 @@ def blind_membership(texts: Sequence[str], patients: Sequence[str], members: Mas
     member = np.bincount(patient, weights=members) > 0
     n_members = int(member.sum())
     if min(n_members, member.size - n_members) < FOLDS:
-        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", remedy="give more notes")
+        raise InputError(f"the blind attacker needs {FOLDS} patients on each side", hint="give more notes")
     # Column 0 is the truth, the others draw as many patients at random.
     drawn = rng.permuted(np.repeat(member[:, None], PERMUTATIONS, axis=1), axis=0)
     sides = np.concatenate([member[:, None], drawn], axis=1)

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models._without_model import model_of_text, written
 from clinveil.attacks.suffix_automaton import SuffixAutomaton, separated
 from clinveil.attacks.suffix_automaton import Vocabulary as WordIds
+from clinveil.attacks.threats import tagged
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag, group

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.models._without_model import blind_membership, model_of_text
+from clinveil.attacks.threats import tagged
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding
 from clinveil.core.settings import flag
@@ -97,10 +97,10 @@ def _score_notes(
 def _refuse_shared(training: PlainNotes, held_out: PlainNotes, reference: PlainNotes | None) -> None:
     seen, kept = set(training.patients), set(held_out.patients)
     if both := len(seen & kept):
-        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
+        raise InputError(f"{both} patients stand on both sides", hint="split by patient before training")
     if reference is not None and (both := len((seen | kept) & set(reference.patients))):
-        remedy = "notes of third patients"
-        raise InputError(f"{both} patients of the reference stand on one of the sides too", remedy=remedy)
+        hint = "notes of third patients"
+        raise InputError(f"{both} patients of the reference stand on one of the sides too", hint=hint)
 
 
 def _totals(model: LanguageModel, notes: EncodedNotes) -> Doubles:
@@ -140,7 +140,7 @@ class Scored:
             raise ValueError(f"{int((self.tokens <= 0).sum())} notes have no scored token")
         sides = {(patient, bool(m)) for patient, m in zip(self.patients, self.members, strict=True)}
         if both := len(sides) - len(set(self.patients)):
-            raise InputError(f"{both} patients are members and non-members at once", remedy="split by patient")
+            raise InputError(f"{both} patients are members and non-members at once", hint="split by patient")
 
     def by_patient(self, totals: Doubles) -> RocScores:
         """Members against non-members, by mean log-probability a token."""

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clinveil.attacks.adversary import tagged
 from clinveil.attacks.suffix_automaton import in_runs
+from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Finding
 from clinveil.core.types import Ints, Mask, SmallInts
 from clinveil.stats import hypergeometric_tail

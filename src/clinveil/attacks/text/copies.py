@@ -95,7 +95,7 @@ def _refuse_shared(training: Corpus, held_out: Corpus) -> None:
     """Raise InputError where a patient stands on both sides; before the scan, which takes longer."""
     seen, kept = ({note.patient_id for note in rows(side)} for side in (training, held_out))
     if both := len(seen & kept):
-        raise InputError(f"{both} patients stand on both sides", remedy="split by patient before training")
+        raise InputError(f"{both} patients stand on both sides", hint="split by patient before training")
 
 
 def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator) -> _Scan:
@@ -106,7 +106,7 @@ def _scan(synthetic: Corpus, training: Corpus, held_out: Corpus, rng: Generator)
         floor = floor or UNKNOWN in text
     lengths = np.array([note.size for note in notes])
     if not lengths.sum():
-        raise InputError("the synthetic notes hold no word", remedy="make some first: clinveil release --as synthetic")
+        raise InputError("the synthetic notes hold no word", hint="make some first: clinveil release --as synthetic")
     number = vocabulary.add
     if floor:
         vocabulary.unk, number = int(vocabulary.ids(words(UNKNOWN))[0]), vocabulary.ids

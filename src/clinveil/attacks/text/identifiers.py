@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks, source_id
 from clinveil.attacks.text._full_names import PERMUTATIONS, REPLICATES, NameIndex, NameScan
 from clinveil.attacks.text._phrases import PhraseSearch
+from clinveil.attacks.threats import tagged
 from clinveil.core.finding import ControlKind, Finding
 from clinveil.core.tokens import Kind, character_classes, words
 from clinveil.core.words import words_beside

@@ -115,14 +115,14 @@ def _plain(held: Notes, context: Context, column: str, rng: Generator, most: int
     if context.reference is not None:
         others = read(context.reference, column, rng, most=most, names=held.names)
         if len(np.unique(others.labels)) < held.classes:
-            raise InputError("the known notes lack a label that released notes have", remedy="give more of them")
+            raise InputError("the known notes lack a label that released notes have", hint="give more of them")
         return lambda fold: others.learn(np.ones(len(others.labels), dtype=np.bool_))
     if context.original is None:
         return None
     wanted = {source_id(note, context.notes): i for i, note in enumerate(held.ids)}
     texts = {wanted[note.note_id]: words(note.text) for note in rows(context.original) if note.note_id in wanted}
     if len(texts) < len(held.ids):
-        raise InputError("a released note has no source here", remedy="name the notes it was made from")
+        raise InputError("a released note has no source here", hint="name the notes it was made from")
     plain = replace(held, texts=[texts[i] for i in range(len(held.ids))])
     return plain.learn
 

@@ -56,7 +56,7 @@ class MemoLinks(Attack):
         if context.channel is not None and context.entered is not None and context.notes is not None:
             sources = {source_id(note, context.notes): i for i, note in enumerate(sample.ids)}
             control = _afresh(context.channel, context.entered, sources, sample, rng)
-        detail = {"memo": context.channel.policy.memo} if context.channel is not None else {}
+        detail = {"scope": context.channel.policy.scope} if context.channel is not None else {}
         return memo_links(sample, control, rng, detail)
 
 
@@ -97,7 +97,7 @@ def _afresh(channel: Channel, entered: Corpus, sources: Mapping[str, int], sampl
         if note in sources:
             texts[sources[note]] = text
     corpus = corpus_of_texts(texts)
-    fresh = channel.under(memo="occurrence", layout="plain", numbers="drop")
+    fresh = channel.under(scope="occurrence", layout="plain", numbers="drop")
     obfuscate = Obfuscator(fresh, Key(rng.bytes(32)))
     written = [text for batch in corpus.batches() for text in obfuscate(batch).batch.column(TEXT).to_pylist()]
     return replace(sample, words=_numbered(written))

@@ -78,7 +78,7 @@ def overlap(
         if note in wanted:
             kept[note] = ids[:NOTE_WORDS]
     if missing := len(wanted) - len(kept):
-        raise InputError(f"{missing} released notes have no source here", remedy="name the notes it was made from")
+        raise InputError(f"{missing} released notes have no source here", hint="name the notes it was made from")
     found = [runs[:-1] for runs in np.split(automaton.runs(), np.cumsum([note.size + 1 for note in both])[:-1])]
     own = [common_runs(note, [kept[of]]) for note, of in zip(sample.notes, sample.sources, strict=True)]
     pairs = enumerate(_other_patient(sample.patients, rng).tolist())

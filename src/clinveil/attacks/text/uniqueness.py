@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from clinveil.attacks.adversary import tagged
 from clinveil.attacks.attack import Attack, Context, attacks
+from clinveil.attacks.threats import tagged
 from clinveil.core.finding import Detail, Finding
 from clinveil.core.tokens import Kind, character_classes, tokenize
 from clinveil.core.types import Ints

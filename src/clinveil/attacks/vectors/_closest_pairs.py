@@ -77,7 +77,7 @@ def closest_pairs(matrix: Floats, k: int, metric: Metric, *, threads: int = 2) -
         ValueError: k below 1.
     """
     if metric not in METRICS:
-        raise UsageError(f"unknown metric {metric!r}", remedy="one of " + ", ".join(METRICS))
+        raise UsageError(f"unknown metric {metric!r}", hint="one of " + ", ".join(METRICS))
     if k < 1:
         raise ValueError(f"the first {k} pairs cannot be had")
     matrix = np.ascontiguousarray(matrix, dtype=np.float32)

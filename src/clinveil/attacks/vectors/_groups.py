@@ -143,7 +143,7 @@ def groups(
     described = {code: own for code, said in codes.items() if (own := _rows(vectors, words(said)))}
     if not places or not described:
         what = "name" if not places else "diagnosis"
-        raise InputError(f"no {what} has a vector", remedy="are these the vectors of these notes?")
+        raise InputError(f"no {what} has a vector", hint="are these the vectors of these notes?")
     often = vectors.counts
     if often is None and counts is not None:
         often = np.array([counts.get(word, 0) for word in vectors.words], dtype=np.int64)
@@ -209,7 +209,7 @@ def distance_matrix(names: Doubles, diagnoses: Doubles, metric: str) -> Doubles:
     from scipy.spatial.distance import cdist
 
     if metric not in METRICS:
-        raise UsageError(f"unknown metric {metric!r}", remedy="one of " + ", ".join(METRICS))
+        raise UsageError(f"unknown metric {metric!r}", hint="one of " + ", ".join(METRICS))
     if metric == "cosine":
         return np.asarray(1.0 - _unit(names) @ _unit(diagnoses).T)
     return np.asarray(cdist(names, diagnoses, metric))
@@ -247,8 +247,8 @@ def read_targets(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InputError("it cannot be read as UTF-8 text", where=path.name, remedy="one diagnosis a line") from None
+        raise InputError("it cannot be read as UTF-8 text", where=path.name, hint="one diagnosis a line") from None
     wanted = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if not wanted:
-        raise InputError("it holds no diagnoses", where=path.name, remedy="one diagnosis a line")
+        raise InputError("it holds no diagnoses", where=path.name, hint="one diagnosis a line")
     return wanted

@@ -195,7 +195,7 @@ def rank_names(
     tokens = np.flatnonzero(ranked)
     if len(tokens) < 2:
         why = f"only {len(tokens)} of {len(names.forms)} name tokens have a vector"
-        raise InputError(why, remedy="are these the right names?")
+        raise InputError(why, hint="are these the right names?")
     matrix = vectors.matrix[rows[tokens]]
     pairs = closest_pairs(matrix, k, metric, threads=threads)
     codes = names.code(tokens[pairs.first], tokens[pairs.second])

@@ -80,7 +80,7 @@ def attack_names(
     Raises InputError for no true pair at all, or no ranking.
     """
     if not len(names.true_pairs) or not rankings:
-        raise InputError("there is no name of two tokens or more to look for", remedy="full names, first name first")
+        raise InputError("there is no name of two tokens or more to look for", hint="full names, first name first")
     lengths = list_lengths(names, k, curve)
     test = name_permutation_test(names, rankings, list(lengths.values()), rng, draws=draws)
     found = []

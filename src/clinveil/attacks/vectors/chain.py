@@ -98,7 +98,7 @@ class Chain(Attack):
         everyone = len(missed) if self.everyone is None else self.everyone
         if everyone < len(missed):
             why = f"{len(missed)} patients were missed, of {everyone} altogether"
-            raise InputError(why, remedy="name all patients")
+            raise InputError(why, hint="name all patients")
         found = groups(vectors, missed, codes)
         chosen, detail = target_columns(targets, found.codes, codes)
         if len(chosen) <= max(TOPS):

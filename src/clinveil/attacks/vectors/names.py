@@ -142,7 +142,7 @@ def paper_k(people: Iterable[Name]) -> int:
 def _metrics(asked: Sequence[str]) -> list[Metric]:
     """The metrics asked for, each once."""
     if unknown := set(asked) - set(METRICS):
-        raise UsageError(f"unknown metric {min(unknown)!r}", remedy="one of " + ", ".join(METRICS))
+        raise UsageError(f"unknown metric {min(unknown)!r}", hint="one of " + ", ".join(METRICS))
     return [metric for metric in METRICS if metric in asked]
 
 

@@ -65,7 +65,7 @@ def whole_graph(material: Material, most: int, name: str) -> Graph:
     if n * outputs.size > most:
         raise UsageError(
             f"{name} compiles {n:,} words by {outputs.size:,} that may come out: more than {most:,} entries",
-            remedy="take it for smaller vocabularies, or another mechanism",
+            hint="take it for smaller vocabularies, or another mechanism",
         )
     apart = whole_distances(material.vectors.matrix, material.eligible)
     return _graph(np.full(n, outputs.size), np.tile(outputs, n), apart.ravel())

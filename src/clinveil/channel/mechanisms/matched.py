@@ -80,7 +80,7 @@ class MatchedMechanism(Mechanism):
             grown = np.where(counts < self.rare_below, self.n_rare, grown)
         most = min(WIDEST, int(material.eligible.sum()) - 1)
         if most < max(self.n.high, self.n_rare):
-            raise InputError(f"{most + 1} words may come out, too few for N {self.n}", remedy="take a smaller N")
+            raise InputError(f"{most + 1} words may come out, too few for N {self.n}", hint="take a smaller N")
         return np.minimum(grown, most)
 
     def _ranks(self, width: int) -> Doubles:

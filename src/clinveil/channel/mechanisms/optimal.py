@@ -80,5 +80,5 @@ def least_vulnerable(graph: Graph, prior: Doubles, distance: float) -> Doubles:
         method="highs",
     )
     if found.x is None:
-        raise InputError(f"no channel has a mean distance of {distance:g}", remedy="allow more --distortion")
+        raise InputError(f"no channel has a mean distance of {distance:g}", hint="allow more --distortion")
     return np.asarray(np.maximum(found.x[:entries], 0.0))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, Out
 from clinveil.cli.progress import say
+from clinveil.core.atomic import workplace
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
-from clinveil.core.whole import workplace
 from clinveil.corpus.corpus import NO_PATIENTS
 from clinveil.corpus.open import open_corpus
 from clinveil.vectors.files import save_vectors

@@ -42,7 +42,7 @@ def mitigate(run: Run[MitigateSettings], vectors: VectorFile, out: Out) -> None:
     """Take words out of vectors or add noise to them; then attack them again, for nothing here is a guarantee."""
     how = run.settings
     if how.scrub_top is None and how.min_patients is None and how.noise is None:
-        raise UsageError("nothing to do", remedy="give --scrub-top, --min-patients or --noise")
+        raise UsageError("nothing to do", hint="give --scrub-top, --min-patients or --noise")
     refuse_places(out, MAKER, force=how.force, read={"VECTORS": vectors, "--patients": how.patients}, apart=True)
     before, known = load_vectors(vectors), _known_names(how.patients)
     after = _noisy(how, _fewer(how, before, known))

@@ -11,7 +11,7 @@ from clinveil.cli.command import Run, command
 from clinveil.cli.options import NotesOrQuery, Out, VectorsGiven
 from clinveil.core.errors import UsageError
 from clinveil.core.remote import place
-from clinveil.releases.earlier_release import Base
+from clinveil.releases.parent import ParentRelease
 from clinveil.releases.pipeline import dry_run as plan_only
 from clinveil.releases.pipeline import release as run_release
 from clinveil.releases.send import check_target, publish_release
@@ -54,10 +54,10 @@ def release(
         typer.echo(f"published {to}")
 
 
-def _base(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> Base | None:
+def _base(vault: Path | None, vectors: Path | None, *, add: bool, before: bool) -> ParentRelease | None:
     """The release that is added to; raises UsageError where flags do not belong together."""
     if add and vault is None:
-        raise UsageError("--add requires the vault of the release to add to", remedy="pass --vault OUT/vault")
+        raise UsageError("--add requires the vault of the release to add to", hint="pass --vault OUT/vault")
     if vault is not None and not add:
-        raise UsageError("--vault requires --add", remedy="pass --add, or leave --vault out")
-    return Base.of_flags(vault, vectors, before=before)
+        raise UsageError("--vault requires --add", hint="pass --add, or leave --vault out")
+    return ParentRelease.of_flags(vault, vectors, before=before)

@@ -32,7 +32,7 @@ def validate(
         run.show(found, f"recall from {marked.name}", seed=0)
         return
     if out is None:
-        raise UsageError("says not where the result goes", where="-o", remedy="name a new private folder")
+        raise UsageError("says not where the result goes", where="-o", hint="name a new private folder")
     found, seed = validate_notes(notes, out, run.settings, say=run.say)
     run.show(found, f"{notes.name}, without gold (seed {seed}; survival: lower is safer)", seed=seed)
     say(f"SECRET: {out.name}/spots.html and spots.csv hold note text")

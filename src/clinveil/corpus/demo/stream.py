@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, private_folder
 from clinveil.core.spans import Span
-from clinveil.core.whole import whole
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, ROLE_FIELDS, TEXT, Columns, MemoryCorpus
 from clinveil.corpus.demo.language import language
 from clinveil.corpus.demo.notes import Note, many_notes
@@ -162,7 +162,7 @@ def write_demo(
         UsageError: the folder is there already, or holds files of somebody else.
     """
     done = notes = spans = 0
-    with whole(out, force=force, maker=MAKER) as part:
+    with atomic(out, force=force, maker=MAKER) as part:
         private_folder(part)
         with (
             pq.ParquetWriter(part / NOTES, NOTES_SCHEMA, compression="zstd") as note_file,

@@ -84,7 +84,7 @@ class _Pass(ByteReader):
             if rest:
                 self._refuse_bad_quote(rest, more)
         if not self.names:
-            raise InputError("it is empty", where=self._where, remedy="give a file with a header and notes")
+            raise InputError("it is empty", where=self._where, hint="give a file with a header and notes")
 
     def parse(self, chunk: bytes, wanted: list[str]) -> pa.RecordBatch:
         """The columns `wanted` of whole rows."""
@@ -121,7 +121,7 @@ class _Pass(ByteReader):
         except UnicodeDecodeError:
             raise wrong_encoding(f"{self._where}, header", "utf-8") from None
         if len(set(self.names)) < len(self.names):
-            raise InputError("a column name stands twice", where=f"{self._where}, header", remedy="rename one")
+            raise InputError("a column name stands twice", where=f"{self._where}, header", hint="rename one")
         return whole[start + len(row) :]
 
     def _checked(self, rest: bytes, data: bytes) -> bytes:
@@ -129,24 +129,24 @@ class _Pass(ByteReader):
         joined = rest + data
         if position >= 0:
             before = sum(1 for _ in self._grammar.rows(joined[: len(rest) + position]))
-            raise InputError("a NUL byte", where=self._at(before), remedy="not a text file, or another --encoding")
+            raise InputError("a NUL byte", where=self._at(before), hint="not a text file, or another --encoding")
         return joined
 
     def _refuse_bad_quote(self, rest: bytes, more: bool) -> None:
         if not self._grammar.may_go_on(rest):
             raise InputError(
-                "a quote is not closed, or closed too early", where=self._at(0), remedy='write quotes inside as ""'
+                "a quote is not closed, or closed too early", where=self._at(0), hint='write quotes inside as ""'
             )
         if not more:
-            raise InputError("a quote is opened and never closed", where=self._at(0), remedy="close it")
+            raise InputError("a quote is opened and never closed", where=self._at(0), hint="close it")
 
     def _ragged(self, chunk: bytes) -> InputError:
         for offset, row in enumerate(self._grammar.rows(chunk)):
             if (n := len(self._grammar.fields(row))) != len(self.names):
                 return InputError(
-                    f"{n} fields under {len(self.names)} columns", where=self._at(offset), remedy="mend or quote it"
+                    f"{n} fields under {len(self.names)} columns", where=self._at(offset), hint="mend or quote it"
                 )
-        return InputError("it cannot be parsed", where=self._at(0), remedy="write it as Parquet or JSONL")
+        return InputError("it cannot be parsed", where=self._at(0), hint="write it as Parquet or JSONL")
 
     def _at(self, offset: int) -> str:
         row = self.rows + offset + bool(self.names)
@@ -177,10 +177,10 @@ class DelimitedSink:
         nested = [f.name for f in schema if pa.types.is_nested(f.type)]
         if nested:
             what = f"a column of lists or records cannot be written as {suffix}"
-            raise InputError(what, where=", ".join(nested), remedy="write .parquet or .jsonl, or drop it")
+            raise InputError(what, where=", ".join(nested), hint="write .parquet or .jsonl, or drop it")
         if raw := [f.name for f in schema if _is_binary(f.type)]:
             what = f"a column of bytes cannot be written as {suffix}"
-            raise InputError(what, where=", ".join(raw), remedy="write .parquet, or drop it")
+            raise InputError(what, where=", ".join(raw), hint="write .parquet, or drop it")
         self._suffix, self._rows = suffix, 0
         options = pa_csv.WriteOptions(delimiter=_delimiter(suffix), quoting_style="needed")
         self._file = create_bytes(path, suffix)

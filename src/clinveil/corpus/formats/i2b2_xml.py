@@ -72,7 +72,7 @@ class XmlSink:
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
         if len(schema) != 2:
             extra = f"{len(schema) - 2} columns besides id and text find no place in a folder of .xml"
-            raise InputError(extra, remedy="write .parquet, .csv or .jsonl")
+            raise InputError(extra, hint="write .parquet, .csv or .jsonl")
         self._path, self._rows = path, 0
         path.mkdir(parents=True, exist_ok=True)
 
@@ -85,7 +85,7 @@ class XmlSink:
             self._rows += 1
             where = f"row {self._rows} of the folder to write"
             if text is None:
-                raise InputError("a null text finds no place in a folder of .xml", where=where, remedy="write .parquet")
+                raise InputError("a null text finds no place in a folder of .xml", where=where, hint="write .parquet")
             data = document(text, (), where=where)
             try:
                 file = note_file(self._path, note_id, ".xml")
@@ -93,7 +93,7 @@ class XmlSink:
             except OSError as error:
                 if error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST):
                     what = "its id cannot be a file name, or is one already"
-                    raise InputError(what, where=where, remedy="write .parquet") from None
+                    raise InputError(what, where=where, hint="write .parquet") from None
                 raise
             os.utime(file, (_TIME, _TIME))
 

@@ -67,7 +67,7 @@ class JsonlSource:
                 rows.append([convert(record.get(name)) for name, convert in columns])
             except _NotText as error:
                 where = f"{self.path.name}, row {number}"
-                raise InputError(f"{error} is not a text", where=where, remedy="write it as a JSON string") from None
+                raise InputError(f"{error} is not a text", where=where, hint="write it as a JSON string") from None
             size += length
             if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _batch(rows, fields)
@@ -110,7 +110,7 @@ class JsonlSource:
                 raise _bad_line(error, f"{self.path.name}, row {number}") from None
             yield record, len(line)
         if not number:
-            raise InputError("it is empty", where=self.path.name, remedy="give one JSON object a line")
+            raise InputError("it is empty", where=self.path.name, hint="give one JSON object a line")
 
     def _lines(self) -> Iterator[bytes]:
         rest = b""
@@ -156,8 +156,8 @@ def _bad_line(error: Exception, where: str) -> InputError:
         return wrong_encoding(where, "utf-8")
     if isinstance(error, RecursionError):
         error = _BadRecord(*_TOO_DEEP)
-    what, remedy = error.args if isinstance(error, _BadRecord) else ("the line is not JSON", _SHAPE)
-    return InputError(what, where=where, remedy=remedy)
+    what, hint = error.args if isinstance(error, _BadRecord) else ("the line is not JSON", _SHAPE)
+    return InputError(what, where=where, hint=hint)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -242,8 +242,8 @@ class JsonlSink:
         except UnicodeEncodeError:  # a lone surrogate in a kept column stays the escape that it was
             return json.dumps(record, allow_nan=False, default=_spell).encode() + b"\n"
         except (ValueError, TypeError):
-            remedy = "write .parquet, or drop it"
-            raise InputError("a kept column holds NaN or bytes, which JSON has not", remedy=remedy) from None
+            hint = "write .parquet, or drop it"
+            raise InputError("a kept column holds NaN or bytes, which JSON has not", hint=hint) from None
 
     def close(self) -> None:
         """Finish the file."""

@@ -38,7 +38,7 @@ class ParquetSource:
         schema = self._open().schema_arrow
         names = schema.names
         if len(set(names)) < len(names):
-            raise InputError("a column name stands twice", where=self.path.name, remedy="rename one")
+            raise InputError("a column name stands twice", where=self.path.name, hint="rename one")
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "types", dict(zip(names, schema.types, strict=True)))
 
@@ -73,11 +73,11 @@ class ParquetSource:
         if isinstance(self.path, RemotePath):
             if is_failure_of_store(error):
                 return failure(error, self.path.name)
-            remedy = "copy it again from its source"
-            return InputError("not a Parquet file, or a damaged one", where=self.path.name, remedy=remedy)
+            hint = "copy it again from its source"
+            return InputError("not a Parquet file, or a damaged one", where=self.path.name, hint=hint)
         empty = self.path.is_file() and self.path.stat().st_size == 0
         what = "it is empty" if empty else "not a Parquet file, or a damaged one"
-        return InputError(what, where=self.path.name, remedy="copy it again from its source")
+        return InputError(what, where=self.path.name, hint="copy it again from its source")
 
 
 class ParquetSink:

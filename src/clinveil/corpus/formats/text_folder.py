@@ -36,7 +36,7 @@ class TextFolderSource:
 
     def __post_init__(self) -> None:
         if next(_files(self.path, self.path), None) is None:
-            raise InputError("no .txt file is in this folder", where=self.path.name, remedy="name a file, or a folder")
+            raise InputError("no .txt file is in this folder", where=self.path.name, hint="name a file, or a folder")
 
     def read(self, ids: Sequence[str], texts: Sequence[str] = (), kept: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """All files, as the columns named (of note_id and text)."""
@@ -62,7 +62,7 @@ class TextFolderSource:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise InputError("a file name is not UTF-8", where=self.path.name, remedy="rename it") from None
+            raise InputError("a file name is not UTF-8", where=self.path.name, hint="rename it") from None
         return name
 
     def _text(self, file: Path) -> str:
@@ -73,7 +73,7 @@ class TextFolderSource:
                 if len(data) > self.row_bytes:
                     raise too_long("a note", self.row_bytes, file.name)
         if b"\0" in data:
-            raise InputError("a NUL byte", where=file.name, remedy="not a text file, or another --encoding")
+            raise InputError("a NUL byte", where=file.name, hint="not a text file, or another --encoding")
         try:
             return data.decode()
         except UnicodeDecodeError:
@@ -99,7 +99,7 @@ def _refuse_way_out(link: Path, root: Path) -> None:
     target = Path(os.path.realpath(link))  # unlike Path.resolve, it ends on links that lead in a circle
     if not target.exists() or not target.is_relative_to(os.path.realpath(root)):
         name = link.relative_to(root).as_posix().encode("utf-8", "replace").decode()
-        raise InputError("a link that leads out of the folder", where=name, remedy="copy the notes, or remove the link")
+        raise InputError("a link that leads out of the folder", where=name, hint="copy the notes, or remove the link")
 
 
 def _batch(ids: list[str], texts: list[str]) -> pa.RecordBatch:
@@ -119,7 +119,7 @@ class TextFolderSink:
     def __init__(self, path: Path, schema: pa.Schema, suffix: str) -> None:
         if len(schema) != 2:
             extra = f"{len(schema) - 2} columns besides id and text find no place in a folder of .txt"
-            raise InputError(extra, remedy="write .parquet, .csv or .jsonl")
+            raise InputError(extra, hint="write .parquet, .csv or .jsonl")
         self._path, self._rows = path, 0
         path.mkdir(parents=True, exist_ok=True)
 
@@ -133,11 +133,11 @@ class TextFolderSink:
     def _write(self, note_id: str, text: str | None) -> None:
         where = f"row {self._rows} of the folder to write"
         if text is None:
-            raise InputError("a null text finds no place in a folder of .txt", where=where, remedy="write .parquet")
+            raise InputError("a null text finds no place in a folder of .txt", where=where, hint="write .parquet")
         parts = PurePosixPath(note_id).parts
         plain = note_id == "/".join(parts) and not note_id.startswith("/") and not {"..", "."} & set(parts)
         if not plain or "\0" in note_id:
-            raise InputError("its id cannot be a file name", where=where, remedy="write .parquet, .csv or .jsonl")
+            raise InputError("its id cannot be a file name", where=where, hint="write .parquet, .csv or .jsonl")
         file = self._path.joinpath(*parts[:-1], parts[-1] + ".txt")
         # A text that begins with a byte order mark gets another, because readers take one off.
         data = (_BOM * text.startswith(_BOM) + text).encode()
@@ -146,10 +146,10 @@ class TextFolderSink:
             with file.open("xb") as out:
                 out.write(data)
         except (FileExistsError, NotADirectoryError):
-            raise InputError("its file is there already", where=where, remedy="ids must differ") from None
+            raise InputError("its file is there already", where=where, hint="ids must differ") from None
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                raise InputError("its id is too long for a file name", where=where, remedy="write .parquet") from None
+                raise InputError("its id is too long for a file name", where=where, hint="write .parquet") from None
             raise
         os.utime(file, (_TIME, _TIME))
 

@@ -39,7 +39,7 @@ class GoldSpans:
         lost = [note_id for note_id in self.marks.keys() - set(note_ids) if self.marks[note_id]]
         if lost:
             what = f"spans of {len(lost):,} notes that are not among the notes"
-            raise InputError(what, where=self.name, remedy="the ids of both must be the same (--id)")
+            raise InputError(what, where=self.name, hint="the ids of both must be the same (--id)")
 
 
 def read_spans(path: str | Path, scheme: Scheme | None = None) -> GoldSpans:
@@ -68,7 +68,7 @@ def spans_of(spans: Mapping[str, Sequence[tuple[int, int, str]]], name: str = "t
 
 def _reader(path: Path) -> Iterator[tuple[str, Mark | None]]:
     if not path.exists():
-        raise InputError("no such file or folder", where=path.name, remedy="check the path")
+        raise InputError("no such file or folder", where=path.name, hint="check the path")
     if path.is_dir():
         if any(path.rglob("*.ann")):
             return read_brat(path)
@@ -78,7 +78,7 @@ def _reader(path: Path) -> Iterator[tuple[str, Mark | None]]:
         return read_lines(path)
     elif path.name.lower().endswith(".xml"):
         return read_i2b2(path)
-    raise InputError("no spans of a known form", where=path.name, remedy=_KINDS)
+    raise InputError("no spans of a known form", where=path.name, hint=_KINDS)
 
 
 def write_spans(path: Path, notes: NotesWithSpans, kind: str, offsets: Offsets = "codepoints") -> None:

@@ -38,7 +38,7 @@ def _marks(line: str, where: str) -> Iterator[Mark]:
         return
     match = _LINE.fullmatch(line)
     if match is None:
-        raise InputError("no line of BRAT standoff", where=where, remedy=_SHAPE)
+        raise InputError("no line of BRAT standoff", where=where, hint=_SHAPE)
     fragments = [tuple(map(int, part.split())) for part in match["places"].split(";")]
     said = match["said"] if len(fragments) == 1 else None
     for start, end in fragments:

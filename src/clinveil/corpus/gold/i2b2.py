@@ -58,19 +58,19 @@ def _root(file: Path) -> Any:
         return fromstring(file.read_bytes(), forbid_dtd=True)
     except ParseError as error:
         line, _ = error.position
-        remedy = "not an i2b2/n2c2 file, or a damaged one"
-        raise InputError("not well-formed XML", where=f"{file.name}, line {line}", remedy=remedy) from None
+        hint = "not an i2b2/n2c2 file, or a damaged one"
+        raise InputError("not well-formed XML", where=f"{file.name}, line {line}", hint=hint) from None
     except DefusedXmlException:
-        remedy = "take the <!DOCTYPE …> out"
-        raise InputError("a document type or entity, which is refused", where=file.name, remedy=remedy) from None
+        hint = "take the <!DOCTYPE …> out"
+        raise InputError("a document type or entity, which is refused", where=file.name, hint=hint) from None
     except (ValueError, LookupError):
-        raise InputError("its encoding is not known", where=file.name, remedy="write it in UTF-8") from None
+        raise InputError("its encoding is not known", where=file.name, hint="write it in UTF-8") from None
 
 
 def _text(root: Any, name: str) -> str:
     texts = root.findall("TEXT")
     if len(texts) != 1 or len(texts[0]):
-        raise InputError("one <TEXT> without tags is wanted", where=name, remedy="the form of i2b2 2014")
+        raise InputError("one <TEXT> without tags is wanted", where=name, hint="the form of i2b2 2014")
     return texts[0].text or ""
 
 
@@ -79,8 +79,8 @@ def _mark(tag: Any, name: str) -> Mark:
     try:
         start, end = int(tag.attrib["start"]), int(tag.attrib["end"])
     except (KeyError, ValueError):
-        remedy = '<NAME start="5" end="9" TYPE="PATIENT"/>'
-        raise InputError("a tag without start and end", where=where, remedy=remedy) from None
+        hint = '<NAME start="5" end="9" TYPE="PATIENT"/>'
+        raise InputError("a tag without start and end", where=where, hint=hint) from None
     label = tag.attrib.get("TYPE") or str(tag.tag)
     # There all ages are marked.
     return Mark(start, end, OVER_89 if label.upper() == "AGE" else label, where, tag.attrib.get("text"))
@@ -96,7 +96,7 @@ def document(text: str, spans: Sequence[Span], offsets: Offsets = "codepoints", 
     """A note and its spans as XML in UTF-8. Raises InputError for a character that XML has not."""
     if _ILLEGAL.search(text):
         what = "a control character of a note has no place in XML"
-        raise InputError(what, where=where, remedy="write .jsonl or BRAT")
+        raise InputError(what, where=where, hint="write .jsonl or BRAT")
     places = offset_map(text, offsets)
     tags = "".join(_tag(number, span, places, text) for number, span in enumerate(spans))
     head = f'<?xml version="1.0" encoding="UTF-8" ?>\n<{ROOT}>\n'

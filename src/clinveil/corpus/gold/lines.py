@@ -35,14 +35,14 @@ def _mark(line: bytes, where: str) -> tuple[str, Mark | None]:
         found: Any = json.loads(line)
         note_id = found["note_id"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError("no JSON object with a note_id", where=where, remedy=_SHAPE) from None
+        raise InputError("no JSON object with a note_id", where=where, hint=_SHAPE) from None
     note_id = str(note_id) if isinstance(note_id, int) and not isinstance(note_id, bool) else note_id
     if isinstance(note_id, str) and not {"start", "end", "label"} & found.keys():
         return note_id, None
     start, end, label, said = (found.get(key) for key in ("start", "end", "label", "text"))
     numbers = all(isinstance(place, int) and not isinstance(place, bool) for place in (start, end))
     if not (numbers and isinstance(label, str) and isinstance(note_id, str)):
-        raise InputError("a span without a note_id, two whole numbers or a label", where=where, remedy=_SHAPE)
+        raise InputError("a span without a note_id, two whole numbers or a label", where=where, hint=_SHAPE)
     return note_id, Mark(start, end, label, where, said if isinstance(said, str) else None)
 
 

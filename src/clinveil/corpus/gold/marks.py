@@ -66,7 +66,7 @@ class Scheme:
         made.sort(key=lambda pair: pair[0])
         for (one, _), (other, mark) in pairwise(made):
             if one.overlaps(other):
-                raise InputError("two spans overlap", where=mark.where, remedy="keep the longer one")
+                raise InputError("two spans overlap", where=mark.where, hint="keep the longer one")
         return [span for span, _ in made]
 
     def _label(self, mark: Mark, text: str) -> str:
@@ -75,8 +75,8 @@ class Scheme:
         if found is None:
             found = mark.label if mark.label in LABELS else known_labels().get(form(mark.label))
         if found is None:
-            remedy = 'map it by --labels, a TOML file of THEIRS = "OURS", or "" for what is no identifier'
-            raise InputError(f"unknown label {mark.label[:40]!r}", where=mark.where, remedy=remedy)
+            hint = 'map it by --labels, a TOML file of THEIRS = "OURS", or "" for what is no identifier'
+            raise InputError(f"unknown label {mark.label[:40]!r}", where=mark.where, hint=hint)
         if found == OVER_89:
             years = [int(number) for number in _AGE.findall(text)]
             return "" if years and max(years) <= 89 else "AGE"
@@ -89,7 +89,7 @@ class Scheme:
         if said != there:
             other = "bytes or utf16" if self.offsets == "codepoints" else "codepoints"
             what = "its text does not stand at its place in the note"
-            raise InputError(what, where=mark.where, remedy=f"the notes changed, or --offsets {other}")
+            raise InputError(what, where=mark.where, hint=f"the notes changed, or --offsets {other}")
 
 
 def _inside(mark: Mark, places: Sequence[int]) -> tuple[int, int]:
@@ -98,10 +98,10 @@ def _inside(mark: Mark, places: Sequence[int]) -> tuple[int, int]:
     if not 0 <= mark.start < mark.end:
         raise InputError("a span needs 0 <= start < end", where=mark.where)
     if mark.end > last:
-        raise InputError(f"a span ends at {mark.end}, the note at {last}", where=mark.where, remedy="check --offsets")
+        raise InputError(f"a span ends at {mark.end}, the note at {last}", where=mark.where, hint="check --offsets")
     found = [bisect_left(places, place) for place in (mark.start, mark.end)]
     if [places[i] for i in found] != [mark.start, mark.end]:
-        raise InputError("a span begins or ends within a character", where=mark.where, remedy="check --offsets")
+        raise InputError("a span begins or ends within a character", where=mark.where, hint="check --offsets")
     return found[0], found[1]
 
 
@@ -141,9 +141,9 @@ def read_labels(path: Path) -> Mapping[str, str]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError("not a TOML file", where=path.name, remedy='write THEIRS = "NAME"') from None
+        raise InputError("not a TOML file", where=path.name, hint='write THEIRS = "NAME"') from None
     for ours in table.values():
         if not isinstance(ours, str) or (ours and ours not in LABELS and ours != OVER_89):
-            remedy = "one of " + ", ".join(LABELS) + ', or "" for none'
-            raise UsageError("maps to a label that is not ours", where=path.name, remedy=remedy)
+            hint = "one of " + ", ".join(LABELS) + ', or "" for none'
+            raise UsageError("maps to a label that is not ours", where=path.name, hint=hint)
     return {form(name): ours for name, ours in table.items()}

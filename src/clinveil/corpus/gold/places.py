@@ -18,9 +18,9 @@ def files_of(folder: Path, suffix: str) -> Iterator[tuple[Path, str]]:
     for file in sorted(item for item in folder.rglob("*") if item.suffix.lower() == suffix and item.is_file()):
         name = file.relative_to(folder).as_posix()
         if any(0xD800 <= ord(c) < 0xE000 for c in name):
-            raise InputError("a file name is not UTF-8", where=folder.name, remedy="rename it")
+            raise InputError("a file name is not UTF-8", where=folder.name, hint="rename it")
         if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(root):
-            raise InputError("a link that leads out of the folder", where=name, remedy="copy the file")
+            raise InputError("a link that leads out of the folder", where=name, hint="copy the file")
         yield file, name[: -len(suffix)]
 
 
@@ -29,9 +29,9 @@ def note_file(folder: Path, note_id: str, suffix: str) -> Path:
     parts = PurePosixPath(note_id).parts
     plain = note_id == "/".join(parts) and parts and not note_id.startswith("/") and not {"..", "."} & set(parts)
     if not plain or "\0" in note_id:
-        raise InputError("an id cannot be a file name", where=folder.name, remedy="write .jsonl")
+        raise InputError("an id cannot be a file name", where=folder.name, hint="write .jsonl")
     file = folder.joinpath(*parts[:-1], parts[-1] + suffix)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if file.exists():
-        raise InputError("a file of a note is there already", where=folder.name, remedy="ids must differ")
+        raise InputError("a file of a note is there already", where=folder.name, hint="ids must differ")
     return file

@@ -78,7 +78,7 @@ def general_counts(
         if seen >= words:
             break
     if not texts:
-        raise InputError("no line holds a word", where=path.name, remedy="--general takes a sentence a line")
+        raise InputError("no line holds a word", where=path.name, hint="--general takes a sentence a line")
     found = dictionary(texts, [""] * len(texts), min_count=min_count)
     part = PartCounts(notes=0, patients=0, lines=len(texts), words=seen)
     return CorpusCounts("general text", {"train": part}, vocabulary_size(found), found.unknown_share)
@@ -91,10 +91,10 @@ def _lines(path: Path, encoding: str) -> Iterator[str]:
             while line := file.readline(_LONGEST):
                 yield line
     except LookupError:
-        raise InputError("no such --encoding", where=path.name, remedy="for example cp1252") from None
+        raise InputError("no such --encoding", where=path.name, hint="for example cp1252") from None
     except (OSError, EOFError, zlib.error, UnicodeError):
-        remedy = f"--general takes a text file in {encoding}, .txt or .txt.gz"
-        raise InputError("cannot be read", where=path.name, remedy=remedy) from None
+        hint = f"--general takes a text file in {encoding}, .txt or .txt.gz"
+        raise InputError("cannot be read", where=path.name, hint=hint) from None
 
 
 def table_rows(columns: Sequence[CorpusCounts]) -> list[tuple[str, ...]]:

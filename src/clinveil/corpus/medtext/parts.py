@@ -77,11 +77,11 @@ def _refuse_short(parts: dict[str, list[int]], words: int, sizes: SplitSizes, n:
     enough_words = sizes.words is not None and words >= sizes.words
     train = 1 if enough_words or sizes.train is None else sizes.train
     wanted = {"train": train, "valid": sizes.valid, "test": sizes.test}
-    remedy = "smaller --train, --words, --valid or --test"
+    hint = "smaller --train, --words, --valid or --test"
     if any(len(parts[name]) < wanted[name] for name in PARTS):
-        raise InputError(f"{n} notes are too few: the parts need {sum(wanted.values())}", remedy=remedy)
+        raise InputError(f"{n} notes are too few: the parts need {sum(wanted.values())}", hint=hint)
     if sizes.train is None and sizes.words is not None and not enough_words:
-        raise InputError(f"{words} words are left for training, not {sizes.words}", remedy=remedy)
+        raise InputError(f"{words} words are left for training, not {sizes.words}", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def read_medtext(
     skipped += corpus.skipped  # which also takes zeros away
     if not read:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped.most_common())
-        raise InputError(f"no note is left ({reasons})", remedy="is it the right --text, and the right --only?")
+        raise InputError(f"no note is left ({reasons})", hint="is it the right --text, and the right --only?")
     texts, notes, patients = zip(*read, strict=True)
     return MedTextNotes(texts, notes, patients, skipped)
 

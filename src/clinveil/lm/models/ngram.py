@@ -88,7 +88,7 @@ class Ngram:
 
     def stream(self, lanes: int) -> Stream:
         """Refused: an attacker's model only scores."""
-        raise InputError("an n-gram model scores notes and writes none", remedy="--model unigram, lstm or gpt")
+        raise InputError("an n-gram model scores notes and writes none", hint="--model unigram, lstm or gpt")
 
 
 def _primed(notes: Sequence[Ids]) -> tuple[Ids, Ints]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import save_array
 from clinveil.core.types import Doubles, Ints
-from clinveil.core.whole import whole
 from clinveil.lm.notes import EncodedNotes
 from clinveil.lm.recipe import CountedKind, language_models
 from clinveil.lm.vocabulary import Ids, Vocabulary
@@ -50,7 +50,7 @@ class Unigram:
 
     def save(self, folder: Path, vocabulary_sha256: str) -> dict[str, Any]:
         """Write the counts; what `model.json` says of them."""
-        with whole(folder / "counts.npy", force=True) as part:
+        with atomic(folder / "counts.npy", force=True) as part:
             save_array(part, self.counts)
         return {"alpha": self.alpha, "counts_sha256": _hash(self.counts)}
 

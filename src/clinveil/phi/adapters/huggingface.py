@@ -90,10 +90,10 @@ def _loaded(where: Path) -> tuple[Any, Any, Any]:
         kind = transformers.AutoModelForTokenClassification
         model = kind.from_pretrained(str(where), use_safetensors=True, **here).eval()
     except Exception:  # noqa: BLE001  whatever the folder makes go wrong
-        remedy = "a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
-        raise InputError("holds no model that can be loaded", where=where.name, remedy=remedy) from None
+        hint = "a folder with config.json, tokenizer.json and model.safetensors of a token classifier"
+        raise InputError("holds no model that can be loaded", where=where.name, hint=hint) from None
     if not tokenizer.is_fast:
-        raise InputError("its tokenizer gives no places", where=where.name, remedy="it needs a tokenizer.json")
+        raise InputError("its tokenizer gives no places", where=where.name, hint="it needs a tokenizer.json")
     return torch, tokenizer, model
 
 

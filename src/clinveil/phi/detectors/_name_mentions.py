@@ -9,8 +9,8 @@ from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import PEOPLE
 from clinveil.phi.detectors._name_reading import Reading
-from clinveil.phi.forms import within_one_edit
 from clinveil.phi.marks import mark
+from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.note import Word, begins_small, look_up
 
 _STOPS = ".!?:\n"

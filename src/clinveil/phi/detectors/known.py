@@ -18,7 +18,15 @@ from clinveil.lexicons.ambiguity import is_no_word
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detector import detectors
 from clinveil.phi.detectors.dates import MONTHS
-from clinveil.phi.forms import NICKNAME, OWN, SHORTEST_MISSPELLED, USER_NAME, Forms, is_met, within_one_edit
+from clinveil.phi.name_variants import (
+    NICKNAME,
+    OWN,
+    SHORTEST_MISSPELLED,
+    USER_NAME,
+    NameVariants,
+    is_met,
+    within_one_edit,
+)
 from clinveil.phi.note import NoteView, Word
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ class _Known:
                 yield note.span(*match.span(), label, self.name, why="on file")
 
     def _names(self, note: NoteView, patient: Patient) -> Iterator[Span]:
-        forms = Forms.of(patient.name)
+        forms = NameVariants.of(patient.name)
         why = forms.among(set(note.words.lowers))
         hits = {index: why[lower] for index, lower in enumerate(note.words.lowers) if lower in why}
         for index, said in hits.items():
@@ -89,7 +97,7 @@ def _counts(word: Word, why: str) -> bool:
     return not word.ordinary or (word.capital and why == OWN)
 
 
-def _with_neighbours(note: NoteView, index: int, why: str, forms: Forms) -> tuple[int, int]:
+def _with_neighbours(note: NoteView, index: int, why: str, forms: NameVariants) -> tuple[int, int]:
     """The word, with an initial or a particle of the same name before it, and the digits of a user name."""
     start, end = note.words.starts[index], note.words[index].end
     if why == USER_NAME:

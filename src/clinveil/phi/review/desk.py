@@ -43,9 +43,7 @@ class Desk:
         there = ((log.notes.get(entry.note.note_id), told) for entry, told in zip(entries, self._hashes, strict=True))
         if changed := sum(decided is not None and decided.text != told for decided, told in there):
             what = f"{changed} of {len(log.notes)} notes with decisions have another text now"
-            raise InputError(
-                what, where=f"reviewer {reviewer}", remedy="move the file away, or take another --reviewer"
-            )
+            raise InputError(what, where=f"reviewer {reviewer}", hint="move the file away, or take another --reviewer")
 
     def queue(self) -> Json:
         """The list of notes with what is done, and all labels."""

@@ -87,10 +87,10 @@ def decision_log(path: Path, key: str, reviewer: str) -> Iterator[DecisionLog]:
             _begin(path, key, reviewer)
         said = read_file(path)
         if said.key != key:
-            remedy = "move it away, or review the run that it is of"
-            raise InputError("holds the decisions on another run", where=path.name, remedy=remedy)
+            hint = "move it away, or review the run that it is of"
+            raise InputError("holds the decisions on another run", where=path.name, hint=hint)
         if said.reviewer != reviewer:
-            raise UsageError("holds the decisions of another reviewer", where=path.name, remedy="move it away")
+            raise UsageError("holds the decisions of another reviewer", where=path.name, hint="move it away")
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
             os.ftruncate(descriptor, said.size)  # what a killed run had half written was never said to be saved

@@ -102,16 +102,16 @@ def past_run(out: Path, *, vault: Path | None = None, notes: Path | None = None)
     said = read_json(own / RECORD)
     if not isinstance(said, dict) or not (own / SPANS).is_file():
         what = "is no run of clinveil deidentify that kept its spans"
-        raise UsageError(what, where=out.name, remedy="clinveil deidentify NOTES -o OUT --spans")
+        raise UsageError(what, where=out.name, hint="clinveil deidentify NOTES -o OUT --spans")
     try:
         settings, folder = DeidentifySettings.model_validate(said["settings"]), Path(said["folder"])
         read = notes or place(said["notes"])
     except (KeyError, TypeError, ValueError):
-        raise InputError("its record is damaged, or of another version", where=own.name, remedy=AGAIN) from None
+        raise InputError("its record is damaged, or of another version", where=own.name, hint=AGAIN) from None
     if not settings.spans or settings.miss_rate is not None:
-        raise UsageError("the last run there kept no spans of the detectors", where=out.name, remedy=AGAIN)
+        raise UsageError("the last run there kept no spans of the detectors", where=out.name, hint=AGAIN)
     if not read.exists():
-        raise InputError("the notes are where they were no more", where=read.name, remedy="--notes NOTES")
+        raise InputError("the notes are where they were no more", where=read.name, hint="--notes NOTES")
     return PastRun(own, read, _from(folder, settings))
 
 
@@ -157,7 +157,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Span, str]]:
                 more = said["detector"], said["score"], said.get("why", "")
                 yield said["note_id"], Span(said["start"], said["end"], said["label"], *more), said["text"]
             except (ValueError, KeyError, TypeError, InputError):
-                raise InputError(f"line {number} is no span", where=path.name, remedy=AGAIN) from None
+                raise InputError(f"line {number} is no span", where=path.name, hint=AGAIN) from None
 
 
 def _checked(text: str, found: Iterable[tuple[str, Span, str]]) -> Iterator[Span]:
@@ -169,4 +169,4 @@ def _checked(text: str, found: Iterable[tuple[str, Span, str]]) -> Iterator[Span
 
 def _others() -> InputError:
     what = "the notes are not those of the run: what it found does not stand in them"
-    return InputError(what, remedy=f"name the notes that were read (--notes), or {AGAIN}")
+    return InputError(what, hint=f"name the notes that were read (--notes), or {AGAIN}")

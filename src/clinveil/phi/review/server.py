@@ -85,7 +85,7 @@ class ReviewServer(ThreadingHTTPServer):
         try:
             super().__init__((ADDRESS, port), Handler)
         except OSError:
-            raise UsageError(f"port {port} is taken", remedy="another --port, or none for any that is free") from None
+            raise UsageError(f"port {port} is taken", hint="another --port, or none for any that is free") from None
         page = files("clinveil.phi.review").joinpath("page")
         self.page = {f"/{name}": (KINDS[name.rpartition(".")[2]], page.joinpath(name).read_bytes()) for name in PAGE}
         self.page["/"] = self.page["/review.html"]

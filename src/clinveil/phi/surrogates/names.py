@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from clinveil.core.keys import Key
 from clinveil.lexicons.names import name_form
 from clinveil.phi.detectors.known import name_forms, own_form
-from clinveil.phi.forms import within_one_edit
+from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.surrogates.numbers import other_number
 from clinveil.phi.surrogates.pools import Role, culture_of, gender, pool
 from clinveil.phi.surrogates.roles import by_ending, kin, listed, role_of, usual_spelling

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from math import log
 
 from clinveil.lexicons.names import all_given_names, given_names, surnames, world_given, world_surnames
-from clinveil.phi.forms import within_one_edit
+from clinveil.phi.name_variants import within_one_edit
 from clinveil.phi.surrogates.pools import RAREST, Role, gender
 
 _FEMALE = "daughter wife mother mom mum sister aunt niece grandmother girlfriend granddaughter"

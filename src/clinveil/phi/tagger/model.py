@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.spans import LABELS
-from clinveil.core.whole import whole
 from clinveil.phi.tagger.features import VERSION
 
 SCHEMA = "clinveil.tagger/1"
@@ -86,7 +86,7 @@ def save_tagger(model: TaggerModel, path: Path, *, force: bool = False) -> None:
         "card": dict(model.card),
     }
     header = np.frombuffer(json.dumps(said, sort_keys=True).encode(), np.uint8)
-    with whole(path, force=force) as part, part.open("wb") as file:
+    with atomic(path, force=force) as part, part.open("wb") as file:
         np.savez_compressed(file, header=header, **_arrays(model))  # type: ignore[arg-type]
 
 
@@ -100,13 +100,11 @@ def load_tagger(path: Path) -> TaggerModel:
             said = json.loads(arrays["header"].tobytes())
             model = _model(said, *(arrays[name] for name in _ARRAYS))
     except _BROKEN:
-        raise InputError(
-            "holds no tagger of clinveil", where=path.name, remedy="make one: clinveil phi train"
-        ) from None
+        raise InputError("holds no tagger of clinveil", where=path.name, hint="make one: clinveil phi train") from None
     if said["features"] != VERSION:
-        raise InputError("is a tagger for another version of clinveil", where=path.name, remedy="train it again")
+        raise InputError("is a tagger for another version of clinveil", where=path.name, hint="train it again")
     if said["sha256"] != model.digest:
-        raise InputError("is a damaged tagger", where=path.name, remedy="fetch or train it again")
+        raise InputError("is a damaged tagger", where=path.name, hint="fetch or train it again")
     return model
 
 

@@ -58,7 +58,7 @@ def train_on_notes(
         InputError: spans of notes that are not there or outside them, too few patients, or none with such a span.
     """
     if unknown := sorted(set(how.kind) - LABELS.keys()):
-        raise UsageError(f"unknown PHI label {unknown[0]}", where="--kind", remedy="one of " + ", ".join(LABELS))
+        raise UsageError(f"unknown PHI label {unknown[0]}", where="--kind", hint="one of " + ", ".join(LABELS))
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "--gold": gold})
     rng = Random(seed)
     parts = _parts(list(rows(open_corpus(notes, how.notes))), read_spans(gold), rng)
@@ -73,8 +73,8 @@ def _parts(notes: Sequence[Note], gold: GoldSpans, rng: Random) -> _Parts:
     gold.refuse_unknown(note.note_id for note in notes)
     patients = sorted({note.patient_id for note in notes})
     if len(patients) < LEAST_PATIENTS:
-        remedy = f"at least {LEAST_PATIENTS} are needed, hundreds are better"
-        raise InputError(f"notes of {len(patients)} patients are too few to learn from", remedy=remedy)
+        hint = f"at least {LEAST_PATIENTS} are needed, hundreds are better"
+        raise InputError(f"notes of {len(patients)} patients are too few to learn from", hint=hint)
     rng.shuffle(patients)
     apart = frozenset(patients[::APART])
     texts = [(note.patient_id in apart, Labelled(note.text, tuple(gold.of(note.note_id, note.text)))) for note in notes]

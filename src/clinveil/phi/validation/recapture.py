@@ -48,8 +48,8 @@ def side(named: str, there: Sequence[Detector] | None = None) -> tuple[Detector,
     by_name = {one.name: one for one in (all_detectors() if there is None else there)}
     names = [name for name in by_name if name not in (TAGGER, "known")] if named == RULES else named.split("+")
     if unknown := [name for name in names if name not in by_name]:
-        remedy = f"one or several of {', '.join((RULES, *sorted(by_name)))}, joined by +"
-        raise UsageError(f"there is no detector {unknown[0]}", where="--first, --second", remedy=remedy)
+        hint = f"one or several of {', '.join((RULES, *sorted(by_name)))}, joined by +"
+        raise UsageError(f"there is no detector {unknown[0]}", where="--first, --second", hint=hint)
     return tuple(by_name[name] for name in names)
 
 

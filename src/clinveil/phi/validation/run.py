@@ -137,8 +137,8 @@ def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[F
     """
     design = read_design(out)
     if notes is not None and fingerprint(notes) != design.notes:
-        remedy = "the marks are of the notes as they were: validate these ones anew"
-        raise InputError("are not the notes that the places were drawn from", where=notes.name, remedy=remedy)
+        hint = "the marks are of the notes as they were: validate these ones anew"
+        raise InputError("are not the notes that the places were drawn from", where=notes.name, hint=hint)
     found = marked_findings(design, read_marks(marks, design))
     write_findings(out / RECALL, "validate", found, seed=None)
     earlier = read_findings(out / FINDINGS) if (out / FINDINGS).exists() else []

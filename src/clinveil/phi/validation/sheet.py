@@ -124,7 +124,7 @@ def read_design(folder: Path) -> Design:
     said: Any = read_json(folder / DESIGN)
     fits = isinstance(said, dict) and said.get("schema") == SCHEMA and isinstance(said.get("spots"), dict)
     if not fits or not set(said["spots"].values()) <= KINDS.keys():
-        raise InputError("is no folder of a finished clinveil validate", where=folder.name, remedy="name its OUT")
+        raise InputError("is no folder of a finished clinveil validate", where=folder.name, hint="name its OUT")
     return Design(said["run"], said["notes"], said["sizes"], said["spots"])
 
 
@@ -138,17 +138,17 @@ def read_marks(path: Path, design: Design) -> dict[str, int]:
     marks: dict[str, int] = {}
     for number, row in _rows(path):
         if row["run"].strip() != design.run:
-            remedy = "mark the spots of this folder, or name the folder that they are of"
-            raise InputError(f"row {number} is of another run", where=path.name, remedy=remedy)
+            hint = "mark the spots of this folder, or name the folder that they are of"
+            raise InputError(f"row {number} is of another run", where=path.name, hint=hint)
         spot, mark = row["spot"].strip(), row["mark"].strip().casefold()
         if spot not in design.spots:
             raise InputError(f"row {number} is of a spot that was not drawn", where=path.name)
         if spot in marks:
-            raise InputError(f"row {number} marks a spot a second time", where=path.name, remedy="one row a spot")
+            raise InputError(f"row {number} marks a spot a second time", where=path.name, hint="one row a spot")
         if mark:
             marks[spot] = _mark(mark, number, path, several=design.spots[spot] in ("cued", "rest"))
     if not marks:
-        raise InputError("no spot is marked", where=path.name, remedy=f"marks are {MARKS}")
+        raise InputError("no spot is marked", where=path.name, hint=f"marks are {MARKS}")
     return marks
 
 
@@ -156,7 +156,7 @@ def _mark(mark: str, row: int, path: Path, *, several: bool) -> int:
     if mark.isascii() and mark.isdigit() and int(mark) <= (_MOST if several else 1):
         return int(mark)
     if mark not in _MARKS:
-        raise InputError(f"row {row} has a mark that is none", where=path.name, remedy=f"marks are {MARKS}")
+        raise InputError(f"row {row} has a mark that is none", where=path.name, hint=f"marks are {MARKS}")
     return _MARKS[mark]
 
 
@@ -167,8 +167,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             file.seek(0)
             rows = csv.DictReader(file, delimiter=";" if head.count(";") > head.count(",") else ",", restval="")
             if not {"run", "spot", "mark"} <= set(rows.fieldnames or ()):
-                remedy = f"name {CSV} with its marks, or the marks.csv of the page"
-                raise InputError("it lacks the columns run, spot, mark", where=path.name, remedy=remedy)
+                hint = f"name {CSV} with its marks, or the marks.csv of the page"
+                raise InputError("it lacks the columns run, spot, mark", where=path.name, hint=hint)
             yield from enumerate(rows, 2)  # as a spreadsheet counts: text of notes may go over several lines
     except (OSError, UnicodeDecodeError, csv.Error):
         raise InputError("it cannot be read as CSV in UTF-8", where=path.name) from None
@@ -186,8 +186,8 @@ def seen(design: Design, marks: Mapping[str, int], *, unsure: tuple[int, int] = 
     for name, size in design.sizes.items():
         counts = [marks[spot] for spot, stratum in design.spots.items() if stratum == name and spot in marks]
         if size and not counts:
-            remedy = "mark at least one of each kind; in the order of the file, the first ones are a random sample"
-            raise InputError(f"no spot is marked of those {KINDS[name].says}", remedy=remedy)
+            hint = "mark at least one of each kind; in the order of the file, the first ones are a random sample"
+            raise InputError(f"no spot is marked of those {KINDS[name].says}", hint=hint)
         found = KINDS[name].found
         each = [unsure[not found] if count == UNSURE else count for count in counts]
         made[name] = Seen(found, size, len(counts), tuple(n for n in each if n))

@@ -25,7 +25,7 @@ from clinveil.core.progress import shown, steps, track
 from clinveil.core.runfolder import fingerprint
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.estimate import estimate
-from clinveil.phi.heard import Heard
+from clinveil.phi.name_index import NameIndex
 from clinveil.releases.added import added_facts, added_warnings, unknown_line
 from clinveil.releases.attack_gates import adversary_gates
 from clinveil.releases.check import OutputCheck, check_output
@@ -42,9 +42,9 @@ from clinveil.releases.stages import (
     CHARACTERS_PER_WORD,
     HEAPS,
     SMALL,
-    Job,
     Making,
     Preflight,
+    ReleaseContext,
     Target,
     released_in_order,
 )
@@ -82,7 +82,7 @@ class ChannelProducer(Producer):
         if found.patients < SMALL and not settings.channel.allow_small:
             raise InputError(
                 f"{found.patients} patients are too few: with so few, a replacement says whose note it is",
-                remedy=f"bring at least {SMALL}, or take the risk with --allow-small",
+                hint=f"bring at least {SMALL}, or take the risk with --allow-small",
             )
 
     def plan(
@@ -122,7 +122,7 @@ class ChannelProducer(Producer):
     def make(self, making: Making) -> Product:
         """Replace identifiers, learn vectors and a channel, draw every word, and read the notes back."""
         job, found, clock = making.job, making.found, making.clock
-        heard: list[Heard] = []
+        heard: list[NameIndex] = []
         entered, identifiers, left_out = protected(making, heard.append)
         with clock.stage("vocabulary", "words and the patients who use them"):
             counts = counted(job, found, entered)
@@ -168,7 +168,7 @@ class ChannelProduct(Product):
     vectors: Vectors = field(repr=False)
     drawn_from: Channel = field(repr=False)
     tally: Tally
-    heard: tuple[Heard, ...] = field(repr=False)
+    heard: tuple[NameIndex, ...] = field(repr=False)
 
     @property
     def channel(self) -> Channel:
@@ -263,10 +263,10 @@ class ChannelProduct(Product):
     def _scope_warnings(self) -> Iterator[str]:
         """What repeats disclose; nothing where one draw tells as much as many."""
         how = self.job.settings.channel
-        if how.memo == "corpus":
+        if how.scope == "corpus":
             yield "Each word has one replacement in the whole release: a code, that word frequencies help to break."
-        elif not self.channel.settled and how.memo in ("occurrence", "rare"):
-            often = f" that occur {how.rare_below} times or more" if how.memo == "rare" else ""
+        elif not self.channel.settled and how.scope in ("occurrence", "rare"):
+            often = f" that occur {how.rare_below} times or more" if how.scope == "rare" else ""
             yield f"Draws of words{often} are fresh for each occurrence: repeats add up (figures for several draws)."
 
     def measured(self, whole: Context) -> Measured:
@@ -289,7 +289,9 @@ def _words_in(place: Path) -> int:
     return round(size / CHARACTERS_PER_WORD)
 
 
-def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None) -> Vectors:
+def vectors_of(
+    job: ReleaseContext, protected: Corpus, counts: WordCounts, seed: int, on_epoch: OnEpoch | None = None
+) -> Vectors:
     """Train word vectors, or take those that are given or that an interrupted run of the same settings left.
 
     Of given ones the rows of the notes' words, with the notes' counts, go to the vault.
@@ -306,7 +308,7 @@ def vectors_of(job: Job, protected: Corpus, counts: WordCounts, seed: int, on_ep
     return load_vectors(place)
 
 
-def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
+def channel_of(job: ReleaseContext, vectors: Vectors, counts: WordCounts) -> Channel:
     """The channel; it and the neighbour table that it was made from are kept for a resumed run."""
     tables, place, how = job.folder.vault / "neighbours", job.folder.vault / "channel", job.settings.channel
     if not (tables.exists() and place.exists()):
@@ -319,7 +321,7 @@ def channel_of(job: Job, vectors: Vectors, counts: WordCounts) -> Channel:
     return load_channel(place, how.policy)
 
 
-def write_notes(job: Job, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
+def write_notes(job: ReleaseContext, protected: Corpus, channel: Channel) -> tuple[Tally, Path]:
     """Obfuscate every note and write it under new ids, with crosswalk and alignment beside it in the vault."""
     path = job.folder.staging / f"notes{job.corpus.suffix}"
     target = Target.of(job, path)
@@ -365,7 +367,7 @@ def token_rows(tally: Tally) -> tuple[TokenRow, ...]:
     )
 
 
-def origin(job: Job) -> str:
+def origin(job: ReleaseContext) -> str:
     """Where the word vectors come from, in words."""
     how = job.settings.vectors
     if job.added is not None:
@@ -376,7 +378,7 @@ def origin(job: Job) -> str:
     return f"trained on these notes{more}" + (", from vectors given" if how.start_vectors else "")
 
 
-def _vector_warnings(job: Job) -> Iterator[str]:
+def _vector_warnings(job: ReleaseContext) -> Iterator[str]:
     if GIVEN in origin(job):
         yield (
             "The word vectors were given: whoever else has their file has them. Figures of attackers without the "

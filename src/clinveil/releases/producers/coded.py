@@ -11,7 +11,7 @@ from clinveil.releases.producers._channel import ChannelProducer
 class Coded(ChannelProducer):
     """A topic histogram in the form of a note: for closed statistical analysis, not for reading."""
 
-    defaults = MappingProxyType({"mechanism": "clusters", "memo": "rare", "shuffle": "note", "vary_length": 0.2})
+    defaults = MappingProxyType({"mechanism": "clusters", "scope": "rare", "shuffle": "note", "vary_length": 0.2})
     profiles = MappingProxyType(
         {"strict": {"cluster_size": 32, "min_patients": 10, "unknown": "drop", "vary_length": 0.4}}
     )

@@ -13,7 +13,7 @@ from clinveil.core.finding import Finding
 from clinveil.core.progress import track
 from clinveil.corpus.corpus import Accounting, Corpus
 from clinveil.corpus.estimate import estimate
-from clinveil.phi.heard import Heard
+from clinveil.phi.name_index import NameIndex
 from clinveil.releases.check import OutputCheck, check_copies
 from clinveil.releases.crosswalk import ledger_batches
 from clinveil.releases.gates import copy_gates, patient_gates
@@ -23,7 +23,7 @@ from clinveil.releases.producer import Producer, Product, producers
 from clinveil.releases.protect import counted, protected
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.side_by_side import as_treated, sources
-from clinveil.releases.stages import Job, Making, Preflight, Target, as_written, released_in_order
+from clinveil.releases.stages import Making, Preflight, ReleaseContext, Target, as_written, released_in_order
 from clinveil.report.record import AlignedNote, Gate
 from clinveil.vectors.count import WordCounts
 
@@ -47,7 +47,7 @@ class Deidentified(Producer):
     def make(self, making: Making) -> Product:
         """Replace identifiers, write the notes under new ids, and read them back."""
         job, found, clock = making.job, making.found, making.clock
-        heard: list[Heard] = []
+        heard: list[NameIndex] = []
         entered, identifiers, left_out = protected(making, heard.append)
         with clock.stage("vocabulary", "words of the notes"):
             counts = counted(job, found, entered)
@@ -64,7 +64,7 @@ class Deidentified(Producer):
         return DeidentifiedProduct(*shared, entered=entered, counts=counts, heard=tuple(heard))
 
 
-def _written(job: Job, entered: Corpus, target: Target) -> OutputCheck:
+def _written(job: ReleaseContext, entered: Corpus, target: Target) -> OutputCheck:
     notes = track(as_written(entered), "notes", job.say, size=lambda one: one.batch.num_rows)
     target.write(notes, job.key)
     released = released_in_order(job, target.path, opened(target.path, job.corpus.columns))
@@ -81,7 +81,7 @@ class DeidentifiedProduct(Product):
 
     entered: Corpus = field(repr=False)
     counts: WordCounts = field(repr=False)
-    heard: tuple[Heard, ...] = field(repr=False)
+    heard: tuple[NameIndex, ...] = field(repr=False)
 
     def context(self) -> Context:
         """Both sides of the release; no channel and no alignment."""

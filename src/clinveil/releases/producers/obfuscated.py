@@ -27,7 +27,7 @@ class Obfuscated(ChannelProducer):
         {
             "mechanism": "neighbours",
             "n": "3-14",
-            "memo": "occurrence",
+            "scope": "occurrence",
             "shuffle": "none",
             "vary_length": 0.0,
             "background": 0.6,

@@ -30,7 +30,7 @@ from clinveil.releases.parts import opened
 from clinveil.releases.producer import Producer, Product, producers
 from clinveil.releases.protect import protected
 from clinveil.releases.settings import ReleaseSettings
-from clinveil.releases.stages import Job, Making, Preflight
+from clinveil.releases.stages import Making, Preflight, ReleaseContext
 from clinveil.releases.synthesis_gates import Examined, examine
 from clinveil.releases.synthesis_model import (
     MODEL,
@@ -60,7 +60,7 @@ class Synthetic(Producer):
         """Raise MissingExtra without PyTorch, UsageError for a model that writes no notes or a device not there."""
         how = settings.lm
         if how.model == "ngram":
-            raise UsageError("lm.model ngram scores notes and writes none", remedy="unigram, lstm or gpt")
+            raise UsageError("lm.model ngram scores notes and writes none", hint="unigram, lstm or gpt")
         if settings.synthetic.source is not None:
             return
         if how.neural:
@@ -133,12 +133,12 @@ class Synthetic(Producer):
         )
 
 
-def training_seed(job: Job) -> int:
+def training_seed(job: ReleaseContext) -> int:
     """The seed of split and training: the public one, or one that is as secret as the key."""
     return job.key.digest("training seed") % 2**31 if job.key.test_seed is None else job.key.test_seed
 
 
-def _trained(job: Job, notes: PlainNotes, seed: int) -> Trained:
+def _trained(job: ReleaseContext, notes: PlainNotes, seed: int) -> Trained:
     """The model that is given, the one that an interrupted run trained, or a new one."""
     source, place = job.settings.synthetic.source, job.folder.vault / MODEL
     if source is not None:
@@ -148,7 +148,7 @@ def _trained(job: Job, notes: PlainNotes, seed: int) -> Trained:
     return train_anew(notes, job.settings, seed, job.folder.vault, job.say)
 
 
-def _written(job: Job, trained: Trained, floor: Floor, path: Path, columns: Columns) -> Counts:
+def _written(job: ReleaseContext, trained: Trained, floor: Floor, path: Path, columns: Columns) -> Counts:
     how, counts, training = job.settings.synthetic, Counts(), trained.sides.training
     size = batch_size_for(how.count or len(training), how.batch)
     drawing = SamplingConfig(size, how.longest, how.temperature, how.top_p)

@@ -60,7 +60,7 @@ class Job:
 
     def _settle(self) -> None:
         if code_version() != self.code:
-            raise InputError("a worker has another clinveil than this one", where="--on", remedy=SAME)
+            raise InputError("a worker has another clinveil than this one", where="--on", hint=SAME)
         with suppress(OSError):
             os.chdir(self.folder)
         for name in ("http_proxy", "HTTP_PROXY"):
@@ -78,4 +78,4 @@ def _sendable(error: Exception) -> Exception:
 
 def foreign() -> InputError:
     """A worker cannot load what it was sent."""
-    return InputError("a worker cannot load this command's code or items", where="--on", remedy=SAME)
+    return InputError("a worker cannot load this command's code or items", where="--on", hint=SAME)

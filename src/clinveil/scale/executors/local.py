@@ -15,5 +15,5 @@ from clinveil.scale.local import Map, processes
 def local(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
     """A map over processes; raises UsageError for an address."""
     if address is not None:
-        raise UsageError("local work has no address", remedy="leave --address out, or name a cluster with --on")
+        raise UsageError("local work has no address", hint="leave --address out, or name a cluster with --on")
     yield processes(workers, ahead=ahead)

@@ -50,7 +50,7 @@ def ray(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]:
         if not ray.is_initialized():
             stack.enter_context(_local(ray, workers) if address is None else _joined(ray, address))
         elif address is not None:
-            raise UsageError("a Ray is in use in this process", where="--address", remedy="leave --address out")
+            raise UsageError("a Ray is in use in this process", where="--address", hint="leave --address out")
         yield partial(_spread, ray, ahead or 2 * workers)
 
 
@@ -168,9 +168,9 @@ def _refused(said: str) -> InputError:
     versions = [f"Ray {ray} under Python {python}" for ray, python in VERSION.findall(said)]
     if len(versions) > 1:
         what = f"the cluster has {versions[0]}, this machine {versions[1]}"
-        return InputError(what, where="--address", remedy="install the same Ray and Python here as there")
-    remedy = "HOST:PORT as `ray start --head` names it, with its token where it asks for one"
-    return InputError("no Ray answers there", where="--address", remedy=remedy)
+        return InputError(what, where="--address", hint="install the same Ray and Python here as there")
+    hint = "HOST:PORT as `ray start --head` names it, with its token where it asks for one"
+    return InputError("no Ray answers there", where="--address", hint=hint)
 
 
 def _reread_authentication() -> None:

@@ -78,7 +78,7 @@ def spark(workers: int, address: str | None, ahead: int | None) -> Iterator[Map]
         if session is None:
             session = stack.enter_context(_started(workers, address))
         elif address is not None:
-            raise UsageError("a Spark is in use in this process", where="--address", remedy="leave --address out")
+            raise UsageError("a Spark is in use in this process", where="--address", hint="leave --address out")
         yield partial(_spread, session, workers, ahead or 2 * workers)
 
 
@@ -235,12 +235,12 @@ def _need_java() -> None:
 
 def _refuse_address(address: str | None) -> None:
     if address is not None and not HERE.fullmatch(address) and not MASTERS.fullmatch(address):
-        raise UsageError("no address of a Spark", where="--address", remedy="spark://HOST:PORT, yarn or k8s://…")
+        raise UsageError("no address of a Spark", where="--address", hint="spark://HOST:PORT, yarn or k8s://…")
 
 
 def _silent() -> InputError:
-    remedy = "spark://HOST:PORT as the master's page names it, the same Spark here as there, and workers that start"
-    return InputError("no Spark answers there, or none that works", where="--address", remedy=remedy)
+    hint = "spark://HOST:PORT as the master's page names it, the same Spark here as there, and workers that start"
+    return InputError("no Spark answers there, or none that works", where="--address", hint=hint)
 
 
 def _wait(context: Any) -> None:
@@ -250,6 +250,6 @@ def _wait(context: Any) -> None:
     until = time.monotonic() + WAITS
     while context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is one of them
         if time.monotonic() > until:
-            remedy = "look whether its workers are up, and have free cores and memory"
-            raise InputError(f"the cluster gave no executor in {WAITS:.0f} s", where="--address", remedy=remedy)
+            hint = "look whether its workers are up, and have free cores and memory"
+            raise InputError(f"the cluster gave no executor in {WAITS:.0f} s", where="--address", hint=hint)
         time.sleep(0.2)

@@ -54,7 +54,7 @@ class Parts(Task):
         try:
             rows = split_notes(notes.patients, lengths, self.sizes, rng, by_note=self.by_note)
         except InputError as error:
-            raise InputError(error.what, remedy="smaller --words, --valid or --test") from None
+            raise InputError(error.what, hint="smaller --words, --valid or --test") from None
         parts = {name: notes.rows(rows[name]) for name in PARTS}
         self._refuse_few(parts)
         every = notes.rows([row for name in PARTS for row in rows[name]])
@@ -75,7 +75,7 @@ class Parts(Task):
             part = parts[name]
             if (n := len(set(part.note_ids if self.by_note else part.patients))) < FOLDS:
                 what = f"{n} patients in the {name} part, and membership inference needs {FOLDS}"
-                raise InputError(what, remedy="more notes, or --words, --test in other proportions")
+                raise InputError(what, hint="more notes, or --words, --test in other proportions")
 
     def load(self, store: Store, name: str) -> PlainNotes:
         """One part of a finished split."""
@@ -118,7 +118,7 @@ def load_notes(path: Path) -> PlainNotes:
     try:
         texts, ids, patients = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise InputError("cannot be read", where=path.name, remedy="run the study again with --force") from None
+        raise InputError("cannot be read", where=path.name, hint="run the study again with --force") from None
     return PlainNotes(tuple(texts), tuple(ids), tuple(patients))
 
 

@@ -87,5 +87,5 @@ def public_texts(how: CompareSettings, notes: Path, roles: NotesSettings) -> Cor
         found.append((text.note_id, patient or f"nobody {text.note_id}", text.text))
     if len({patient for _, patient, _ in found} & set(patients.values())) < FEWEST:
         what = f"fewer than {FEWEST} patients of the notes have a text in it"
-        raise InputError(what, where=how.known.name, remedy="pass --match with a column of both")
+        raise InputError(what, where=how.known.name, hint="pass --match with a column of both")
     return memory_corpus(found)

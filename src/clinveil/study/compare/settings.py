@@ -58,7 +58,7 @@ class CompareSettings(Settings):
     def refuse(self) -> None:
         """Raise UsageError for settings that do not fit together."""
         if self.label is None:
-            raise UsageError("no label to measure utility on", remedy="pass --label COLUMN")
+            raise UsageError("no label to measure utility on", hint="pass --label COLUMN")
         if self.match and not self.known:
             raise UsageError("--match requires --known TEXTS")
         if self.half == "confirm" and not (self.setting or self.kind):
@@ -115,9 +115,9 @@ def _named(settings: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for text in settings:
         name, equals, keys = text.partition("=")
         if not (_NAME.fullmatch(name) and equals and "=" in keys):
-            raise UsageError("--setting takes NAME=KEY=VALUE[,KEY=VALUE]", remedy="--setting wide=channel.n=7-20")
+            raise UsageError("--setting takes NAME=KEY=VALUE[,KEY=VALUE]", hint="--setting wide=channel.n=7-20")
         if name in names:
-            raise UsageError(f"--setting {name}: the name is in use", remedy="choose another name")
+            raise UsageError(f"--setting {name}: the name is in use", hint="choose another name")
         names.add(name)
         yield name, tuple(keys.split(","))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from clinveil.attacks.adversary import Holding, Row, Target, adversary_table
+from clinveil.attacks.threats import Holding, Row, Target, adversary_table
 from clinveil.core.finding import Finding
 from clinveil.report.numerals import NONE, bare
 from clinveil.study.compare.run import Comparison, Measured

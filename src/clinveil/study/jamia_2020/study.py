@@ -54,9 +54,9 @@ def run_study(
             more than two hours without `yes`. MissingExtra: a network without PyTorch, Ray without Ray.
     """
     if not settings.label and not pairs:
-        raise UsageError("nothing to measure by", remedy="--label COLUMN, --pairs FILE, or both")
+        raise UsageError("nothing to measure by", hint="--label COLUMN, --pairs FILE, or both")
     if len(settings.label) > 1:
-        raise UsageError("one label a study", remedy="run it once for each --label")
+        raise UsageError("one label a study", hint="run it once for each --label")
     if settings.label and any_neural(settings.model):
         need_torch()
     lists = Lists(tuple(map(File.of, pairs)), settings.any_size) if pairs else None

@@ -198,7 +198,7 @@ class Treat(NotesTask):
     def _treated(self, corpus: Corpus, channel: Channel | None) -> Iterator[pa.RecordBatch]:
         key, kind = Key.from_seed(1_000_003 * self.seed + self.repetition), self.setting.kind
         if channel is not None:
-            own = channel.under(memo="patient" if kind == "product" else "occurrence")
+            own = channel.under(scope="patient" if kind == "product" else "occurrence")
             obfuscator = Obfuscator(own, key)
             return (obfuscator(batch).batch for batch in corpus.batches())
         if kind == "original":

@@ -60,7 +60,7 @@ class Jmir2020(Study):
         bench.do(self.plan)
         results = self._collected(bench.store)
         if all(finding.detail.get("series") == ALL_NAMES for finding in results.findings):
-            raise UsageError("no model could be attacked", remedy=next(iter(results.facts["missing"].values()), ""))
+            raise UsageError("no model could be attacked", hint=next(iter(results.facts["missing"].values()), ""))
         return results
 
     @cached_property

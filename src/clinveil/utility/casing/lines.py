@@ -78,13 +78,13 @@ def split_lines(train: Lines, dev: Lines | None, test: Lines | None, rng: Genera
         dev = dev or train.rows(np.flatnonzero(picked))
         train = train.rows(np.flatnonzero(~tested & ~picked))
     if not (len(train) and len(dev) and len(test)):
-        raise InputError("too few lines to split in three parts", where=train.name, remedy="give --dev and --test")
+        raise InputError("too few lines to split in three parts", where=train.name, hint="give --dev and --test")
     return train, dev, test
 
 
 def _text(path: Path, encoding: str) -> str:
     if not path.exists():
-        raise InputError("no such file or folder", where=path.name, remedy="check the path")
+        raise InputError("no such file or folder", where=path.name, hint="check the path")
     with ByteReader(path, encoding) as stream:
         data = b"".join(iter(stream.read, b""))
     try:

@@ -122,7 +122,7 @@ class CharacterTraining(Trainer[CharacterLstm, tuple[Tensor, Tensor]]):
     def finish(self) -> CharacterLstm:
         """The model of the lowest dev loss. Raises InputError where training exploded before the first look."""
         if self.best is None:
-            raise InputError("the loss grows or is no number from the start", remedy="a smaller --learning-rate")
+            raise InputError("the loss grows or is no number from the start", hint="a smaller --learning-rate")
         return super().finish()
 
     def batches(self, step: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -249,7 +249,7 @@ class TextTraining(Trainer[Network, Ints]):
     `score, threshold`: of the epoch that is best on validation: by its score, and among equal ones by its loss.
     """
 
-    remedy = "vectors with smaller values, or none"
+    hint = "vectors with smaller values, or none"
 
     def __init__(
         self,

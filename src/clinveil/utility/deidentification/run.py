@@ -51,7 +51,7 @@ def on_gold(
     read = errors.add if errors is not None else None
     tally = tally_notes(_with_gold(how, told, truth), complete=not how.incomplete, read=read)
     if not tally.labels:
-        raise InputError("no gold span is in these notes", where=truth.name, remedy="the ids of both must be the same")
+        raise InputError("no gold span is in these notes", where=truth.name, hint="the ids of both must be the same")
     return gold_findings(tally, _over(corpus))
 
 
@@ -79,7 +79,7 @@ def in_output(how: How, corpus: Corpus, truth: GoldSpans, output: Corpus) -> lis
     truth.refuse_unknown(ids)
     if not survival.counts:
         what = "no note that was written has a gold span"
-        raise InputError(what, where=truth.name, remedy="the notes' own ids are wanted, not new ones")
+        raise InputError(what, where=truth.name, hint="the notes' own ids are wanted, not new ones")
     return list(survival.findings(_over(corpus)))
 
 
@@ -104,7 +104,7 @@ def _found_by(how: How, corpus: Corpus) -> Told:
     source = rows(corpus)
     for done in deidentify_corpus(corpus, deidentifier, processes(how.workers)):
         if sum(done.skipped.values()) > done.skipped["null text"]:
-            raise InputError("the detectors failed on a note", remedy="report it, without its text")
+            raise InputError("the detectors failed on a note", hint="report it, without its text")
         spans: dict[str, list[Span]] = {}
         for one in done.spans or ():
             spans.setdefault(one.note_id, []).append(one.span)
@@ -129,10 +129,10 @@ def refuse_together(
     there = [name for name, path in given.items() if path is not None]
     more = [name for name, path in (("--found", found), ("--output", output)) if path is not None]
     if how.grid and there + more:
-        raise UsageError(f"--grid has notes of its own, without {', '.join(there + more)}", remedy="one of both")
+        raise UsageError(f"--grid has notes of its own, without {', '.join(there + more)}", hint="one of both")
     if not how.grid and len(there) < len(given):
-        raise UsageError("nothing to measure on", remedy="NOTES and --gold SPANS, or --grid")
+        raise UsageError("nothing to measure on", hint="NOTES and --gold SPANS, or --grid")
     if len(more) == 2 or (output is not None and errors is not None):
-        raise UsageError("--output takes neither --found nor --errors", remedy="two calls")
+        raise UsageError("--output takes neither --found nor --errors", hint="two calls")
     if errors is not None and (errors.exists() or not errors.absolute().parent.is_dir()):
-        raise UsageError("is there already, or its folder is not", where=f"--errors {errors.name}", remedy="a new file")
+        raise UsageError("is there already, or its folder is not", where=f"--errors {errors.name}", hint="a new file")

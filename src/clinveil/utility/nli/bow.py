@@ -69,7 +69,7 @@ class PairTraining(Trainer[BagOfWords, tuple[Tensor, Tensor, Tensor]]):
     """
 
     judged_by = "loss on the dev pairs"
-    remedy = "vectors of a smaller scale"
+    hint = "vectors of a smaller scale"
 
     def __init__(self, model: BagOfWords, train: Rows, dev: Rows, settings: NliSettings, device: torch.device) -> None:
         if len(train.targets) < 2:

@@ -64,8 +64,8 @@ def read_sentence_pairs(path: Path, *, encoding: str = "utf-8") -> SentencePairs
     source, _ = open_source(path, encoding)
     columns = next((layout for layout in LAYOUTS if set(layout) <= set(source.names)), None)
     if columns is None:
-        remedy = "columns sentence1, sentence2, label; or the layout of MedNLI, SICK or RQE"
-        raise InputError("holds no sentence pairs in a known layout", where=path.name, remedy=remedy)
+        hint = "columns sentence1, sentence2, label; or the layout of MedNLI, SICK or RQE"
+        raise InputError("holds no sentence pairs in a known layout", where=path.name, hint=hint)
     split = _leaves if columns[0].endswith("_parse") else _plain
     rows, found = 0, []
     for batch in source.read((columns[2],), columns[:2]):
@@ -142,7 +142,7 @@ def nli_parts(train: SentencePairs, dev: SentencePairs | None, test: SentencePai
     else:
         detail["grouping"] = "files as given"
     if not len(test) or not len(dev) or len(set(train.labels)) < 2:
-        raise InputError("too few pairs to split in three parts", where=train.name, remedy="give --dev and --test")
+        raise InputError("too few pairs to split in three parts", where=train.name, hint="give --dev and --test")
     detail |= {"train": len(train), "dev": len(dev), "test": len(test), "classes": len(set(train.labels))}
     return NliParts(train, dev, test, detail | _shared(train, test))
 
@@ -174,7 +174,7 @@ def _numbered(keys: Sequence[Sentence]) -> Ints:
 
 def _tenths(pairs: SentencePairs, group: Ints, rng: Generator) -> Ints:
     """(n_pairs,) a number below ten: groups whole, labels in about equal shares."""
-    few = InputError("too few pairs to split in three parts", where=pairs.name, remedy="give --dev and --test")
+    few = InputError("too few pairs to split in three parts", where=pairs.name, hint="give --dev and --test")
     tenth = np.zeros(len(pairs), dtype=np.int64)
     for number, (_, rows) in enumerate(group_folds(pairs.labels, group, TENTHS, rng, few)):
         tenth[rows] = number

@@ -109,7 +109,7 @@ class Release:
         """Return the real note of a released one. Raises WrongNotes for an unknown id."""
         notes = self.context.notes or {}
         if released not in notes:
-            raise WrongNotes("a released note id is not in the crosswalk", remedy="pass the vault of this release")
+            raise WrongNotes("a released note id is not in the crosswalk", hint="pass the vault of this release")
         return notes[released]
 
 
@@ -161,7 +161,7 @@ def read_texts(release: Release, rng: Generator) -> Texts:
     if release.paired:
         found = {row[own]: text for own, text in _released(release) if own in row}
         if not found:
-            raise InputError("original and released have no note id in common", remedy="pass the vault with --vault")
+            raise InputError("original and released have no note id in common", hint="pass the vault with --vault")
         kept = sorted(found)
         released, owner = [found[i] for i in kept], np.arange(len(kept), dtype=np.int64)
         order = [order[i] for i in kept]

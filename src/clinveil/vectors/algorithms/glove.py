@@ -21,7 +21,7 @@ class Glove(GloveSettings, Algorithm):
     def train(self, notes: Notes) -> Vectors:
         """The vectors. Raises InputError for notes that are split into lines."""
         if notes.split is not whole_note:
-            raise InputError("GloVe is trained on whole notes only", remedy="--algorithm skipgram")
+            raise InputError("GloVe is trained on whole notes only", hint="--algorithm skipgram")
         return train_glove(
             notes.corpus,
             self,

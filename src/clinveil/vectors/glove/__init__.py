@@ -80,7 +80,7 @@ def train_glove(
         strata = Strata(folder, shared=settings.variant == "single")
         n_pairs, first_loss = _fill(strata, pairs, settings)
         if not n_pairs:
-            raise InputError("no two words stand near each other", remedy="give more notes, or a smaller --min-count")
+            raise InputError("no two words stand near each other", hint="give more notes, or a smaller --min-count")
         matrix, loss = _fitted(strata, n_words, settings, _Run(seed, workers, first_loss, on_epoch))
     return Vectors(
         counts.words[:n_words],
@@ -173,7 +173,7 @@ def _refuse_divergence(
     if not finite or not loss <= _DIVERGED * max(run.first_loss, 1.0):
         raise InputError(
             f"GloVe diverged in epoch {epoch + 1} of {settings.epochs} with eta {settings.eta:g}",
-            remedy="use a smaller eta",
+            hint="use a smaller eta",
         )
 
 

@@ -63,7 +63,7 @@ def train_skipgram(ids: Ids | IdFile, counts: Ints, inputs: Floats, plan: Plan, 
             training = _Training(counts, inputs, plan, pool, max(1, unseen))
             if all(training.one_pass(ids, words, epoch, on_epoch) for epoch in range(plan.epochs)):
                 return training.model.outputs
-    raise InputError("skip-gram training ran away", remedy="give a smaller --window or fewer --negative")
+    raise InputError("skip-gram training ran away", hint="give a smaller --window or fewer --negative")
 
 
 class _Training:

@@ -42,7 +42,7 @@ class LeaveOneOut(Attack):
         if settings.mode == "unigram":
             return closed_form(notes, rng, by_note=settings.unit == "note")
         if self.out is None:
-            raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
+            raise UsageError("the models need a folder", hint="-o DIR; the same one goes on where a run stopped")
         seed = int(rng.integers(2**31)) if settings.seed is None else settings.seed
         public = read_notes(open_corpus(settings.pretrain)) if settings.pretrain else None
         with audit_folder(self.out, run_spec(notes, settings, seed, public), force=settings.force) as store:

@@ -89,8 +89,8 @@ def duration(hours: float) -> str:
 def refuse_too_long(hours: float, most: float) -> None:
     """Raise UsageError where the plan cannot finish in time."""
     if hours > most:
-        remedy = f"fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
-        raise UsageError(f"this would take about {duration(hours)}, more than --max-hours {most:g}", remedy=remedy)
+        hint = f"fewer --units, a smaller --size, or --max-hours {max(0.1, hours * 1.5):.1f}"
+        raise UsageError(f"this would take about {duration(hours)}, more than --max-hours {most:g}", hint=hint)
 
 
 def audit_notes(
@@ -216,15 +216,15 @@ class Embedded:
 def _use_vectors(matrix: Floats, words: list[str], vectors: Vectors) -> int:
     """Overwrite the rows of words that have a vector; returns how many."""
     if vectors.dim != matrix.shape[1]:
-        remedy = f"--width {vectors.dim}, or vectors of {matrix.shape[1]}"
-        raise InputError(f"the vectors have {vectors.dim} dimensions, the model {matrix.shape[1]}", remedy=remedy)
+        hint = f"--width {vectors.dim}, or vectors of {matrix.shape[1]}"
+        raise InputError(f"the vectors have {vectors.dim} dimensions, the model {matrix.shape[1]}", hint=hint)
     rows = [(row, vectors.ids[form]) for row, word in enumerate(words, 3) if (form := lookup_form(word)) in vectors.ids]
     if not rows:
-        raise InputError("no word of the notes has a vector", remedy="vectors of the same language")
+        raise InputError("no word of the notes has a vector", hint="vectors of the same language")
     to, of = (np.array(column) for column in zip(*rows, strict=True))
     own = vectors.matrix.astype(np.float64)
     spread = float(own.std())
     if not np.isfinite(spread) or spread == 0:
-        raise InputError("the vectors are all alike, or too large", remedy="give vectors that were trained")
+        raise InputError("the vectors are all alike, or too large", hint="give vectors that were trained")
     matrix[to] = own[of] * (float(matrix.std()) / spread)
     return len(rows)

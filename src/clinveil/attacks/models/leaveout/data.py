@@ -80,7 +80,7 @@ def load_data(folder: Path) -> AuditData:
         vocabulary = vocabulary_of(plain["vocabulary"])
         return AuditData(_notes(folder, "training"), vocabulary, units, validation, planted)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
-        raise InputError("holds no data of an audit", where=folder.name, remedy="run again with --force") from None
+        raise InputError("holds no data of an audit", where=folder.name, hint="run again with --force") from None
 
 
 def _notes(folder: Path, part: str) -> EncodedNotes:
@@ -100,7 +100,7 @@ def pick_units(notes: PlainNotes, n: int, rng: Generator, *, by_note: bool = Fal
         groups.setdefault(str(row) if by_note else patient, []).append(row)
     if len(groups) <= n:
         what = f"{len(groups)} {'notes' if by_note else 'patients'} are too few to leave {n} out"
-        raise InputError(what, remedy="smaller --units")
+        raise InputError(what, hint="smaller --units")
     lengths = {name: sum(len(notes.texts[row]) for row in rows) for name, rows in groups.items()}
     order = sorted(groups, key=lambda name: (lengths[name], name))
     strata = np.array_split(np.arange(len(order)), n)
@@ -112,7 +112,7 @@ def hold_out(notes: PlainNotes, units: Sequence[Sequence[int]], rng: Generator, 
     audited = {notes.patients[row] for rows in units for row in rows}
     free = sorted(set(notes.patients) - audited)
     if not free:
-        raise InputError("no patient is left for validation", remedy="smaller --units, or --schedule fixed")
+        raise InputError("no patient is left for validation", hint="smaller --units, or --schedule fixed")
     wanted = max(1, round(share * len(set(notes.patients))))
     chosen = {free[i] for i in rng.permutation(len(free))[:wanted]}
     return [row for row, patient in enumerate(notes.patients) if patient in chosen]
@@ -127,7 +127,7 @@ def invented_names(texts: Sequence[str], n: int, rng: Generator) -> list[tuple[s
     for names in (all_given_names(), surnames()):
         free = [name.capitalize() for name in sorted(names) if name.lower() not in known and name.isalpha()]
         if len(free) < n:
-            raise InputError("there are not enough names that no note holds", remedy="smaller --units")
+            raise InputError("there are not enough names that no note holds", hint="smaller --units")
         pools.append([free[i] for i in rng.permutation(len(free))[:n]])
     return list(zip(*pools, strict=True))
 

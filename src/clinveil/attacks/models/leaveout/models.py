@@ -191,8 +191,8 @@ def load_logs(store: Store, model: AuditModel, data: AuditData, name: str = "log
         if flat.shape != (sum(lengths),):
             raise ValueError
     except (OSError, ValueError, EOFError):
-        remedy = f"remove tasks/{folder.name}, and run the same command again"
-        raise InputError(f"has no readable {name}", where=folder.name, remedy=remedy) from None
+        hint = f"remove tasks/{folder.name}, and run the same command again"
+        raise InputError(f"has no readable {name}", where=folder.name, hint=hint) from None
     return list(np.split(flat, np.cumsum(lengths)[:-1]))
 
 

@@ -76,9 +76,9 @@ class LeaveOutSettings(Settings):
         given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
         if given:
             networks = bool(self.pretrain or self.init_vectors)
-            remedy = "--mode exact" if networks else "--mode exact --model unigram"
+            hint = "--mode exact" if networks else "--mode exact --model unigram"
             are = "is" if len(given) == 1 else "are"
-            raise ValueError(f"{' and '.join(given)} {are} not for --mode unigram, a closed form: take {remedy}")
+            raise ValueError(f"{' and '.join(given)} {are} not for --mode unigram, a closed form: take {hint}")
 
     def audit_recipe(self) -> Recipe | None:
         """The recipe that the mode asks for: fixed schedule and rows, or paper C's stream, annealed; --schedule wins.
@@ -148,8 +148,8 @@ def _refuse_other(out: Path, spec: dict[str, Any]) -> None:
     if others:
         flags = [name if name == "notes" else f"--{name.replace('_', '-')}" for name in others]
         what = f"of other settings: {', '.join(flags)}" if before else "and does not say of which settings"
-        remedy = "name another folder; --force removes what is there, its models too"
-        raise UsageError(f"holds findings {what}", where=out.name, remedy=remedy)
+        hint = "name another folder; --force removes what is there, its models too"
+        raise UsageError(f"holds findings {what}", where=out.name, hint=hint)
 
 
 def _before(out: Path) -> dict[str, Any]:

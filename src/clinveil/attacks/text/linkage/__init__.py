@@ -17,7 +17,6 @@ from typing import Any
 
 from numpy.random import Generator
 
-from clinveil.attacks.adversary import Holding, Target, tagged
 from clinveil.attacks.attack import Attack, Context, attacks
 from clinveil.attacks.text.linkage.combined import combined
 from clinveil.attacks.text.linkage.figures import Linked, unprotected
@@ -25,6 +24,7 @@ from clinveil.attacks.text.linkage.likelihood import FRAGMENT_SHARES, SHARES, Li
 from clinveil.attacks.text.linkage.matchers import bm25, length, mean_vector, tfidf
 from clinveil.attacks.text.linkage.own import Own
 from clinveil.attacks.text.linkage.sides import Sides, other_notes, paired, unsampled
+from clinveil.attacks.threats import Holding, Target, tagged
 from clinveil.channel.channel import Channel
 from clinveil.core.errors import InputError
 from clinveil.core.finding import Finding

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from clinveil.attacks.readers._shadow import channel_like, shadow_settings
+from clinveil.attacks.adversaries._shadow import channel_like, shadow_settings
 from clinveil.attacks.text.linkage.sides import Sides
 from clinveil.channel.build import build_channel
 from clinveil.channel.channel import Channel

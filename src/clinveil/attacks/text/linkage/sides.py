@@ -110,8 +110,8 @@ def paired(
         if fits:
             sample.offer(note.note_id, lambda k=key, n=note: (k, n.patient_id, n.text))  # type: ignore[misc]
     if not sample.values:
-        remedy = "name the column that pairs them with --match, or the vault of the release with --vault"
-        raise InputError("no released note has the id of a known text", remedy=remedy)
+        hint = "name the column that pairs them with --match, or the vault of the release with --vault"
+        raise InputError("no released note has the id of a known text", hint=hint)
     of = _texts(known, column, {key for key, _, _ in sample.values.values()}, limit, rng)
     return _sides(list(sample.values.values()), of, left_out)
 
@@ -132,7 +132,7 @@ def _sides(notes: list[tuple[str, str, str]], of: Mapping[str, list[str]], left_
     place = {key: j for j, key in enumerate(of)}
     truth = np.array([place[key] for key, _, _ in notes], dtype=np.int64)
     if (people := len(np.unique(truth))) < 2:
-        raise InputError(f"linkage needs two people, here is {people}", remedy="give notes and texts of more people")
+        raise InputError(f"linkage needs two people, here is {people}", hint="give notes and texts of more people")
     whose = np.unique(np.array([patient for _, patient, _ in notes], dtype=object), return_inverse=True)[1]
     known = ["\n".join(texts)[:CHARACTERS] for texts in of.values()]
     released = [text[:CHARACTERS] for *_, text in notes]
@@ -186,7 +186,7 @@ def _keyed(corpus: Corpus, column: str) -> Iterator[tuple[str, Note]]:
         try:
             yield from ((str(value), note) for note, (value,) in rows_with(corpus, column) if value is not None)
         except KeyError:
-            raise InputError("has no such column to match by", remedy="--match takes a column of both") from None
+            raise InputError("has no such column to match by", hint="--match takes a column of both") from None
 
 
 def _has_words(text: str) -> bool:

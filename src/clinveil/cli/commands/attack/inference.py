@@ -33,7 +33,7 @@ def inference(run: Run[InferenceSettings], released: Released, known: Known = No
     """Read an attribute of patients off their released notes, learnt from other patients' released or plain notes."""
     how = run.settings
     if not how.label:
-        raise UsageError("there is no attribute to read", remedy="name a column of the notes with --label")
+        raise UsageError("there is no attribute to read", hint="name a column of the notes with --label")
     made, others = (open_corpus(path, how.notes, keep=how.label) if path else None for path in (released, known))
     context = Context(released=made, reference=others, keep=how.label, say=run.say)
     run.show(how.attack(context, run.rng()), f"attributes in {released.name} (seed {run.seed}; lower is safer)")

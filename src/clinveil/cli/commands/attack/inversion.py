@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from clinveil.attacks.channel.adversary_suite import AdversarySuite
 from clinveil.attacks.channel.inversion import Inversion
-from clinveil.attacks.channel.ladder import Ladder
 from clinveil.cli.command import Run, command
 from clinveil.core.settings import QUIET, SEED, WORKERS, Settings, group
 from clinveil.releases.attacked import attacked_release
@@ -24,7 +24,7 @@ Patients = Annotated[Path | None, typer.Option("--patients", help="Known patient
 class InversionSettings(Settings):
     """Everything that `clinveil attack inversion` can be told."""
 
-    attack: Ladder = group(Ladder)
+    attack: AdversarySuite = group(AdversarySuite)
     workers: int = WORKERS
     seed: int | None = SEED
     quiet: bool = QUIET
@@ -44,8 +44,8 @@ def inversion(
     context = attacked_release(
         released, vault, original, others=prior, patients=patients, workers=how.workers, say=run.say
     )
-    ladder = how.attack.but(tokens=how.attack.tokens or ALL)
-    found = [*Inversion()(context, run.rng()), *ladder(context, run.rng())]
+    suite = how.attack.but(tokens=how.attack.tokens or ALL)
+    found = [*Inversion()(context, run.rng()), *suite(context, run.rng())]
     run.show(found, f"words of {released.name} read back (seed {run.seed}; lower is safer)")
     told = {str(one.detail["reader"]): one.detail["knowledge"] for one in found if "reader" in one.detail}
     for reader, knowledge in told.items():

@@ -32,7 +32,7 @@ def leaveout(
     before = None if closed or out is None or how.force or how.seed is not None else seed_of(out)
     seed = run.seed if before is None else before
     if not closed and out is None:
-        raise UsageError("the models need a folder", remedy="-o DIR; the same one goes on where a run stopped")
+        raise UsageError("the models need a folder", hint="-o DIR; the same one goes on where a run stopped")
     if how.lm.neural and not closed:
         need_torch()
     context = Context(training=read_notes(open_corpus(notes, how.notes), prepared=how.prepared), say=run.say)

@@ -52,7 +52,7 @@ def membership(
     """Tell members from others by the model's loss; beside it a blind attacker who has no model at all."""
     how = run.settings
     if model is None and synthetic is None:
-        raise UsageError("there is nothing to attack", remedy="--from MODEL or --synthetic NOTES")
+        raise UsageError("there is nothing to attack", hint="--from MODEL or --synthetic NOTES")
     attacked, split = _attacked(model, synthetic, how.device)
     sides = _sides(how, training, held_out, split, model.name if model else "--from")
     third = _read(reference, how) if reference else None

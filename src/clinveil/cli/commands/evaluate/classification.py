@@ -53,7 +53,7 @@ def classification(
     """Train classifiers on both sides with one split by patient: F1, accuracy, what was lost, chance and control."""
     how = run.settings
     if not how.label:
-        raise UsageError("no label to classify by", remedy="--label COLUMN")
+        raise UsageError("no label to classify by", hint="--label COLUMN")
     if any_neural(how.model):
         device_named(how.training.device)
     found: list[Finding] = []

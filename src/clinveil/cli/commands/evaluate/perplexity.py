@@ -55,7 +55,7 @@ def perplexity(
     Perplexities compare at one vocabulary only; bits a character at any: unknown words cost their spelling.
     """
     if (train is None) == (source is None):
-        raise UsageError("there is no model, or there are two", remedy="--train NOTES or --from MODEL, one of them")
+        raise UsageError("there is no model, or there are two", hint="--train NOTES or --from MODEL, one of them")
     if source is None and run.settings.lm.neural:
         need_torch()
     remarks = _Remarks()

@@ -50,7 +50,7 @@ def transfer(
     """
     how = run.settings
     if how.unpaired and vault:
-        raise UsageError("--unpaired and --vault exclude each other", remedy="pass one of them")
+        raise UsageError("--unpaired and --vault exclude each other", hint="pass one of them")
     if any_neural(how.model):
         device_named("cpu")
     real = open_corpus(original, how.notes, label=how.label)
@@ -69,8 +69,8 @@ def _same_ids(real: Corpus, released: Corpus) -> dict[str, str]:
     """Each released id as its own source. Raises InputError where no id is in the original."""
     ids = {note.note_id for note in rows(released)}
     if not any(note.note_id in ids for note in rows(real)):
-        remedy = "pass the release's vault with --vault, or --unpaired for notes of other patients"
-        raise InputError("original and released have no note id in common", remedy=remedy)
+        hint = "pass the release's vault with --vault, or --unpaired for notes of other patients"
+        raise InputError("original and released have no note id in common", hint=hint)
     return {note: note for note in ids}
 
 

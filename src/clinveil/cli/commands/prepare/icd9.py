@@ -11,10 +11,10 @@ import typer
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Out
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError, UsageError
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, KEEP, QUIET, NotesSettings, Settings, flag, group
-from clinveil.core.whole import whole
 from clinveil.corpus.corpus import Columns
 from clinveil.corpus.file_format import open_source
 from clinveil.corpus.icd9 import Diagnoses, LabelledNotes, LabelTable, column, first_level, leaves
@@ -55,7 +55,7 @@ def icd9(
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "DIAGNOSES": diagnoses}, apart=True)
     source = Diagnoses(diagnoses, how.notes.encoding)
     labelled, columns = _labelled(how, notes, source, _table(how, source))
-    with whole(out, force=how.force, maker=MAKER) as part:
+    with atomic(out, force=how.force, maker=MAKER) as part:
         path, suffix = place_in(part, out, labelled.corpus.suffix)
         written = write_corpus(labelled.batches(), path, columns, suffix)
     for line in _lines(written, labelled, source):
@@ -67,7 +67,7 @@ def _table(settings: Icd9Settings, source: Diagnoses) -> LabelTable:
         return first_level(settings.table)
     if settings.table == "published":
         if settings.top != 20:
-            raise UsageError("the published table has 20 codes", remedy="leave --top out, or --table corrected")
+            raise UsageError("the published table has 20 codes", hint="leave --top out, or --table corrected")
         return leaves()
     return leaves(source.most_common(settings.top))
 
@@ -83,7 +83,7 @@ def _labelled(
     found = corpus.columns
     order = tuple(name for name in found.order if name not in needed or name in settings.keep)
     if settings.column in found.order or settings.column in ("note_id", "patient_id", "text"):
-        raise UsageError("the notes have a column of the new column's name", remedy="give another --column")
+        raise UsageError("the notes have a column of the new column's name", hint="give another --column")
     columns = replace(found, keep=(*settings.keep, settings.column), order=(*order, settings.column))
     return LabelledNotes(corpus, admission, source.by_admission(table), table, settings.column, only), columns
 
@@ -91,7 +91,7 @@ def _labelled(
 def _admission(path: Path, encoding: str) -> str:
     name = column(open_source(path, encoding)[0], "hadm_id")
     if name is None:
-        raise InputError("no column HADM_ID", where=path.name, remedy="name the column with --admission")
+        raise InputError("no column HADM_ID", where=path.name, hint="name the column with --admission")
     return name
 
 

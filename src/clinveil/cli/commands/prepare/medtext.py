@@ -12,10 +12,10 @@ from rich.table import Table
 
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
+from clinveil.core.atomic import atomic
 from clinveil.core.errors import InputError
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
-from clinveil.core.whole import whole
 from clinveil.corpus.medtext import prepare, splitter
 from clinveil.corpus.medtext.counts import CorpusCounts, general_counts, table_rows
 from clinveil.corpus.medtext.parts import SMALL, SplitSizes
@@ -66,12 +66,12 @@ def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     how = run.settings
     refuse_places(out, MAKER, force=how.force, read={"NOTES": notes, "GENERAL": how.general}, apart=True)
     if how.general and not how.general.is_file():
-        raise InputError("is no file", where=how.general.name, remedy="--general takes .txt or .txt.gz")
+        raise InputError("is no file", where=how.general.name, hint="--general takes .txt or .txt.gz")
     split = splitter(how.tokenizer)
     corpus, only = _open(notes, how)
     found = read_medtext(corpus, only=only, tags=how.tags, split=split)
     plan = MedTextPlan(_sizes(how), run.seed, how.split == "note", how.min_count, how.min_patients)
-    with whole(out, force=how.force, maker=MAKER) as part:
+    with atomic(out, force=how.force, maker=MAKER) as part:
         part.mkdir(mode=0o700)
         counts = prepare.write_medtext(found, plan, part)
         columns = [column for corpus_counts in counts for column in _beside(corpus_counts, how)]

@@ -11,10 +11,10 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.cli.options import Notes, Out
 from clinveil.cli.progress import say
+from clinveil.core.atomic import atomic
 from clinveil.core.files import Maker, refuse_places
 from clinveil.core.settings import FORCE, QUIET, NotesSettings, Settings, flag, group
 from clinveil.core.spans import Span
-from clinveil.core.whole import whole
 
 MAKER = Maker("prepare spans")
 Offsets = Literal["codepoints", "bytes", "utf16"]
@@ -61,7 +61,7 @@ def spans(
                 yield note.note_id, note.text, of.of(note.note_id, note.text)
         of.refuse_unknown(seen)
 
-    with whole(out, force=how.force, maker=MAKER) as part:
+    with atomic(out, force=how.force, maker=MAKER) as part:
         if how.to != "jsonl":
             part.mkdir(mode=0o700)
         write_spans(part, annotated(given), how.to, how.write_offsets)

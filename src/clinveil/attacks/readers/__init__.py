@@ -1,1 +1,0 @@
-"""Attackers who read released words back, one a file: what each knows, and how they read. `attacks/reader.py`."""

@@ -1,0 +1,168 @@
+"""Adversaries ordered by what they hold, the targets they attack, and the table of both.
+
+Every adversary also holds what the ones before them hold: an attacker with known pairs can run each attack of a
+recipient. `adversary_table` therefore gives each adversary the strongest attack of all that they can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast, get_args
+
+from clinveil.core.finding import Finding
+from clinveil.stats.findings import unmeasured
+
+Holding = Literal["recipient", "shadow", "pairs-1", "pairs-20", "pairs-200", "stolen-vectors", "stolen-vault"]
+Target = Literal[
+    "names",
+    "planted names",
+    "words",
+    "rare words",
+    "note by ten words",
+    "note by the patient's other notes",
+    "note by its whole text",
+    "note by public knowledge",
+    "own identifiers",
+    "membership",
+    "copies",
+    "kept columns",
+    "layout",
+]
+TARGETS: tuple[Target, ...] = get_args(Target)
+LABELS: Mapping[Holding, str] = {
+    "recipient": "Recipient (release and public text)",
+    "shadow": "Recipient with shadow vectors",
+    "pairs-1": "Recipient with 1 known pair",
+    "pairs-20": "Recipient with 20 known pairs",
+    "pairs-200": "Recipient with 200 known pairs",
+    "stolen-vectors": "Attacker with the vault's vectors (upper bound)",
+    "stolen-vault": "Attacker with the whole vault",
+}
+HOLDINGS: tuple[Holding, ...] = tuple(LABELS)
+GATED: frozenset[Holding] = frozenset({"recipient", "shadow", "pairs-1", "pairs-20"})
+"""Adversaries that gates judge; 200 known pairs and stolen vectors are reported."""
+EVERYTHING = "Not measured: the key replays every draw, so an attacker with the whole vault recovers everything."
+
+_RECIPIENTS: tuple[Holding, ...] = ("recipient", "shadow", "pairs-1", "pairs-20", "pairs-200")
+_INCLUDED: Mapping[Holding, tuple[Holding, ...]] = {
+    **{holding: _RECIPIENTS[: number + 1] for number, holding in enumerate(_RECIPIENTS)},
+    "stolen-vectors": ("recipient", "shadow", "stolen-vectors"),
+}
+_WORDS: tuple[Target, ...] = ("names", "planted names", "words", "rare words")
+_LINKS: tuple[Target, ...] = (
+    "note by ten words",
+    "note by the patient's other notes",
+    "note by its whole text",
+    "note by public knowledge",
+)
+_NO_MODEL = "does not apply, because no model is trained on the notes"
+_ONE_SOURCE = "does not apply, because each released note is the protected form of one source note"
+_AS_THEY_ARE = "does not apply, because words other than identifiers are released unchanged"
+_NO_VECTORS = "does not apply, because this kind of release uses no word vectors"
+_NO_SOURCE = "does not apply, because no released word replaces a source word"
+_NO_NOTE = "does not apply, because no released note is the protected form of a source note"
+_WORD_BY_WORD: Mapping[Target, str] = {"membership": _NO_MODEL, "copies": _ONE_SOURCE}
+_NOT_APPLICABLE: Mapping[str, Mapping[Target, str]] = {
+    "obfuscated": _WORD_BY_WORD,
+    "coded": _WORD_BY_WORD,
+    "deidentified": {**dict.fromkeys(_WORDS, _AS_THEY_ARE), **_WORD_BY_WORD},
+    "synthetic": {
+        **dict.fromkeys(("names", "words", "rare words"), _NO_SOURCE),
+        **dict.fromkeys(_LINKS, _NO_NOTE),
+        "kept columns": "does not apply, because no column is copied from the source",
+        "layout": "does not apply, because the layout is written by the language model",
+    },
+}
+
+
+def tagged(finding: Finding, holding: Holding, target: Target, *, gated: bool | None = None) -> Finding:
+    """Return the finding with its place in the adversary table.
+
+    Args:
+        gated: whether a gate judges it; by default whether gates judge this adversary.
+    """
+    judged = holding in GATED if gated is None else gated
+    return replace(finding, detail={**finding.detail, "adversary": holding, "target": target, "gated": judged})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cell of the adversary table: the strongest attack that an adversary can run on a target.
+
+    Attributes:
+        adversary, target: the cell; `target` is None for the stolen vault, where nothing is left to measure.
+        value, low, high, chance: of the strongest attack, as in `Finding`; None where nothing was measured.
+        n, unit: the number of cases. gated: whether a gate judges the cell.
+        attack: the reader or matcher of the strongest attack. by: the weakest adversary that can run it.
+        why: the reason, where there is no value.
+    """
+
+    adversary: Holding
+    target: Target | None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+    n: int = 0
+    unit: str = ""
+    gated: bool = False
+    attack: str = ""
+    by: Holding | None = None
+    why: str = ""
+
+    @property
+    def label(self) -> str:
+        """The adversary, in words."""
+        return LABELS[self.adversary]
+
+
+def adversary_table(findings: Iterable[Finding]) -> list[Row]:
+    """Return the table of all tagged findings, sorted by adversary and target, with the stolen vault as last row."""
+    held: dict[tuple[Holding, Target], list[Finding]] = {}
+    for finding in findings:
+        place = finding.detail.get("adversary"), finding.detail.get("target")
+        if place[0] in LABELS and place[1] in TARGETS:
+            held.setdefault(cast(tuple[Holding, Target], place), []).append(finding)
+    return [*_rows(held), Row("stolen-vault", None, None, why=EVERYTHING)]
+
+
+def _rows(held: Mapping[tuple[Holding, Target], list[Finding]]) -> Iterator[Row]:
+    present = [holding for holding in _INCLUDED if any(one == holding for one, _ in held)]
+    for holding in present:
+        for target in TARGETS:
+            able = [finding for weaker in _INCLUDED[holding] for finding in held.get((weaker, target), ())]
+            if able:
+                yield _row(holding, target, able)
+
+
+def _row(holding: Holding, target: Target, able: list[Finding]) -> Row:
+    measured = [finding for finding in able if finding.value is not None]
+    if not measured:
+        last = able[-1]
+        return Row(holding, target, None, n=last.n, unit=last.unit, why=str(last.detail["why"]))
+    top = max(measured, key=lambda finding: (finding.value or 0.0) - (finding.chance or 0.0))
+    gated = holding in GATED and bool(top.detail.get("gated"))
+    attack = str(top.detail.get("reader") or top.detail.get("attacker") or top.measure)
+    by = cast(Holding, top.detail["adversary"])
+    interval = top.low, top.high, top.chance
+    return Row(holding, target, top.value, *interval, top.n, top.unit, gated, attack, by)
+
+
+def not_applicable(kind: str) -> list[Finding]:
+    """Return a finding without a value for each target that attacks cannot have in a release of this kind.
+
+    Args:
+        kind: obfuscated, coded, deidentified or synthetic.
+
+    Raises:
+        KeyError: another kind.
+    """
+    pairs: list[tuple[Holding, Target, str]] = [
+        ("recipient", target, why) for target, why in _NOT_APPLICABLE[kind].items()
+    ]
+    if kind in ("deidentified", "synthetic"):
+        pairs.append(("stolen-vectors", "words", _NO_VECTORS))
+    return [
+        tagged(unmeasured("attack.not_applicable", why), holding, target, gated=False) for holding, target, why in pairs
+    ]

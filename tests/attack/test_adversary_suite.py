@@ -1,0 +1,155 @@
+"""The ladder on whole notes: what is drawn, laid side by side, refused, and said of each reader."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clinveil.attacks.attack import Context
+from clinveil.attacks.channel._view import halves, scenes, seen_of
+from clinveil.attacks.channel.adversary_suite import AdversarySuite
+from clinveil.channel.apply import Obfuscator
+from clinveil.channel.channel import Channel
+from clinveil.core.errors import InputError
+from clinveil.core.keys import Key
+from clinveil.corpus.corpus import MemoryCorpus, memory_corpus, rows
+from clinveil.vectors.count import count_words
+
+NAMES = ["baumgartner", "kowalczyk", "petrosyan", "lindqvist"]
+
+
+def language(rng, patients=12, notes=3, length=60):
+    """Notes of words that come in fixed pairs; each patient has a surname among them."""
+    left = [f"{a}{b}o" for a in "bdfgk" for b in "aeiu"]
+    texts = []
+    for patient in range(patients):
+        for note in range(notes):
+            words = [w for i in rng.integers(20, size=length // 2) for w in (left[i], left[i][::-1])]
+            words.insert(3, NAMES[patient % 4])
+            texts.append(
+                (
+                    f"n{patient}-{note}",
+                    f"p{patient}",
+                    ". ".join(" ".join(words[i : i + 9]) for i in range(0, length, 9)),
+                )
+            )
+    return texts
+
+
+def channel_over(words, rng, k=4, **policy):
+    n = len(words)
+    rows_ = np.array([rng.choice(np.delete(np.arange(n), i), k, replace=False) for i in range(n)])
+    indptr = np.append(np.arange(0, n * k + 1, k), n * k)
+    channel = Channel(words, indptr, rows_.ravel().astype(np.int32), np.full(n * k, 1 / k), np.ones(n, dtype=bool))
+    return channel.under(**policy)
+
+
+def context(tmp_path, seed=0, patients=12, **policy):
+    rng = np.random.default_rng(seed)
+    entered = memory_corpus(language(rng, patients))
+    counts = count_words(entered, tmp_path)
+    channel = channel_over(list(counts.words), rng, **policy)
+    made = [Obfuscator(channel, Key.from_seed(seed), align=True)(batch) for batch in entered.batches()]
+    released = MemoryCorpus(tuple(one.batch for one in made))
+    known = {"entered": entered, "original": entered, "alignment": lambda: iter([one.alignment for one in made])}
+    return Context(channel=channel, counts=counts, released=released, **known)
+
+
+def found(case, **settings):
+    got = AdversarySuite(**{"canaries": 4, **settings})(case, np.random.default_rng(1))
+    return {(one.measure.rpartition(".")[2], one.detail["reader"]): one for one in got}
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return context(tmp_path_factory.mktemp("counts"))
+
+
+def test_every_reader_stands_beside_chance_and_control(case):
+    got = found(case)
+    assert {reader for _, reader in got} >= {"unigram", "bigram", "own-vectors", "decipher", "known-pairs, 1 note"}
+    single, pairs = got["all", "unigram"], got["all", "bigram"]
+    assert pairs.value > single.value + 0.1 and single.value > single.chance
+    assert single.low < single.value < single.high and single.n == sum(len(t.text.split()) for t in rows(case.released))
+    assert pairs.control < 0.15 and pairs.control_kind == "negative"
+    assert got["unprotected", "bigram"].value > 0.99
+    assert pairs.detail["span_most"] >= 5 and "other notes" in pairs.detail["knowledge"]
+    assert got["names", "unigram"].value >= got["names", "unigram"].detail["not_told"]
+
+
+def test_planted_names_are_read_in_copies_alone(case):
+    got = found(case)["canaries", "unigram"]
+    assert got.detail["planted"] == 4 and 3 * 4 <= got.n <= 13 * 4
+    assert got.value > 0.2  # among four names, each of which few outputs hide
+    assert ("canaries", "unigram") not in found(case, canaries=0)
+
+
+def test_a_reader_holds_other_patients_notes_only(case):
+    sides = halves(case, 10**6, 10**6, np.random.default_rng(0))
+    assert {n.patient for n in sides.held[0]}.isdisjoint(n.patient for n in sides.held[1])
+    first, second = scenes(case, sides, np.random.default_rng(0))
+    assert sum(map(len, first.others)) == sum(len(t.entered.split()) for t in sides.held[1])
+    assert len(first.notes) == len(sides.attacked[0]) and len(second.notes) == len(sides.attacked[1])
+
+
+def test_whole_patients_are_drawn_up_to_a_number_of_words(case):
+    sides = halves(case, 400, 0, np.random.default_rng(0))
+    by_patient = {}
+    for note in (*sides.attacked[0], *sides.attacked[1]):
+        by_patient.setdefault(note.patient, []).append(note)
+    assert len(by_patient) == 3 and all(len(notes) == 3 for notes in by_patient.values())
+
+
+def test_shuffled_words_are_laid_beside_their_sources(tmp_path):
+    case = context(tmp_path, shuffle="window", window=5)
+    sides = halves(case, 10**6, 0, np.random.default_rng(0))
+    for note in sides.attacked[0]:
+        got = seen_of(note, case.channel)
+        source = [case.channel.ids[w] for w in note.entered.replace(".", "").split()]
+        assert sorted(got.places) == list(range(len(source))) and got.places.tolist() != list(range(len(source)))
+        assert [source[p] for p in got.places] == got.truth.tolist()
+        possible = case.channel.matrix()[got.truth, got.outputs]
+        assert (np.asarray(possible) > 0).all()
+    got = found(case)
+    assert ("all", "assembly") in got
+
+
+def test_numbers_do_not_depend_on_threads(case):
+    one, two = (found(replace(case, workers=n), tokens=500) for n in (1, 2))
+    assert {key: (f.value, f.control) for key, f in one.items()} == {
+        key: (f.value, f.control) for key, f in two.items()
+    }
+
+
+def test_notes_of_another_place_serve_as_knowledge(case):
+    other = memory_corpus(language(np.random.default_rng(9), 5))
+    assert found(replace(case, others=other))["all", "bigram"].value > 0.3
+    foreign = memory_corpus([("a", "a", "lorem ipsum dolor sit amet " * 30 + "bao")])
+    with pytest.raises(InputError, match=r"--prior has 0\.7% of its words"):
+        found(replace(case, others=foreign))
+
+
+def test_what_does_not_belong_together_is_refused(case, tmp_path):
+    other = context(tmp_path, seed=3)
+    with pytest.raises(InputError, match="cannot have come from"):
+        found(replace(case, channel=other.channel))
+    with pytest.raises(InputError, match="side by side"):
+        found(replace(case, alignment=lambda: iter([]), entered=shorter(case.entered)))
+    single = context(tmp_path / "one", patients=1) if (tmp_path / "one").mkdir() is None else None
+    with pytest.raises(InputError, match="fewer than two patients"):
+        found(single)
+
+
+def shorter(corpus):
+    return memory_corpus([(n.note_id, n.patient_id, n.text.rpartition(" ")[0]) for n in rows(corpus)])
+
+
+def test_a_second_release_is_made_for_who_reads_two(case):
+    single, both = (found(case, reader=(name,), tokens=600)["all", name] for name in ("unigram", "again"))
+    assert both.value > single.value and both.control < 0.2
+    assert "a second release" in both.detail["knowledge"]
+
+
+def test_a_reader_without_what_he_needs_says_so(case):
+    got = found(case, reader=("assembly",))["all", "assembly"]
+    assert got.value is None and "what he needs" in got.detail["why"]
