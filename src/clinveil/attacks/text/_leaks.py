@@ -82,7 +82,7 @@ def read(note: Note, finder: Finder) -> Read:
     view = NoteView(note.text, note.note_id)
     spans = finder.find(note.text)
     words = [word for word in view.words if len(word.text) >= SHORTEST]
-    places = [view.whole.place(word.start, word.end) for word in words]
+    places = [view.aligned.source_offsets(word.start, word.end) for word in words]
     labels = [{s.label for s in spans if s.start < end and start < s.end} for start, end in places]
     again = ["NAME" in found for found in labels]
     return Read(note, view.plain, words, again, [bool(found - {"NAME"}) for found in labels])

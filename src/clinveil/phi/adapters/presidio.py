@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 from clinveil.phi.adapters.spacy import load_pipeline
 
 LEAST = 0.4
@@ -74,10 +74,10 @@ class _Analyzer:
         """Its entities."""
         return sorted(self._engine.get_supported_entities(language="en"))
 
-    def read(self, text: str) -> Iterator[Read]:
+    def predict(self, text: str) -> Iterator[Prediction]:
         """What scores enough."""
         for one in self._engine.analyze(text=text, language="en", score_threshold=LEAST):
-            yield Read(one.start, one.end, one.entity_type, one.score)
+            yield Prediction(one.start, one.end, one.entity_type, one.score)
 
 
 def _engine(where: Path | None) -> Any:

@@ -13,8 +13,8 @@ from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detectors._name_reading import Reading
 from clinveil.phi.marks import mark
+from clinveil.phi.matcher import matcher as where
 from clinveil.phi.note import NoteView, look_up
-from clinveil.phi.places import places as where
 
 
 class Place(NamedTuple):
