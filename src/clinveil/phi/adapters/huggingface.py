@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 from clinveil.phi.adapters.spacy import LABELS as GENERAL
 
 MAX_TOKENS = 512  # maximum tokens per window
@@ -48,7 +48,7 @@ class _Classifier:
         """Return the labels of the classification head."""
         return self._names
 
-    def read(self, text: str) -> Iterator[Read]:
+    def predict(self, text: str) -> Iterator[Prediction]:
         """Yield runs of tokens with the same label; each token gets its most probable label."""
         length = self._longest
         options = {"truncation": True, "max_length": length, "stride": length // 4, "padding": True}
@@ -61,18 +61,18 @@ class _Classifier:
             best = window.max(-1)
             yield from self._runs(offsets, best.indices.tolist(), best.values.tolist())
 
-    def _runs(self, offsets: list[list[int]], labels: list[int], scores: list[float]) -> Iterator[Read]:
-        run: Read | None = None
+    def _runs(self, offsets: list[list[int]], labels: list[int], scores: list[float]) -> Iterator[Prediction]:
+        run: Prediction | None = None
         for (start, end), number, score in zip(offsets, labels, scores, strict=True):
             label = self._names[number].split("-", 1)[-1]
             if end <= start or label == "O":
                 continue
             if run and run.label == label and start - run.end <= _GAP:
-                run = Read(run.start, end, label, max(run.score, score))
+                run = Prediction(run.start, end, label, max(run.score, score))
                 continue
             if run:
                 yield run
-            run = Read(start, end, label, score)
+            run = Prediction(start, end, label, score)
         if run:
             yield run
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 from clinveil.phi.adapters.spacy import load_pipeline
 
 MIN_SCORE = 0.4
@@ -77,10 +77,10 @@ class _Analyzer:
         """Return the supported entity types."""
         return sorted(self._engine.get_supported_entities(language="en"))
 
-    def read(self, text: str) -> Iterator[Read]:
+    def predict(self, text: str) -> Iterator[Prediction]:
         """Yield findings with a sufficient score."""
         for result in self._engine.analyze(text=text, language="en", score_threshold=MIN_SCORE):
-            yield Read(result.start, result.end, result.entity_type, result.score)
+            yield Prediction(result.start, result.end, result.entity_type, result.score)
 
 
 def _engine(where: Path | None) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clinveil.core.errors import InputError, MissingExtra
-from clinveil.phi.adapter import Adapter, Read, adapters
+from clinveil.phi.adapter import Adapter, Prediction, adapters
 
 SCORE = 0.7  # spaCy returns no confidence
 _NONE = ("NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "LANGUAGE", "TIME", "PERCENT", "MONEY", "QUANTITY")
@@ -61,10 +61,10 @@ class _Pipeline:
     def _factory(self, name: str) -> str:
         return str(self._language.get_pipe_meta(name).factory)
 
-    def read(self, text: str) -> Iterator[Read]:
+    def predict(self, text: str) -> Iterator[Prediction]:
         """Yield the entities."""
         for entity in self._language(text).ents:
-            yield Read(entity.start_char, entity.end_char, entity.label_, SCORE)
+            yield Prediction(entity.start_char, entity.end_char, entity.label_, SCORE)
 
 
 adapters.register("spacy")(Adapter(_Pipeline, LABELS))

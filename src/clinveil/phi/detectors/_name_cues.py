@@ -15,8 +15,8 @@ from typing import NamedTuple
 from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
 from clinveil.phi.marks import mark
+from clinveil.phi.matcher import matcher
 from clinveil.phi.note import NoteView, Word, begins_small, look_up
-from clinveil.phi.places import places
 
 
 class Trust(IntEnum):
@@ -68,8 +68,8 @@ _NAME_IS = re.compile(r"\s+is\s+")
 _TO_MET = re.compile(r"/?[ \t]+[\"'(]?|[ \t]?\r?\n")
 _TO_SIGNED = re.compile(r"(?:[ \t]+(?:yours|truly|you))?,[ \t]*[\r\n,][\s,]*")
 _GLUED_PATIENT = re.compile(r"\.(?=[A-Z][a-z])")
-_GLUED = places(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
-_AGE = places(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
+_GLUED = matcher(re.compile(r"(?:Drs?|Mrs?|Ms)[A-Z][a-z]+"))
+_AGE = matcher(re.compile(r"\d\d?\d?[\s-]*(?:y\.?/?o\b|year|yr|month|week|day)(?!s?\s+(?:ago|later|prior))", re.I))
 _BEFORE_AGE = re.compile(
     r",?\s+(?:(?:is|was)\s+(?:an?|the)\s+(?:[a-z]+[\s,]+){0,4}|(?:(?:is|was)\s+)?(?:(?:an?|the)\s+)?)\Z",
     re.I,
@@ -80,7 +80,7 @@ _IS_A = re.compile(r",?\s+(?:is|was)\s", re.I)
 _OWN_KIN = re.compile(r"'s?\s+\Z", re.I)
 _OWN_CHART = re.compile(r"'s?\s+\Z", re.I | re.M)  # same pattern, another object: `_backwards` compares by identity
 _PERSONS = cue_words.PEOPLE | cue_words.PATIENTS | cue_words.CLINICIANS
-_IN_BED = places(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
+_IN_BED = matcher(re.compile(r"[(\[](?:bed|rm|room|bay|cot|crib|isolette)[ \t]?#?[ \t]?\d", re.I))
 
 _Link = tuple[re.Pattern[str], Trust, str]
 

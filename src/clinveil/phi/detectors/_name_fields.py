@@ -13,8 +13,8 @@ from clinveil.phi.detector import words
 from clinveil.phi.detectors._name_cue_words import CREDENTIALS, NO_NAMES
 from clinveil.phi.detectors._name_state import NameState
 from clinveil.phi.marks import mark
+from clinveil.phi.matcher import matcher
 from clinveil.phi.note import NoteView, look_up
-from clinveil.phi.places import places as scanner
 
 
 class NameSpan(NamedTuple):
@@ -52,7 +52,7 @@ _HEADER = re.compile(
     re.M,
 )
 _ROOM = re.compile(r"[ \t]*(?:rm|room|bed|mrn?|dob|acct|unit|age|sex|\(?\d)\b", re.I)
-_EXTENSION = scanner(
+_EXTENSION = matcher(
     re.compile(r"\.(?:pdf|jpe?g|png|docx?|dcm|tiff?|txt|rtf|csv|xlsx?|zip|mp[34]|wav|gif|xml)\b", re.I)
 )
 _FILE = re.compile(r"[^\W\d][\w-]*(?=" + _EXTENSION.pattern.pattern + ")", re.I)

@@ -56,7 +56,7 @@ class _Known:
             return
         yield from self._names(note, note.patient)
         for label, pattern in _patterns(note.patient):
-            for match in pattern.finditer(note.whole.text):
+            for match in pattern.finditer(note.aligned.text):
                 yield note.span(*match.span(), label, self.name, why="on file")
 
     def _names(self, note: NoteView, patient: Patient) -> Iterator[Span]:

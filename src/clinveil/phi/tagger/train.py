@@ -40,7 +40,7 @@ def labelled_tokens(text: Labelled, kinds: Sequence[str]) -> tuple[list[str], li
     last: Span | None = None
     at = 0
     for index, (start, end) in enumerate(offsets(copy.text, found, range(len(found)))):
-        begin, stop = copy.place(start, end)
+        begin, stop = copy.source_offsets(start, end)
         while at < len(spans) and spans[at].end <= begin:
             at += 1
         if at < len(spans) and spans[at].start < stop:
