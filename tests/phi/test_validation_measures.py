@@ -141,9 +141,7 @@ def test_who_found_what():
 
 def test_chapman_by_hand_and_dependence():
     one = missed([[[60, 12, 10]]])
-    assert (
-        one.value == pytest.approx(12 * 10 / 61) and one.detected == 82
-    )  # Chapman's N is 84 - 1 + ...
+    assert one.value == pytest.approx(12 * 10 / 61) and one.detected == 82  # Chapman's N is 84 - 1 + ...
     assert pytest.approx(one.value) == (60 + 12 + 1) * (60 + 10 + 1) / (60 + 1) - 1 - 82
     five = missed([[[60, 12, 10]]], 5.0)
     assert five.value == pytest.approx(5 * one.value) and five.high > one.high
