@@ -110,9 +110,9 @@ def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.r
     """One row of the table."""
     reader = adversaries.get(name)()
     first = AdversaryView(view.channel, view.notes[:1], view.released, view.others[:1])
-    list(reader.read(first, rng))  # compiles
+    list(reader.recover(first, rng))  # compiles
     began = time.process_time()
-    readings = list(reader.read(view, rng))
+    readings = list(reader.recover(view, rng))
     seconds = time.process_time() - began
     got = scored(view.notes, readings, len(view.channel.words))
     low, high = share_by_patient(got.by_patient)

@@ -106,8 +106,8 @@ def test_shuffled_words_are_laid_beside_their_sources(tmp_path):
     for note in sides.attacked[0]:
         got = seen_of(note, case.channel)
         source = [case.channel.ids[w] for w in note.entered.replace(".", "").split()]
-        assert sorted(got.places) == list(range(len(source))) and got.places.tolist() != list(range(len(source)))
-        assert [source[p] for p in got.places] == got.truth.tolist()
+        assert sorted(got.positions) == list(range(len(source))) and got.positions.tolist() != list(range(len(source)))
+        assert [source[p] for p in got.positions] == got.truth.tolist()
         possible = case.channel.matrix()[got.truth, got.outputs]
         assert (np.asarray(possible) > 0).all()
     got = found(case)

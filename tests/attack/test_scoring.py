@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from clinveil.attacks.adversary import AlignedNote, Reading
+from clinveil.attacks.adversary import AlignedNote, Recovery
 from clinveil.attacks.channel import _scoring
 from clinveil.attacks.channel._scoring import scored, spans
 
@@ -20,7 +20,7 @@ def reading(*places, order=None):
     starts = np.cumsum([0, *map(len, places)])
     flat = [pair for place in places for pair in place]
     rows, chances = np.array([r for r, _ in flat], dtype=int), np.array([c for _, c in flat], dtype=float)
-    return Reading(starts, rows, chances, None if order is None else np.array(order, dtype=float))
+    return Recovery(starts, rows, chances, None if order is None else np.array(order, dtype=float))
 
 
 CASE = [seen([4, 5, 6, 7])], [reading([(4, 0.95), (1, 0.05)], [(1, 0.6), (5, 0.4)], [], [(7, 0.3), (8, 0.3)])]

@@ -78,7 +78,7 @@ def _near(note: AlignedNote, row: int) -> AlignedNote:
     """The surroundings of a planted name: words further away tell nothing of it, and cost time."""
     distance = np.abs(np.arange(len(note))[:, None] - np.flatnonzero(note.truth == row))
     near = distance.min(axis=1) <= _AROUND
-    return AlignedNote(note.outputs[near], note.truth[near], note.places[near], note.patient)
+    return AlignedNote(note.outputs[near], note.truth[near], note.positions[near], note.patient)
 
 
 def _under(key: Key, view: AdversaryView, found: Halves) -> AdversaryView:
@@ -86,7 +86,7 @@ def _under(key: Key, view: AdversaryView, found: Halves) -> AdversaryView:
     half = view.notes[0].patient % 2
     sides = [written(notes, view.channel, key) for notes in (*found.held, found.pairs[1 - half])]
     one, other, pairs = ([made for note in side if (made := seen_of(note, view.channel))] for side in sides)
-    return replace(view, pairs=pairs, released=[note.outputs for note in (*one, *other)], memory={})
+    return replace(view, pairs=pairs, released=[note.outputs for note in (*one, *other)], cache={})
 
 
 def _with_name(notes: Sequence[Noted], name: str, rng: Generator) -> list[Noted]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from clinveil.attacks.adversary import AlignedNote, Reading
+from clinveil.attacks.adversary import AlignedNote, Recovery
 from clinveil.core.types import Doubles, Ints, Mask
 
 SURE = 0.9
@@ -67,7 +67,11 @@ class Scored:
 
 
 def scored(
-    notes: Sequence[AlignedNote], readings: Sequence[Reading], n_words: int, among: Mask | None = None, usual: int = -1
+    notes: Sequence[AlignedNote],
+    recoveries: Sequence[Recovery],
+    n_words: int,
+    among: Mask | None = None,
+    usual: int = -1,
 ) -> Scored:
     """Lay readings beside the truth.
 
@@ -76,7 +80,7 @@ def scored(
             left out, and the rest brought to 1.
         usual: what they name where nothing is left.
     """
-    return _together([_scored(*block, n_words, among, usual) for block in _blocks(notes, readings)])
+    return _together([_scored(*block, n_words, among, usual) for block in _blocks(notes, recoveries)])
 
 
 def _together(parts: Sequence[Scored]) -> Scored:
@@ -84,18 +88,18 @@ def _together(parts: Sequence[Scored]) -> Scored:
 
 
 def _blocks(
-    notes: Iterable[AlignedNote], readings: Iterable[Reading]
-) -> Iterator[tuple[list[AlignedNote], list[Reading]]]:
+    notes: Iterable[AlignedNote], recoveries: Iterable[Recovery]
+) -> Iterator[tuple[list[AlignedNote], list[Recovery]]]:
     """Some notes at a time with their readings: a cluster has thousands of candidates for each word."""
-    block, held = list[tuple[AlignedNote, Reading]](), 0
-    for pair in zip(notes, readings, strict=True):
+    block, held = list[tuple[AlignedNote, Recovery]](), 0
+    for pair in zip(notes, recoveries, strict=True):
         if block and held + pair[1].rows.size > AT_ONCE:
-            yield [note for note, _ in block], [reading for _, reading in block]
+            yield [note for note, _ in block], [recovery for _, recovery in block]
             block, held = [], 0
         block.append(pair)
         held += pair[1].rows.size
     if block:
-        yield [note for note, _ in block], [reading for _, reading in block]
+        yield [note for note, _ in block], [recovery for _, recovery in block]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +119,14 @@ class Scores:
     def of(
         cls,
         notes: Iterable[AlignedNote],
-        readings: Iterable[Reading],
+        recoveries: Iterable[Recovery],
         n_words: int,
         told: Mapping[str, tuple[Mask, int]],
     ) -> Scores:
         """Of readings as they come; `told`: by kind the words of it, and what is named where nothing is left."""
         plain, longest = list[Scored](), list[Ints]()
         kinds: dict[str, list[Scored]] = {kind: [] for kind in told}
-        for block in _blocks(notes, readings):
+        for block in _blocks(notes, recoveries):
             plain.append(_scored(*block, n_words, None, -1))
             longest.append(spans(*block, n_words))
             for kind, (among, usual) in told.items():
@@ -136,16 +140,16 @@ class Scores:
 
 
 def _scored(
-    notes: Sequence[AlignedNote], readings: Sequence[Reading], n_words: int, among: Mask | None, usual: int
+    notes: Sequence[AlignedNote], recoveries: Sequence[Recovery], n_words: int, among: Mask | None, usual: int
 ) -> Scored:
     truth = np.concatenate([note.truth for note in notes])
     patient = np.repeat([note.patient for note in notes], [len(note) for note in notes])
-    sizes = np.concatenate([np.diff(reading.starts) for reading in readings])
+    sizes = np.concatenate([np.diff(recovery.starts) for recovery in recoveries])
     if sizes.size != truth.size:
         raise ValueError("a reading has another number of places than its note")
     place = np.repeat(np.arange(truth.size), sizes)
-    rows = np.concatenate([reading.rows for reading in readings]).astype(np.int64)
-    chances = np.concatenate([reading.chances for reading in readings])
+    rows = np.concatenate([recovery.rows for recovery in recoveries]).astype(np.int64)
+    chances = np.concatenate([recovery.chances for recovery in recoveries])
     if among is None:
         return _ranked(truth, patient, place, rows, chances, n_words)
     kept = among[rows]
@@ -175,21 +179,21 @@ def _ranked(truth: Ints, patient: Ints, place: Ints, rows: Ints, chances: Double
     return Scored(truth, patient, named, np.maximum(rank, 1.0), belief)
 
 
-def spans(notes: Sequence[AlignedNote], readings: Sequence[Reading], n_words: int) -> Ints:
+def spans(notes: Sequence[AlignedNote], recoveries: Sequence[Recovery], n_words: int) -> Ints:
     """(n_notes,) the longest run of words that follow each other in the source, read right and in their order."""
-    right, at = scored(notes, readings, n_words).right, 0
+    right, at = scored(notes, recoveries, n_words).right, 0
     longest = []
-    for note, reading in zip(notes, readings, strict=True):
-        order = np.arange(len(note)) if reading.order is None else np.argsort(reading.order, kind="stable")
-        own, places = right[at : at + len(note)][order], note.places[order]
-        longest.append(max(_runs(own, places), default=0))
+    for note, recovery in zip(notes, recoveries, strict=True):
+        order = np.arange(len(note)) if recovery.order is None else np.argsort(recovery.order, kind="stable")
+        own, positions = right[at : at + len(note)][order], note.positions[order]
+        longest.append(max(_runs(own, positions), default=0))
         at += len(note)
     return np.array(longest, dtype=np.int64)
 
 
-def _runs(right: Mask, places: Ints) -> Iterator[int]:
+def _runs(right: Mask, positions: Ints) -> Iterator[int]:
     """The lengths of runs of right words at consecutive places."""
-    follows = right[1:] & right[:-1] & (np.diff(places) == 1)
+    follows = right[1:] & right[:-1] & (np.diff(positions) == 1)
     length = 0
     for is_right, goes_on in zip(right.tolist(), [False, *follows.tolist()], strict=False):
         length = (length + 1 if goes_on else 1) if is_right else 0

@@ -39,7 +39,7 @@ class Noted:
     patient: int
     entered: str = field(repr=False)
     released: str = field(repr=False)
-    places: tuple[Sequence[int], Sequence[int]] | None = field(default=None, repr=False)
+    positions: tuple[Sequence[int], Sequence[int]] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +94,13 @@ def _gathered(context: Context, chosen: Mapping[str, tuple[int, bool]]) -> Halve
         source = source_id(note.note_id, context.notes)
         if source in chosen:
             released[source] = note.text
-    places = _places(context.alignment, chosen)
+    positions = _places(context.alignment, chosen)
     found = Halves(([], []), ([], []))
     for note in rows(context.entered):
         if note.note_id not in released:
             continue
         number, attacked = chosen[note.note_id]
-        both = Noted(number, note.text, released.pop(note.note_id), places.get(note.note_id))
+        both = Noted(number, note.text, released.pop(note.note_id), positions.get(note.note_id))
         found.held[number % 2].append(both)
         if attacked:
             found.attacked[number % 2].append(both)
@@ -123,10 +123,10 @@ def _places(alignment: Alignment | None, chosen: Mapping[str, object]) -> dict[s
 def seen_of(note: Noted, channel: Channel) -> AlignedNote | None:
     """A note as readers see it; None where the two sides cannot be laid beside each other."""
     outputs, starts = words(note.released), word_starts(note.entered)
-    if note.places is None:
+    if note.positions is None:
         own, ends = starts, np.array([end for _, end in word_spans(note.entered)], dtype=np.int64)
     else:
-        own, ends = np.array(note.places[0], dtype=np.int64), np.array(note.places[1], dtype=np.int64)
+        own, ends = np.array(note.positions[0], dtype=np.int64), np.array(note.positions[1], dtype=np.int64)
     if len(outputs) != own.size:
         return None
     sources = [lookup_form(note.entered[a:b]) for a, b in zip(own.tolist(), ends.tolist(), strict=True)]
@@ -143,7 +143,7 @@ def written(notes: Sequence[Noted], channel: Channel, key: Key) -> list[Noted]:
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
     obfuscate = Obfuscator(channel, key, align=True)
     made = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).beside()]
-    return [replace(note, released=text, places=(a, b)) for note, (text, a, b) in zip(notes, made, strict=True)]
+    return [replace(note, released=text, positions=(a, b)) for note, (text, a, b) in zip(notes, made, strict=True)]
 
 
 def word_starts(text: str) -> Ints:
@@ -168,12 +168,12 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[AdversaryVie
     _refuse_strangers([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
     released = [known for side in found.held for known in _released(side, channel)]
-    made, memory = list[AdversaryView](), dict[Any, Any]()
+    made, cache = list[AdversaryView](), dict[Any, Any]()
     for half in (0, 1):
         held = found.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
         pairs = _aligned(found.pairs[1 - half], channel, Counter())
-        known: Any = {"others": others, "pairs": pairs, "counts": counts, "memory": memory}
+        known: Any = {"others": others, "pairs": pairs, "counts": counts, "cache": cache}
         view = AdversaryView(channel, sides[half], released, **known, threads=context.workers, scratch=context.scratch)
         made += [view] if sides[half] else []
     return made

@@ -77,11 +77,11 @@ class AdversarySuite(Attack):
         _say_sample(context, cases, about["left_out"])
         findings: list[Finding] = []
         for name, reader in self._chosen():
-            if all(reader.can(view) for view in cases):
-                every = reader.at_most is None or (self.tokens and self.reader)
-                few = cases if every else _fewer(cases, reader.at_most or IN_A_RELEASE)
+            if all(reader.is_applicable(view) for view in cases):
+                every = reader.max_words is None or (self.tokens and self.reader)
+                few = cases if every else _fewer(cases, reader.max_words or IN_A_RELEASE)
                 findings += _Rung(name, reader, few, strata, about).findings(canaries, rng)
-            elif "pairs" in reader.knows and not self.reader:
+            elif "pairs" in reader.knowledge and not self.reader:
                 findings += _too_few_pairs(name, reader, cases)
             elif self.reader:
                 findings.append(unmeasured(f"{MEASURE}.all", _lacks(reader, cases), detail=_who(name, reader)))
@@ -106,7 +106,7 @@ def _say_sample(context: Context, cases: Sequence[AdversaryView], left_out: int)
 
 def knowledge(reader: Adversary) -> str:
     """What a reader knows, in words."""
-    return "; ".join(KNOWLEDGE[known] for known in KNOWLEDGE if known in reader.knows) or "nothing but the release"
+    return "; ".join(KNOWLEDGE[known] for known in KNOWLEDGE if known in reader.knowledge) or "nothing but the release"
 
 
 def _who(name: str, reader: Adversary) -> dict[str, Any]:
@@ -150,19 +150,19 @@ class _Rung:
     def findings(self, canaries: Sequence[tuple[AdversaryView, Mask]], rng: Generator) -> Iterator[Finding]:
         """One for each kind of words, planted names and the positive control among them."""
         read = self._read(self.cases, rng)
-        few = _fewer(self.cases, min(CONTROLLED, (self.reader.at_most or 2 * CONTROLLED) // 2))
+        few = _fewer(self.cases, min(CONTROLLED, (self.reader.max_words or 2 * CONTROLLED) // 2))
         control = self._read([_dealt(view, rng) for view in few], rng)
         for stratum, among in self.strata.items():
             yield _placed(self._finding(stratum, among, read, control.kind(stratum, among)), self.reader)
-        if canaries and all(self.reader.can(view) for view, _ in canaries):
+        if canaries and all(self.reader.is_applicable(view) for view, _ in canaries):
             yield _placed(self._canaries(canaries, rng), self.reader)
         yield self._positive(rng)
 
     def _read(self, cases: Sequence[AdversaryView], rng: Generator) -> Scores:
         """What was read, of some kinds of words by who knows that they are of it."""
-        readings = (reading for view in cases for reading in self.reader.read(view, rng))
+        recoveries = (recovery for view in cases for recovery in self.reader.recover(view, rng))
         told = {kind: (among, self._usual(among)) for kind, among in self.strata.items() if kind in TOLD}
-        return Scores.of((note for view in cases for note in view.notes), readings, self._n_words, told)
+        return Scores.of((note for view in cases for note in view.notes), recoveries, self._n_words, told)
 
     @property
     def _n_words(self) -> int:
@@ -238,12 +238,12 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
 
     def known(note: AlignedNote) -> AlignedNote:
         kept = note.truth < plain.unknown
-        return AlignedNote(note.truth[kept], note.truth[kept], note.places[kept], note.patient)
+        return AlignedNote(note.truth[kept], note.truth[kept], note.positions[kept], note.patient)
 
     notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in _sides(view))
     released = [note.outputs for note in (*notes, *pairs)]
     sides: dict[str, Any] = {"notes": notes, "pairs": pairs, "released": released}
-    return replace(view, channel=plain, shadow=None, memory={}, **sides)
+    return replace(view, channel=plain, shadow=None, cache={}, **sides)
 
 
 def _sides(view: AdversaryView) -> tuple[Sequence[AlignedNote], Sequence[AlignedNote]]:
