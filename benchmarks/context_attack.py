@@ -117,9 +117,9 @@ def row(name: str, view: AdversaryView, strata: dict[str, np.ndarray], rng: np.r
     got = scored(view.notes, readings, len(view.channel.words))
     low, high = share_by_patient(got.by_patient)
     content, rare = (got.where(strata[kind]).right.mean() for kind in ("content", "rare"))
-    sure, right = got.sure
+    sure, right = got.confident
     said = f"{sure:.2f} at {right:.2f}" if right is not None and reader.calibrated else "-"
-    every = f"{got.right.mean():.3f} ({low:.3f} to {high:.3f})"
+    every = f"{got.is_right.mean():.3f} ({low:.3f} to {high:.3f})"
     figures = f"{got.first(5):.3f} | {content:.3f} | {rare:.3f} | {said} | {got.truth.size / seconds:,.0f}"
     return f"| {name} | {every} | {figures} |"
 
