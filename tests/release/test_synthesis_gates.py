@@ -119,7 +119,7 @@ def test_copies_by_chance_are_allowed_for_and_only_those():
     few = looked([*seen[:30], *other[:3]], sides=sides, span=50)
     assert failed(few) == ["no long copies", "no note copied whole"]
     assert 3 < few.gates[2].threshold < 30 and "Fisher" in few.gates[2].meaning
-    assert f"from {few.gates[2].threshold + 1} patients" in few.gates[2].power
+    assert f"from {few.gates[2].threshold + 1} copied patients" in few.gates[2].power
 
 
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeio" for c in "nrs"]

@@ -126,8 +126,8 @@ def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, 
     rule = "No training patient may be copied"
     if may:
         rule = (
-            f"Some held-out patients match by chance: refused at P < {ALPHA} (Fisher's exact test), and above their share "
-            "or a tenth of the patients"
+            f"Some held-out patients match by chance: refused at P < {ALPHA} (Fisher's exact test), and above their "
+            "share or a tenth of the patients"
         )
     found = "" if shown is first else f" Refused for {shown.what}."
     return gate(
@@ -136,7 +136,7 @@ def _copies_gate(of: str, fill: Mapping[str, Any], finding: Finding, what: str, 
         value=shown.count,
         threshold=shown.may,
         fill=fill,
-        meaning=f"A patient's own words occur in no held-out note and with at most two training patients. {rule}.{found}",
+        meaning=f"Own words occur in no held-out note and with at most two training patients. {rule}.{found}",
         power=_copies_power(detail, finding.n, what, tests),
         blind=all(rule.least is None for rule in rules),
     )
