@@ -271,7 +271,7 @@ def test_bad_input_is_one_clear_line():
         paired(corpus(["a"]), one, rng, limit=10)
     with pytest.raises(InputError, match="no released note has the id of a known text"):
         paired(one, corpus(["", "12"]), rng, limit=10)
-    with pytest.raises(InputError, match="no such column"):
+    with pytest.raises(InputError, match="column to match by does not exist"):
         paired(one, one, rng, match="weather", limit=10)
     with pytest.raises(InputError, match="not in the crosswalk"):
         paired(one, one, rng, crosswalk={"7": "7"}, limit=10)

@@ -12,7 +12,7 @@ from clinveil.attacks.channel._inputs import RARE
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Mask
-from clinveil.lexicons.ambiguity import is_name, is_no_word
+from clinveil.lexicons.ambiguity import is_name, is_not_word
 
 FUNCTION = 150
 """Number of most frequent words treated as function words; all others are content words."""
@@ -51,5 +51,5 @@ def _strata(forms: Iterable[str], counts: NDArray[Any], function: Mask, names: I
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
     """Return the words of names that are not also other words ("Blood" is), and how many are left out."""
     forms = word_set(names)
-    only = set(filter(is_no_word, forms))
+    only = set(filter(is_not_word, forms))
     return only, len(forms) - len(only)

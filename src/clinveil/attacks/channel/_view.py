@@ -144,8 +144,8 @@ def obfuscated(notes: Sequence[NotePair], channel: Channel, key: Key) -> list[No
         return []
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
     obfuscate = Obfuscator(channel, key, align=True)
-    views = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).beside()]
-    return [replace(note, released=text, positions=(a, b)) for note, (text, a, b) in zip(notes, views, strict=True)]
+    texts_out = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).aligned_texts()]
+    return [replace(note, released=text, positions=(a, b)) for note, (text, a, b) in zip(notes, texts_out, strict=True)]
 
 
 def word_starts(text: str) -> Ints:
