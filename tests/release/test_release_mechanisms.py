@@ -13,10 +13,9 @@ from clinveil.releases.settings import ReleaseSettings
 STRENGTH = {
     "laplace": ["--unchanged", "0.2"],
     "gaussian": ["--unchanged", "0.2"],
-    "exponential": ["--epsilon", "6"],
 }
 FAST = ["--epochs", "1", "--dim", "16", "--workers", "1", "--quiet"]
-NAMES = [name for name in mechanisms.names() if name != "optimal"]  # of a few words only
+NAMES = mechanisms.names()
 
 
 @pytest.fixture(scope="module")
