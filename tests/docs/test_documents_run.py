@@ -17,6 +17,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 WRITTEN = [page for page in PAGES if page.name != "api.md"]  # api.md is generated
 DOCUMENTS = [ROOT / "README.md", *PAGES]
+LINKED = [*DOCUMENTS, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "benchmarks").glob("*.md")]
 GUIDES = ["quickstart.md", "deidentification.md", "measuring.md", "choosing-a-release.md", "synthetic-notes.md"]
 # CI runs these in fresh environments of their own.
 ELSEWHERE = ("pip install",)
@@ -114,7 +115,7 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("document", [ROOT / "README.md", *PAGES], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", LINKED, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_links_exist(document):
     text = document.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", text):
