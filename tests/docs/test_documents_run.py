@@ -168,3 +168,13 @@ def test_the_documents_keep_their_size():
     assert sum(words.values()) <= 20_000, words
     assert all(count <= 900 for name, count in words.items() if name.startswith("study-")), words
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 820
+
+
+def test_pages_named_in_the_source_exist():
+    named = {
+        match
+        for path in (ROOT / "src").rglob("*.py")
+        for match in re.findall(r"\b((?:docs|benchmarks)/[\w-]+\.(?:md|py))\b", path.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert not {page for page in named if not (ROOT / page).exists()}
