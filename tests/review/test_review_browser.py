@@ -205,7 +205,7 @@ def test_the_mouse_marks_too_and_borders_labels_and_undo_work(made, browser):
         page.get_by_role("button", name="Accept all").click()
         reviewer.wait("#note-status", "0 open")
         page.get_by_role("combobox", name="Label").select_option("DATE")
-        assert reviewer.text("#spans-head") == "Found (1 of 3)"
+        assert reviewer.text("#spans-head") == "Detected spans (1 of 3)"
         reviewer.press("?")
         assert page.get_by_role("dialog").is_visible()
         page.get_by_role("checkbox").uncheck()
