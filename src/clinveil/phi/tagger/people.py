@@ -163,9 +163,9 @@ def written(person: Person, form: str, rng: Random) -> str:
 
 
 _RARE = ("{i}. {j}. {f}", "{g} {F}", "{g} {f} Jr.", "{g} {f}, Jr", "{i} {f}")
-_FULL = ("{g} {f}",) * 8 + ("{g} {j}. {f}",) * 3 + ("{g} {m} {f}", "{i}. {f}", "{g} {j} {f}", "{g}  {f}", "{G} {F}")
-_FULL += _RARE
-_REV = ("{f}, {g}",) * 6
+_FULL: tuple[str, ...] = ("{g} {f}",) * 8 + ("{g} {j}. {f}",) * 3
+_FULL += ("{g} {m} {f}", "{i}. {f}", "{g} {j} {f}", "{g}  {f}", "{G} {F}", *_RARE)
+_REV: tuple[str, ...] = ("{f}, {g}",) * 6
 _REV += ("{f}, {g} {j}", "{f}, {g} {j}.", "{f},{g}", "{f}, {g} {m}", "{F}, {G}", "{F}, {g}", "{f}, {i}.")
 _LAST, _FIRST = ("{f}",) * 9 + ("{F}",), ("{g}",) * 12 + ("{G}",)
 _SHORT = ("{i}. {f}", "{f} {i}", "{f} {i}.", "{g} {k}.", "{i}{j} {f}", "{i}.{f}", "{g} {k}", "{f} {i}{j}")
