@@ -161,7 +161,7 @@ def test_tampering_is_found(vault, change, said):
     edit(vault / "audit-0001.jsonl", change)
     check = audit_checks(vault)[-1]
     assert not check.passed
-    assert said in check.said
+    assert said in check.message
 
 
 def test_a_chain_written_anew_has_no_seal(vault):
@@ -174,7 +174,7 @@ def test_a_chain_written_anew_has_no_seal(vault):
             chain.write({key: value for key, value in line.items() if key != "chain"})
     check = audit_checks(vault)[-1]
     assert not check.passed
-    assert "the seal is not of this vault's key" in check.said
+    assert "the seal is not of this vault's key" in check.message
 
 
 def test_a_run_taken_out_is_found(vault, capsys):

@@ -19,10 +19,10 @@ from clinveil.core.tokens import words
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 from clinveil.releases.attacked import attacked_release
+from clinveil.releases.finish import KIND, Places
 from clinveil.releases.ledger import NAME, Ledger, read_entry
 from clinveil.releases.parent import MAY_DIFFER, ParentRelease
 from clinveil.releases.producers._channel import channel_of, vectors_of, write_notes
-from clinveil.releases.publish import KIND, Places
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.releases.stages import ReleaseContext, protect
 from clinveil.report.record import from_json

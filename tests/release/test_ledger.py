@@ -77,10 +77,10 @@ def test_the_one_that_shares_most_is_named_first(tmp_path):
     left(tmp_path, notes(40), KEYS[0])
     ledger = left(tmp_path, notes(80), KEYS[1])
     found = ledger.earlier(text_hashes(notes(90)), KEYS[2])
-    assert [one.shared for one in found] == [80, 40] and found[0].said == "100 %"
+    assert [one.shared for one in found] == [80, 40] and found[0].description == "100 %"
     with pytest.raises(UsageError, match=f"{KEYS[1][:8]} and 1 more"):
         ledger.refuse(found)
-    assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].said == "fewer than 11"
+    assert ledger.earlier(text_hashes(notes(3)), KEYS[2])[0].description == "fewer than 11"
 
 
 def salted(table, salt):

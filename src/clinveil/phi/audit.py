@@ -118,7 +118,7 @@ class AuditCheck(NamedTuple):
 
     what: str
     passed: bool
-    said: str = ""
+    message: str = ""
 
 
 def audit_checks(vault: Path) -> list[AuditCheck]:

@@ -1,4 +1,4 @@
-"""What `clinveil release` can be told."""
+"""Settings of `clinveil release`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from clinveil.vectors.settings import VectorSettings
 
 
 class ReleaseChannelSettings(ChannelSettings):
-    """The channel of a release; each kind of release has defaults of its own (`producers/`)."""
+    """Channel settings of a release; each kind of release has its own defaults (`producers/`)."""
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
@@ -46,19 +46,19 @@ class ReleaseChannelSettings(ChannelSettings):
     @classmethod
     def _at_least_one(cls, value: int | str) -> int | str:
         if isinstance(value, int) and value < 1:
-            raise ValueError("1 or more, or auto")
+            raise ValueError("must be 1 or more, or auto")
         return value
 
     @property
     def floor(self) -> int:
-        """The patient floor. Raises ValueError while it is `auto`: `resolved` of the settings replaces it."""
+        """The patient floor. Raises ValueError for `auto`, which `ReleaseSettings.resolved` replaces."""
         if not isinstance(self.min_patients, int):
-            raise ValueError("the patient floor is not known before the notes are counted")
+            raise ValueError("the patient floor is known only after counting the patients")
         return self.min_patients
 
 
 class WritingSettings(Settings):
-    """How synthetic notes are drawn from the language model, and searched for copies."""
+    """Settings for generating synthetic notes and searching them for copies."""
 
     source: Path | None = flag(None, "Write with this model (OUT/vault/model of an earlier run) instead of training.")
     count: int | None = flag(
@@ -126,7 +126,7 @@ class ReleaseSettings(Settings):
     @model_validator(mode="wrap")
     @classmethod
     def _presets(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """Fill in the defaults of the kind and the profile; they do not count as given (`model_fields_set`)."""
+        """Apply the defaults of kind and profile; they do not count as given (`model_fields_set`)."""
         if not isinstance(values, Mapping) or (kind := values.get("kind", "obfuscated")) not in producers:
             return made(values)
         presets = producers.get(kind).presets(str(values.get("profile", "default")))
@@ -150,7 +150,7 @@ class ReleaseSettings(Settings):
 
     @property
     def switched_off_by(self) -> str:
-        """The profile, or the settings, that let gates pass anything, as a user gives them; "" for none."""
+        """Profile or settings that disable gates, as on the command line; "" for none."""
         off = [name for name in ("max_names", "max_linkage") if getattr(self, name) >= 1]
         profile = producers.get(self.kind).profiles.get(self.profile, {})
         if off and all(profile.get(name, 0) >= 1 for name in off):
@@ -158,13 +158,13 @@ class ReleaseSettings(Settings):
         return ", ".join(f"{flag_name(name)} 1" for name in off)
 
     def of_other_kinds(self) -> set[str]:
-        """Names of groups, tables and settings that this kind of release does not use."""
+        """Return the groups, tables and settings that this kind of release does not use."""
         names = {name: group for group in OF_KINDS for name in (group, *_names(type(self), group))}
         names |= {name: name for name in type(self).model_fields}
         return {name for name, group in names.items() if kinds_with({name, group}, self.kind)}
 
     def resolved(self, patients: int) -> ReleaseSettings:
-        """The settings with the patient floor that this many patients call for, where it is `auto`."""
+        """Return the settings with `min_patients = auto` replaced for this many patients."""
         if self.channel.min_patients != "auto":
             return self
         return self.but(min_patients=producers.get(self.kind).floor(patients))
@@ -178,13 +178,13 @@ class ReleaseSettings(Settings):
 
 
 def _names(model: type[Settings], group: str) -> list[str]:
-    """The flags of a group; none of a table, whose settings are not flags."""
+    """Return the flags of a group; tables have none."""
     kind = None if group in TABLES else model.model_fields[group].annotation
     return [*kind.flags()] if isinstance(kind, type) and issubclass(kind, Settings) else []
 
 
 def _not_given(settings: Settings, names: Collection[str]) -> None:
-    """Take names out of the fields that count as given, in this group and those below."""
+    """Mark settings as not given, in this group and its subgroups."""
     for name in [*settings.model_fields_set]:
         value = getattr(settings, name)
         if isinstance(value, Settings):
