@@ -129,7 +129,7 @@ def test_one_leak_outside_of_the_drawn_patients_is_still_refused(case, tmp_path)
         seen = drawn(case, tmp_path, known=known, released=released)
         gates.append(patient_gates(seen.by(Identifiers(), np.random.default_rng(0))))
     found = seen.by(Identifiers(), np.random.default_rng(0))
-    assert all("of drawn patients" in f.control_is for f in found if f.control is not None)
+    assert all("of sampled patients" in f.control_is for f in found if f.control is not None)
     assert all(gate.passed for gate in gates[0])
     assert [gate.value for gate in gates[1] if not gate.passed] == [1]
 

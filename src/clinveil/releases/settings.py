@@ -39,7 +39,7 @@ class ReleaseChannelSettings(ChannelSettings):
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "A word seen in fewer patients is never an output (auto: grows with the notes)."
+        5, "Never release a word used by fewer patients (auto: depends on their number)."
     )
 
     @field_validator("min_patients")
@@ -60,28 +60,26 @@ class ReleaseChannelSettings(ChannelSettings):
 class WritingSettings(Settings):
     """Settings for generating synthetic notes and searching them for copies."""
 
-    source: Path | None = flag(None, "Write with this model (OUT/vault/model of an earlier run) instead of training.")
-    count: int | None = flag(
-        None, "Notes to write (default: until they have as many words as the training notes).", ge=1
-    )
-    temperature: float = flag(1.0, "Below 1, likely words are drawn more often.", gt=0, le=10)
-    top_p: float = flag(1.0, "Draw only from the likeliest words that make up this share (1: from all).", gt=0, le=1)
-    longest: int = flag(4_000, "Most tokens of a note; longer ones are cut and counted.", ge=1, le=1_000_000)
-    batch: int = flag(64, "Notes written at once; changes speed and memory only.", ge=1, le=100_000)
-    exact: bool = flag(True, "Write in double precision: the same notes for any batch size.")
-    threads: int = flag(1, "Threads of PyTorch in training; with one, the same seed gives the same bits.", ge=1)
+    source: Path | None = flag(None, "Model to write with (OUT/vault/model of an earlier run), instead of training.")
+    count: int | None = flag(None, "Notes to write (default: as many words as the training notes).", ge=1)
+    temperature: float = flag(1.0, "Sampling temperature; below 1 favours likely words.", gt=0, le=10)
+    top_p: float = flag(1.0, "Draw from the likeliest words with this total probability (1: all).", gt=0, le=1)
+    longest: int = flag(4_000, "Maximum tokens per note; longer notes are truncated.", ge=1, le=1_000_000)
+    batch: int = flag(64, "Notes written in parallel; affects speed and memory only.", ge=1, le=100_000)
+    exact: bool = flag(True, "Use double precision, so that the batch size does not change the notes.")
+    threads: int = flag(1, "PyTorch threads for training; results are reproducible with one.", ge=1)
     held_out: float = flag(
-        0.1, "Share of the patients kept from training: validation, and control of the copy search.", gt=0, lt=1
+        0.1, "Share of held-out patients, for validation and as control of the copy search.", gt=0, lt=1
     )
-    span: int = flag(50, "Words in a row that count as a copy.", ge=5)
-    prepared: bool = flag(False, "NOTES are in MedText's form already (clinveil prepare medtext).")
+    span: int = flag(50, "Consecutive words that count as a copy.", ge=5)
+    prepared: bool = flag(False, "NOTES are already in the format of MedText.")
 
 
 class ReleaseSettings(Settings):
-    """Everything that `clinveil release` can be told; the manifest records it."""
+    """All settings of `clinveil release`; recorded in the manifest."""
 
     kind: str = choice(
-        producers, "obfuscated", "What to release: running text, codes, de-identified or synthetic notes.", name="as"
+        producers, "obfuscated", "Kind of release: running text, codes, de-identified or synthetic notes.", name="as"
     )
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
@@ -99,29 +97,28 @@ class ReleaseSettings(Settings):
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
-        "Named settings: paper is paper A's Algorithm 1; strict protects more and keeps less utility.",
+        "Named settings: paper A's Algorithm 1, or strict (more protection, less utility).",
     )
     measure_words: int = flag(
         MEASURE_WORDS,
-        "Of more words than this, attacks and utility look at patients drawn by the key, of about so many words; gates "
-        "that must see every note still do (0: all).",
+        "Measure on a sample of patients with about this many words (0: all notes).",
         ge=0,
     )
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
-    again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")
-    ledger: Path | None = flag(None, "Folder that knows which notes left before (default: clinveil-ledger beside OUT).")
+    again: bool = flag(False, "Release notes again that were released under another key.")
+    ledger: Path | None = flag(None, "Ledger folder of released notes (default: clinveil-ledger next to OUT).")
     max_names: float = flag(
-        0.05, "Largest share of names, above chance, that a recipient may recover (1: no gate).", ge=0, le=1
+        0.05, "Maximum share of names recovered by a recipient, above chance (1: no gate).", ge=0, le=1
     )
     max_linkage: float = flag(
-        0.09, "Largest share of notes, above chance, that a recipient may link by ten words (1: no gate).", ge=0, le=1
+        0.09, "Maximum share of notes linked by ten words, above chance (1: no gate).", ge=0, le=1
     )
     max_stolen: float | None = flag(
-        None, "The same limit for an attacker with the vault's vectors (default: reported only).", ge=0, le=1
+        None, "The same limits for an attacker with the vault's vectors (default: report only).", ge=0, le=1
     )
-    risk_threshold: float = flag(0.09, "Risk of a patient that is small enough (EMA: .09); for the report.", gt=0, le=1)
-    phi: bool = flag(True, "Replace PHI first; --no-phi leaves that step out, and the report says so.")
-    order: Literal["keyed", "source"] = flag("keyed", "Rows of the release: in a keyed random order, or the source's.")
+    risk_threshold: float = flag(0.09, "Acceptable risk per patient, for the report (EMA: .09).", gt=0, le=1)
+    phi: bool = flag(True, "Replace identifiers first.")
+    order: Literal["keyed", "source"] = flag("keyed", "Row order of the release: keyed random, or that of the source.")
 
     @model_validator(mode="wrap")
     @classmethod

@@ -386,7 +386,7 @@ def _vector_warnings(job: ReleaseContext) -> Iterator[str]:
         )
     elif job.settings.vectors.start_vectors:
         yield (
-            "Training started from given vectors. An attacker with that file comes closer to the vectors of the release "
+            "Training started from given vectors. An attacker with that file comes closer to its vectors "
             "than the figures for shadow vectors assume."
         )
     if job.settings.vectors.more_text:
