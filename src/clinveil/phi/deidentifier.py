@@ -1,7 +1,7 @@
 """`Deidentifier`: treat the detected identifiers of notes, fail closed.
 
-A note is written only after all detectors have run and every span has been treated. A note that raises an exception, or
-whose text is null, is not written and is counted.
+A note is written only after all detectors have run and every span has been treated. Notes with null text or
+an exception are not written and are counted.
 """
 
 from __future__ import annotations
