@@ -92,16 +92,16 @@ def _seal(key: Key, head: str) -> str:
 
 
 def logs(vault: Path) -> list[Path]:
-    """The audit files of a vault, in the order of their runs."""
-    found = {int(match[1]): path for path in vault.iterdir() if (match := NAME.fullmatch(path.name))}
-    return [found[number] for number in sorted(found)]
+    """Return the audit files of a vault, in the order of their runs."""
+    numbered = {int(match[1]): path for path in vault.iterdir() if (match := NAME.fullmatch(path.name))}
+    return [numbered[number] for number in sorted(numbered)]
 
 
 def next_log(vault: Path) -> tuple[Path, str]:
-    """Where the next run writes, and the chain that it goes on with."""
-    there = logs(vault)
-    number = int(NAME.fullmatch(there[-1].name)[1]) + 1 if there else 1  # type: ignore[index]
-    return vault / f"audit-{number:04d}.jsonl", _head(there[-1]) if there else ""
+    """Return the log file of the next run, and the chain value that it continues."""
+    paths = logs(vault)
+    number = int(NAME.fullmatch(paths[-1].name)[1]) + 1 if paths else 1  # type: ignore[index]
+    return vault / f"audit-{number:04d}.jsonl", _head(paths[-1]) if paths else ""
 
 
 def _head(path: Path) -> str:

@@ -9,7 +9,6 @@ superset of the pattern's matches. `match_starts.py` runs it at candidate offset
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -105,8 +104,8 @@ class _Builder:
         if op is _op.BRANCH:
             return self._either([self.sequence(branch) for branch in value[1]])
         if op in _REPEATS:
-            one = len(value[2]) == 1 and value[2][0][0] in (_op.LITERAL, _op.IN, _op.ANY, _op.NOT_LITERAL)
-            return self._copies(lambda: self.sequence(value[2]), int(value[0]), int(value[1]), one)
+            single = len(value[2]) == 1 and value[2][0][0] in (_op.LITERAL, _op.IN, _op.ANY, _op.NOT_LITERAL)
+            return self._copies(lambda: self.sequence(value[2]), int(value[0]), int(value[1]), single)
         if op in (_op.AT, _op.ASSERT, _op.ASSERT_NOT):
             return _Part()
         return self._star(self._one(ALL))
@@ -123,18 +122,17 @@ class _Builder:
             raise _TooLargeError
         self.chars.append(chars)
         self.follow.append(set())
-        at = frozenset({len(self.chars) - 1})
-        return _Part(False, at, at)
+        position = frozenset({len(self.chars) - 1})
+        return _Part(False, position, position)
 
-    def _then(self, one: _Part, other: _Part) -> _Part:
-        for at in one.last:
-            self.follow[at] |= other.first
-        first = one.first | other.first if one.empty else one.first
-        last = one.last | other.last if other.empty else other.last
-        return _Part(one.empty and other.empty, first, last)
+    def _then(self, first: _Part, second: _Part) -> _Part:
+        for position in first.last:
+            self.follow[position] |= second.first
+        firsts = first.first | second.first if first.empty else first.first
+        lasts = first.last | second.last if second.empty else second.last
+        return _Part(first.empty and second.empty, firsts, lasts)
 
-    def _either(self, parts: Iterable[_Part]) -> _Part:
-        parts = list(parts)
+    def _either(self, parts: list[_Part]) -> _Part:
         first = frozenset[int]().union(*(part.first for part in parts))
         last = frozenset[int]().union(*(part.last for part in parts))
         return _Part(any(part.empty for part in parts), first, last)
@@ -144,12 +142,12 @@ class _Builder:
         self._then(part, part)
         return part._replace(empty=True)
 
-    def _copies(self, make: Any, low: int, high: int, one: bool) -> _Part:
+    def _copies(self, make: Any, low: int, high: int, single: bool) -> _Part:
         """Repeat a part at least `low` times and at most `high` times; large numbers become unbounded."""
-        part, required = _Part(), min(low, _COPIES_OF_ONE if one else _COPIES)
+        part, required = _Part(), min(low, _COPIES_OF_ONE if single else _COPIES)
         for _ in range(required):
             part = self._then(part, make())
-        if required < low or high - low > (_OPTIONAL if one else 1):
+        if required < low or high - low > (_OPTIONAL if single else 1):
             return self._then(part, self._star(make()))
         rest = _Part()
         for _ in range(high - low):
@@ -168,8 +166,8 @@ def automaton(pattern: re.Pattern[str] | Run) -> Automaton | None:
     if part.empty:
         return None
     first = 0
-    for at in part.first:
-        first |= builder.chars[at]
+    for position in part.first:
+        first |= builder.chars[position]
     before = ALL if nodes is None else _before(nodes, first, builder.any_case)
     return Automaton(builder.chars, list(map(frozenset, builder.follow)), part.first, part.last, before)
 

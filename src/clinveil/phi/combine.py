@@ -41,9 +41,9 @@ def off_list(note: NoteView, vocabulary: AbstractSet[str]) -> Iterator[Span]:
     Args:
         vocabulary: further lower-case words that are accepted in addition to the word lists.
     """
-    for at, lower in enumerate(note.words.lowers):
-        if len(lower) > 1 and _is_off(note, at, lower, vocabulary):
-            word = note.words[at]
+    for index, lower in enumerate(note.words.lowers):
+        if len(lower) > 1 and _is_off(note, index, lower, vocabulary):
+            word = note.words[index]
             yield note.span(word.start, word.end, "NAME", LISTED, _SCORE, "no clinical word")
 
 
@@ -64,17 +64,17 @@ def demo_vocabulary() -> frozenset[str]:
     root = files("clinveil.corpus.demo").joinpath("language")
     texts = [root.joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in ("drugs", "terms", "misspellings")]
     texts += [file.read_text(encoding="utf-8") for file in root.joinpath("diagnoses").iterdir()]
-    found = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text)}
-    return frozenset(word for word in found if not lexical_classes(word) & _USUAL)
+    vocabulary = {word.lower() for text in texts for word in re.findall(r"[^\W\d_]{3,}", text)}
+    return frozenset(word for word in vocabulary if not lexical_classes(word) & _USUAL)
 
 
-def _is_off(note: NoteView, at: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
+def _is_off(note: NoteView, index: int, lower: str, vocabulary: AbstractSet[str]) -> bool:
     if not _known(lower, vocabulary):
-        return not _is_eponym(note, at, lower)
-    word = note.words[at]
+        return not _is_eponym(note, index, lower)
+    word = note.words[index]
     if lower in word_list("function"):
         return False
-    return bool(word.classes & _USUAL) and word.capital and not word.shouted and _within(note, at, word)
+    return bool(word.classes & _USUAL) and word.capital and not word.shouted and _within(note, index, word)
 
 
 def _known(lower: str, vocabulary: AbstractSet[str]) -> bool:
@@ -93,15 +93,15 @@ def _is_listed(part: str) -> bool:
     return rest != part and not lexical_classes(part) & _USUAL and (is_word(rest) or rest in demo_vocabulary())
 
 
-def _is_eponym(note: NoteView, at: int, lower: str) -> bool:
+def _is_eponym(note: NoteView, index: int, lower: str) -> bool:
     """Whether the word is an eponym followed by its noun: Foley catheter, Kerrison rongeur."""
-    following = note.words.lowers[at + 1] if at + 1 < len(note.words) else ""
+    following = note.words.lowers[index + 1] if index + 1 < len(note.words) else ""
     return lower in word_list("eponyms") and following in word_list("eponym_nouns")
 
 
-def _within(note: NoteView, at: int, word: Word) -> bool:
+def _within(note: NoteView, index: int, word: Word) -> bool:
     """Whether a word is inside a lower-case sentence; at its start or in a heading, a capital is not informative."""
     before = note.plain[: word.start].rstrip(" \t")[-1:]
-    if not at or not before or before in _STOPS or note.words[at - 1].capital:
+    if not index or not before or before in _STOPS or note.words[index - 1].capital:
         return False
-    return at + 1 == len(note.words) or not note.words[at + 1].capital
+    return index + 1 == len(note.words) or not note.words[index + 1].capital

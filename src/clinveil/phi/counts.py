@@ -39,16 +39,16 @@ class Counts:
     tagged: Counter[str] = field(default_factory=Counter)
     known_found: set[str] = field(default_factory=set, repr=False)
 
-    def add(self, done: Deidentified) -> None:
+    def add(self, result: Deidentified) -> None:
         """Add a batch."""
-        self.written += done.batch.num_rows
-        self.read += done.batch.num_rows + sum(done.skipped.values())
-        self.labels += done.counts
-        self.detectors += done.by_detector
-        self.skipped += done.skipped
-        self.tagged += done.tagged
+        self.written += result.batch.num_rows
+        self.read += result.batch.num_rows + sum(result.skipped.values())
+        self.labels += result.counts
+        self.detectors += result.by_detector
+        self.skipped += result.skipped
+        self.tagged += result.tagged
         if self.known:
-            self.known_found.update(self.known & set(done.batch.column(PATIENT_ID).to_pylist()))
+            self.known_found.update(self.known & set(result.batch.column(PATIENT_ID).to_pylist()))
 
     def add_counts(self, other: Counts) -> None:
         """Add the counts of another run or part."""

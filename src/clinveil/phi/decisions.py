@@ -10,7 +10,7 @@ import hashlib
 import json
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -246,33 +246,23 @@ def revised(spans: Iterable[Span], *decided: Mapping[Offsets, Verdict]) -> list[
     corrected identifier.
     """
     kept = {verdict for verdicts in decided for verdict in verdicts.values() if verdict is not None}
-    reviewed = _Intervals([*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)])
+    reviewed = _merged([*(at for verdicts in decided for at in verdicts), *((k.start, k.end) for k in kept)])
     detected = {Kept(span.start, span.end, span.label): span for span in spans}
-    unreviewed = [span for span in detected.values() if not reviewed.cover(span.start, span.end)]
+    unreviewed = [span for span in detected.values() if not _covers(reviewed, span.start, span.end)]
     return united([*(detected.get(keep) or Span(*keep, REVIEW) for keep in kept), *unreviewed])
 
 
-class _Intervals:
-    """Union of half-open intervals."""
-
-    def __init__(self, intervals: Iterable[Offsets]) -> None:
-        merged = list(_merged(sorted(intervals)))
-        self._starts, self._ends = [start for start, _ in merged], [end for _, end in merged]
-
-    def cover(self, start: int, end: int) -> bool:
-        """Whether the union contains an interval."""
-        index = bisect_right(self._starts, start) - 1
-        return index >= 0 and end <= self._ends[index]
+def _merged(intervals: Iterable[Offsets]) -> list[Offsets]:
+    """Return the union of half-open intervals as sorted, disjoint intervals."""
+    merged: list[Offsets] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            start, end = merged[-1][0], max(merged.pop()[1], end)
+        merged.append((start, end))
+    return merged
 
 
-def _merged(intervals: Iterable[Offsets]) -> Iterator[Offsets]:
-    current: Offsets | None = None
-    for start, end in intervals:
-        if current is not None and start <= current[1]:
-            current = (current[0], max(current[1], end))
-            continue
-        if current is not None:
-            yield current
-        current = (start, end)
-    if current is not None:
-        yield current
+def _covers(intervals: list[Offsets], start: int, end: int) -> bool:
+    """Whether one of some sorted, disjoint intervals contains another one."""
+    index = bisect_right(intervals, start, key=lambda interval: interval[0]) - 1
+    return index >= 0 and end <= intervals[index][1]

@@ -111,7 +111,7 @@ class RuleDetector:
             raise ValueError(f"detector {self.name}: unknown label {unknown[0]}")
         # All patterns are added at once: a pattern added later invalidates the table of known words.
         object.__setattr__(self, "_matchers", tuple(matcher(rule.pattern) for rule in self.rules))
-        object.__setattr__(self, "_numbers", frozenset(one.number for one in self._matchers))
+        object.__setattr__(self, "_numbers", frozenset(rule_matcher.number for rule_matcher in self._matchers))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RuleDetector, (self.name, self.rules)  # a worker's copy builds its matchers again

@@ -130,11 +130,11 @@ def state(patterns: int, widest: int, capacity: int) -> State:
 
 
 @helper
-def _first(text: Bytes, start: int, which: int, automata: Automata, state: State) -> int:
+def _first(text: Bytes, start: int, number: int, automata: Automata, state: State) -> int:
     """Return the number of positions that accept the first character; -1 if one of them can end a match."""
     count = 0
-    for at in range(automata.first_of[which], automata.first_of[which + 1]):
-        position = automata.first[at]
+    for index in range(automata.first_of[number], automata.first_of[number + 1]):
+        position = automata.first[index]
         if automata.chars[automata.takes[position], text[start]]:
             if automata.ends[position]:
                 return -1
@@ -149,8 +149,8 @@ def _next(sign: int, count: int, base: int, automata: Automata, state: State) ->
     state.mark[0] += 1
     accepted = 0
     for current in range(count):
-        for at in range(automata.follow_of[state.now[current]], automata.follow_of[state.now[current] + 1]):
-            position = automata.follow[at]
+        for index in range(automata.follow_of[state.now[current]], automata.follow_of[state.now[current] + 1]):
+            position = automata.follow[index]
             if automata.chars[automata.takes[position], sign] and state.seen[position - base] != state.mark[0]:
                 if automata.ends[position]:
                     return -1
@@ -163,18 +163,18 @@ def _next(sign: int, count: int, base: int, automata: Automata, state: State) ->
 
 
 @helper
-def _accepts(text: Bytes, start: int, end: int, which: int, automata: Automata, state: State) -> int:
+def _accepts(text: Bytes, start: int, end: int, number: int, automata: Automata, state: State) -> int:
     """Return the end of the shortest match at an offset, or of the text read; -1 if no match can begin there."""
-    if automata.first_of[which] == automata.first_of[which + 1]:  # the automaton was too large
+    if automata.first_of[number] == automata.first_of[number + 1]:  # the automaton was too large
         return start + 1
     unrestricted = start == 0 or text[start] == OTHER
-    if not (unrestricted or automata.chars[automata.before[which], text[start - 1]]):
+    if not (unrestricted or automata.chars[automata.before[number], text[start - 1]]):
         return -1
-    count, here = _first(text, start, which, automata, state), start + 1
-    while count > 0 and here < end and here < start + _FAR:
-        count = _next(text[here], count, automata.begins[which], automata, state)
-        here += 1
-    return here if count < 0 or (count > 0 and here == start + _FAR) else -1
+    count, position = _first(text, start, number, automata, state), start + 1
+    while count > 0 and position < end and position < start + _FAR:
+        count = _next(text[position], count, automata.begins[number], automata, state)
+        position += 1
+    return position if count < 0 or (count > 0 and position == start + _FAR) else -1
 
 
 @helper
@@ -184,11 +184,11 @@ def _try(
     """Record the offsets from `start` to `stop` at which a match that ends before `end` can begin."""
     state.total[2] += max(0, stop - start)
     head = automata.heads[pattern]
-    for place in range(start, stop):
-        if automata.chars[head, text[place]] and _accepts(text, place, end, pattern, automata, state) >= 0:
-            at = state.total[0]
-            if at < state.found.shape[1]:
-                state.found[0, at], state.found[1, at], state.found[2, at] = pattern, place, end
+    for offset in range(start, stop):
+        if automata.chars[head, text[offset]] and _accepts(text, offset, end, pattern, automata, state) >= 0:
+            index = state.total[0]
+            if index < state.found.shape[1]:
+                state.found[0, index], state.found[1, index], state.found[2, index] = pattern, offset, end
             state.total[0] += 1
 
 
@@ -231,16 +231,9 @@ def _extend_window(
 
 @helper
 def _add_anchor(
-    text: Bytes,
-    pattern: int,
-    first: int,
-    last: int,
-    start: int,
-    end: int,
-    windows: Windows,
-    automata: Automata,
+    text: Bytes, pattern: int, first: int, last: int, start: int, end: int, windows: Windows, automata: Automata,
     state: State,
-) -> None:
+) -> None:  # fmt: skip
     """Process an anchor: its first character is in [first, last], its text in [start, end)."""
     lead = windows.lead[pattern]
     if lead < 0:
@@ -251,28 +244,28 @@ def _add_anchor(
 
 
 @helper
-def _sign(text: Bytes, at: int, triggers: Triggers, windows: Windows, automata: Automata, state: State) -> None:
+def _sign(text: Bytes, offset: int, triggers: Triggers, windows: Windows, automata: Automata, state: State) -> None:
     """Process the anchors at one character: the character itself, and runs that begin with it."""
-    sign = text[at]
+    sign = text[offset]
     for number in range(triggers.sign_of[sign], triggers.sign_of[sign + 1]):
-        _add_anchor(text, triggers.sign[number], at, at, at, at + 1, windows, automata, state)
+        _add_anchor(text, triggers.sign[number], offset, offset, offset, offset + 1, windows, automata, state)
     for number in range(triggers.run_of[sign], triggers.run_of[sign + 1]):
         run = triggers.run[number]
-        end = _accepts(text, at, text.size, triggers.run_automaton[run], automata, state)
+        end = _accepts(text, offset, text.size, triggers.run_automaton[run], automata, state)
         if end >= 0:
-            _add_anchor(text, triggers.run_pattern[run], at, at, at, end, windows, automata, state)
+            _add_anchor(text, triggers.run_pattern[run], offset, offset, offset, end, windows, automata, state)
 
 
 @helper
-def _digits(text: Bytes, at: int, triggers: Triggers, windows: Windows, automata: Automata, state: State) -> int:
+def _digits(text: Bytes, offset: int, triggers: Triggers, windows: Windows, automata: Automata, state: State) -> int:
     """Process the anchors at a run of digits; return its end. Non-ASCII characters count as digits."""
-    end = at
+    end = offset
     while end < text.size and (_ZERO <= text[end] <= _NINE or text[end] == OTHER):
         end += 1
-    for number in range(triggers.digits.size if end > at else 0):
-        if end - at >= triggers.least[number]:
-            _add_anchor(text, triggers.digits[number], at, end - 1, at, end, windows, automata, state)
-    return max(end, at + 1)
+    for number in range(triggers.digits.size if end > offset else 0):
+        if end - offset >= triggers.least[number]:
+            _add_anchor(text, triggers.digits[number], offset, end - 1, offset, end, windows, automata, state)
+    return max(end, offset + 1)
 
 
 @kernel
@@ -287,13 +280,14 @@ def find_match_starts(
     """
     for word in range(rows.size):
         begin = word_starts[word]
-        for at in range(word_anchors.row_of[rows[word]], word_anchors.row_of[rows[word] + 1]):
-            first, last = begin + word_anchors.first[at], begin + word_anchors.last[at]
-            _add_anchor(text, word_anchors.pattern[at], first, last, begin, word_ends[word], windows, automata, state)
+        for index in range(word_anchors.row_of[rows[word]], word_anchors.row_of[rows[word] + 1]):
+            first, last = begin + word_anchors.first[index], begin + word_anchors.last[index]
+            pattern = word_anchors.pattern[index]
+            _add_anchor(text, pattern, first, last, begin, word_ends[word], windows, automata, state)
     digits = 0
-    for at in range(text.size):
-        _sign(text, at, triggers, windows, automata, state)
-        if at >= digits:
-            digits = _digits(text, at, triggers, windows, automata, state)
+    for offset in range(text.size):
+        _sign(text, offset, triggers, windows, automata, state)
+        if offset >= digits:
+            digits = _digits(text, offset, triggers, windows, automata, state)
     for pattern in range(windows.lead.size):
         _try_window(text, pattern, automata, state)

@@ -227,46 +227,46 @@ class _Lookup:
 
     def __init__(self, note: NoteView, wanted: Mapping[str, str], found: Sequence[Span]) -> None:
         self.note, self.words, self.text, self.found = note, note.words, note.plain, found
-        self.hits = {at: wanted[lower] for at, lower in enumerate(note.words.lowers) if lower in wanted}
+        self.hits = {index: wanted[lower] for index, lower in enumerate(note.words.lowers) if lower in wanted}
 
     def spans(self) -> Iterator[Span]:
         """Yield one span per accepted word."""
-        sure = {at for at, why in self.hits.items() if self._unambiguous(self.words[at], at, why)}
-        for at, why in self.hits.items():
-            if at in sure or (why == OWN and self._word_as_name(self.words[at], at, sure)):
-                word = self.words[at]
+        sure = {index for index, why in self.hits.items() if self._unambiguous(self.words[index], index, why)}
+        for index, why in self.hits.items():
+            if index in sure or (why == OWN and self._word_as_name(self.words[index], index, sure)):
+                word = self.words[index]
                 yield from _outside(self.note, [(word.start, word.end)], self.found, f"{why} of another mention")
 
-    def _unambiguous(self, word: Word, at: int, why: str) -> bool:
-        if word.classes & _AMBIGUOUS or len(word.text) < _SHORTEST or self._before_noun(at):
+    def _unambiguous(self, word: Word, index: int, why: str) -> bool:
+        if word.classes & _AMBIGUOUS or len(word.text) < _SHORTEST or self._before_noun(index):
             return False
         if word.capital:
             return why not in (MISSPELT, NICKNAME, PROPAGATED) or not word.shouted or word.listed
         return why == OWN and (word.listed or len(word.text) >= _SHORTEST_LOWER) and len(word.text) > _SHORTEST
 
-    def _word_as_name(self, word: Word, at: int, sure: set[int]) -> bool:
+    def _word_as_name(self, word: Word, index: int, sure: set[int]) -> bool:
         """Whether an ambiguous word (White, May, Foley) is used as a name."""
-        if not word.classes & _AMBIGUOUS or self._before_noun(at):
+        if not word.classes & _AMBIGUOUS or self._before_noun(index):
             return False
         if not word.capital:
             return is_met(self.text, word.start)
-        if any(self._next_to_name(at, other, sure) for other in (at - 1, at + 1)):
+        if any(self._next_to_name(index, other, sure) for other in (index - 1, index + 1)):
             return True
         if word.shouted:
             return False
-        if _PERSON_VERB.match(self.text, word.end) or self._has_relative(word, at):
+        if _PERSON_VERB.match(self.text, word.end) or self._has_relative(word, index):
             return True
-        return self._within_sentence(word, at)
+        return self._within_sentence(word, index)
 
-    def _has_relative(self, word: Word, at: int) -> bool:
+    def _has_relative(self, word: Word, index: int) -> bool:
         """Whether the word is the possessor of a relative: White's wife."""
-        following = self.words[at + 1].lower if at + 1 < len(self.words) else ""
+        following = self.words[index + 1].lower if index + 1 < len(self.words) else ""
         return self.text[word.end : word.end + 2] == "'s" and following in _KIN
 
-    def _next_to_name(self, at: int, other: int, sure: set[int]) -> bool:
+    def _next_to_name(self, index: int, other: int, sure: set[int]) -> bool:
         if not 0 <= other < len(self.words):
             return False
-        first, second = self.words[min(at, other)], self.words[max(at, other)]
+        first, second = self.words[min(index, other)], self.words[max(index, other)]
         if not _NEXT.fullmatch(self.text, first.end, second.start):
             return False
         full = self.hits.get(other) == OWN and first.capital and second.capital and not first.shouted
@@ -278,24 +278,26 @@ class _Lookup:
         labelled = any(span.label == "NAME" and span.start <= start and end <= span.end for span in self.found)
         return labelled and not word.classes & _AMBIGUOUS
 
-    def _within_sentence(self, word: Word, at: int) -> bool:
-        """Whether the word is capitalised inside a sentence, not before a noun; eponyms only after words such as `with`."""
-        if not at or word.lower in _MONTHS:
+    def _within_sentence(self, word: Word, index: int) -> bool:
+        """Whether a capitalised word is inside a sentence, not before a noun; eponyms only after `with`, `saw` etc."""
+        if not index or word.lower in _MONTHS:
             return False
-        previous, following = self.words[at - 1], self.text[word.end : word.end + 1]
+        previous, following = self.words[index - 1], self.text[word.end : word.end + 1]
         if word.classes & LexicalClass.EPONYM and previous.lower not in _MEETING_WORDS:
             return False
         if previous.capital or previous.lower in _ARTICLES or self.text[previous.end : word.start] not in (" ", ", "):
             return False
         if following in ",.;:)'?!\n" or not following:
             return True
-        return at + 1 < len(self.words) and self.words[at + 1].lower in word_list("function")
+        return index + 1 < len(self.words) and self.words[index + 1].lower in word_list("function")
 
-    def _before_noun(self, at: int) -> bool:
+    def _before_noun(self, index: int) -> bool:
         """Whether the next word makes this one an eponym: Smith fracture, Foley's catheter."""
-        if at + 1 >= len(self.words):
+        if index + 1 >= len(self.words):
             return False
-        gap = self.text[self.words[at].end : self.words[at + 1].start]
+        gap = self.text[self.words[index].end : self.words[index + 1].start]
         return (
-            len(gap) <= 4 and gap.strip("'s \n") in ("", "-") and self.words[at + 1].lower in word_list("eponym_nouns")
+            len(gap) <= 4
+            and gap.strip("'s \n") in ("", "-")
+            and self.words[index + 1].lower in word_list("eponym_nouns")
         )

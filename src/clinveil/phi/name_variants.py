@@ -116,22 +116,22 @@ def _variants(names: tuple[Name, ...]) -> NameVariants:
     return NameVariants(names)
 
 
-def _dotted_end(text: str, at: int, letters: str) -> int:
+def _dotted_end(text: str, offset: int, letters: str) -> int:
     """Return the end of letters separated by dots that begin at an offset; 0 if they do not match.
 
     This is not a regular expression because compiling one per patient takes longer than the comparison.
     """
     for number, letter in enumerate(letters, 1):
-        if text[at : at + 1] != letter:
+        if text[offset : offset + 1] != letter:
             return 0
-        at += 1
-        dot = text[at : at + 1] == "."
+        offset += 1
+        dot = text[offset : offset + 1] == "."
         if number == len(letters):
-            end = at + dot
+            end = offset + dot
             return 0 if _in_word(text[end : end + 1]) else end
         if not dot:
             return 0
-        at += 2 if text[at + 1 : at + 2] in (" ", "\t") else 1
+        offset += 2 if text[offset + 1 : offset + 2] in (" ", "\t") else 1
     return 0
 
 
@@ -190,33 +190,35 @@ def _ends(form: str) -> tuple[str, str, str, str]:
 
 
 def is_near(form: str, name: str) -> bool:
-    """Whether a form is a misspelling: one edit, or two in a name of nine or more letters with the same first letter."""
+    """Whether a form misspells a name: one edit, or two in a name of nine letters with the same first letter."""
     if within_one_edit(form, name):
         return True
     return len(name) >= SHORTEST_TWO_EDITS and form[0] == name[0] and _edits(form, name) == 2
 
 
-def within_one_edit(one: str, other: str) -> bool:
+def within_one_edit(first: str, second: str) -> bool:
     """Whether two words differ by at most one insertion, deletion, substitution or transposition."""
-    if abs(len(one) - len(other)) > 1:
+    if abs(len(first) - len(second)) > 1:
         return False
-    short, long = sorted((one, other), key=len)
-    at = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[at:] == long[at + 1 :]
-    swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
-    return swapped or short[at + 1 :] == long[at + 1 :]
+    shorter, longer = sorted((first, second), key=len)
+    index = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
+    if len(shorter) < len(longer):
+        return shorter[index:] == longer[index + 1 :]
+    swapped = (
+        shorter[index : index + 2] == longer[index : index + 2][::-1] and shorter[index + 2 :] == longer[index + 2 :]
+    )
+    return swapped or shorter[index + 1 :] == longer[index + 1 :]
 
 
-def _edits(one: str, other: str) -> int:
+def _edits(first: str, second: str) -> int:
     """Return the optimal string alignment distance of two words."""
     before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
         last, row, earlier = row, [i], before
-        for j, b in enumerate(other, 1):
+        for j, b in enumerate(second, 1):
             best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
                 best = min(best, earlier[j - 2] + 1)
             row.append(best)
         before = last

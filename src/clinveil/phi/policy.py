@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -42,17 +42,15 @@ def united(spans: Iterable[Span], kept: Collection[str] = ()) -> list[Span]:
     return [_union(cluster, kept) for cluster in _clusters(sorted(spans))]
 
 
-def _clusters(spans: list[Span]) -> Iterator[list[Span]]:
-    """Yield runs of sorted spans in which each span overlaps an earlier one."""
-    run, reach = list[Span](), 0
+def _clusters(spans: list[Span]) -> list[list[Span]]:
+    """Return the runs of sorted spans in which each span overlaps an earlier one."""
+    clusters, reach = list[list[Span]](), 0
     for span in spans:
-        if span.start >= reach and run:
-            yield run
-            run = []
-        run.append(span)
+        if span.start >= reach or not clusters:
+            clusters.append([])
+        clusters[-1].append(span)
         reach = max(reach, span.end)
-    if run:
-        yield run
+    return clusters
 
 
 def _union(spans: list[Span], kept: Collection[str]) -> Span:
@@ -206,8 +204,8 @@ _KEYS = ("base", "labels", "bare_years", "recall_first")
 @cache
 def profiles() -> tuple[str, ...]:
     """Return the names of the built-in profiles."""
-    found = files("clinveil.phi").joinpath("profiles").iterdir()
-    return tuple(sorted(file.name.removesuffix(".toml") for file in found if file.name.endswith(".toml")))
+    entries = files("clinveil.phi").joinpath("profiles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".toml") for file in entries if file.name.endswith(".toml")))
 
 
 @cache

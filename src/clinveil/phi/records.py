@@ -40,13 +40,13 @@ class Records:
     crosswalk: Writer | None = None
     spans: TextIO | None = None
 
-    def add(self, done: Deidentified) -> None:
+    def add(self, result: Deidentified) -> None:
         """Add the records of a batch."""
-        for body in done.audit:
+        for body in result.audit:
             self.audit.add(body)
-        if self.crosswalk is not None and done.crosswalk:
-            self.crosswalk.write(done.crosswalk)
-        for found in done.spans or () if self.spans else ():
+        if self.crosswalk is not None and result.crosswalk:
+            self.crosswalk.write(result.crosswalk)
+        for found in result.spans or () if self.spans else ():
             span = found.span
             line = {"note_id": found.note_id, "start": span.start, "end": span.end, "label": span.label}
             line |= {"text": found.text, "detector": span.detector, "score": span.score, "why": span.why}

@@ -68,21 +68,21 @@ def reidentify(notes: Path, out: Path, vault: Path, reason: str, settings: Reide
     corpus = open_corpus(notes, settings.notes, label=settings.label, keep=settings.keep)
     wanted = _wanted(settings)
     known = _known(vault, key, wanted)
-    done = Restored()
+    counts = Restored()
 
     def batches() -> Iterator[pa.RecordBatch]:
-        return (_restored(_only(batch, wanted), known, key, done) for batch in corpus.batches())
+        return (_restored(_only(batch, wanted), known, key, counts) for batch in corpus.batches())
 
     with locked(vault / LOCK), atomic(out, force=settings.force, maker=MAKER) as part:
         place, suffix = place_in(part, out, corpus.suffix)
-        write_corpus(_filled(batches(), done), place, corpus.columns, suffix)
-        _log(vault, key, reason, notes, done)
-    return done
+        write_corpus(_filled(batches(), counts), place, corpus.columns, suffix)
+        _log(vault, key, reason, notes, counts)
+    return counts
 
 
-def _filled(batches: Iterable[pa.RecordBatch], done: Restored) -> Iterator[pa.RecordBatch]:
+def _filled(batches: Iterable[pa.RecordBatch], counts: Restored) -> Iterator[pa.RecordBatch]:
     yield from batches
-    if not done.notes:
+    if not counts.notes:
         message = "none of these notes is in the crosswalk: they belong to another run or were changed later"
         raise InputError(message, hint=_HINT)
 
@@ -120,28 +120,28 @@ def _only(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
     return batch.filter(pa.array([_is_wanted(*pair, wanted) for pair in ids], pa.bool_()))
 
 
-def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key, done: Restored) -> pa.RecordBatch:
+def _restored(batch: pa.RecordBatch, known: dict[tuple[str, str], Row], key: Key, counts: Restored) -> pa.RecordBatch:
     batch = batch.filter(batch.column(TEXT).is_valid())
     texts = []
     for note in rows([batch]):
         row = known.get((note.note_id, digest(note.text)))
         texts.append(row.restored(note.text) if row else None)
         if row:
-            done.notes += 1
-            done.places += len(row.replacements)
-            done.references.append(reference(key, note.note_id))
+            counts.notes += 1
+            counts.places += len(row.replacements)
+            counts.references.append(reference(key, note.note_id))
         else:
-            done.left_out += 1
+            counts.left_out += 1
     return with_texts(batch, texts)
 
 
-def _log(vault: Path, key: Key, reason: str, notes: Path, done: Restored) -> None:
+def _log(vault: Path, key: Key, reason: str, notes: Path, counts: Restored) -> None:
     """Write the audit log before the notes are published."""
     path, before = next_log(vault)
     with atomic(path) as part, part.open("w", encoding="utf-8") as file:
         chain = Chain(file, before)
         fields = {"version": version("clinveil"), "key_commitment": key.commitment, "reason": reason}
         chain.begin("reidentify", {**fields, "input_sha256": fingerprint(notes)})
-        for note in done.references:
+        for note in counts.references:
             chain.write({"note": note})
-        chain.end(key, {"notes": done.notes, "places": done.places, "left_out": done.left_out})
+        chain.end(key, {"notes": counts.notes, "places": counts.places, "left_out": counts.left_out})

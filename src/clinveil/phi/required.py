@@ -155,8 +155,8 @@ class _Visitor:
     def _any(self, value: None) -> None:
         self._break(Reach(ALL, 1, 1))
 
-    def _at(self, where: Any) -> None:
-        if where is opcodes.AT_BOUNDARY:
+    def _at(self, position: Any) -> None:
+        if position is opcodes.AT_BOUNDARY:
             self.current = frozenset(Literal(_edged(text), folded) for text, folded in self.current)
 
     def _subpattern(self, value: Any) -> None:

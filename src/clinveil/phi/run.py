@@ -92,7 +92,7 @@ def deidentify_notes(
         say(line)
     decisions = _decisions(settings, corpus)
     with run_folder(secrets, VAULT) as folder, atomic(out, force=settings.force, maker=MAKER) as part:
-        # The key of an existing vault is used again, so that later notes of a patient are treated like the earlier ones.
+        # An existing key is used again, so that later notes of a patient are treated like the earlier ones.
         key = folder.key() if settings.seed is None else Key.from_seed(settings.seed)
         remover = remover_of(settings, key, decisions)
         place, suffix = (part, "") if parted else place_in(part, out, corpus.suffix)
@@ -165,8 +165,8 @@ def _write(
     counts = Counts(deidentifier.policy, deidentifier.patients.keys())
     try:
         with opened_for(settings) as over:
-            done = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
-            shown = track(done, "notes", say, size=lambda result: result.batch.num_rows)
+            results = deidentify_corpus(corpus, deidentifier, over, say=say, whole=False)
+            shown = track(results, "notes", say, size=lambda result: result.batch.num_rows)
             write_corpus(_counted(shown, counts, kept), path, corpus.columns, suffix)
     except InputError:  # for example, no note is left to write
         counts.check_failures()
@@ -176,8 +176,8 @@ def _write(
     return counts
 
 
-def _counted(done: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
-    for result in done:
+def _counted(results: Iterable[Deidentified], counts: Counts, kept: Records) -> Iterator[pa.RecordBatch]:
+    for result in results:
         counts.add(result)
         kept.add(result)
         yield result.batch

@@ -88,10 +88,10 @@ def _write(item: tuple[TreatPart, Path, Path]) -> _Written:
     with records.open("w", encoding="utf-8") as file:
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for done in task.treated():
-                counts.add(done)
-                file.write(json.dumps(_as_json(done)) + "\n")
-                yield done.batch
+            for result in task.treated():
+                counts.add(result)
+                file.write(json.dumps(_as_json(result)) + "\n")
+                yield result.batch
 
         write_corpus(batches(), place, part.columns, part.suffix)
     counts.read += sum(part.skipped.values())
@@ -99,10 +99,10 @@ def _write(item: tuple[TreatPart, Path, Path]) -> _Written:
     return _Written(replace(counts, known=frozenset()), records)
 
 
-def _as_json(done: Deidentified) -> list[Any]:
+def _as_json(result: Deidentified) -> list[Any]:
     """Return the records of a batch for the vault, ready for JSON."""
-    spans = None if done.spans is None else [[found.note_id, list(found.span), found.text] for found in done.spans]
-    return [done.audit, done.crosswalk, spans]
+    spans = None if result.spans is None else [[found.note_id, list(found.span), found.text] for found in result.spans]
+    return [result.audit, result.crosswalk, spans]
 
 
 def _keep(records: Path, kept: Records) -> None:

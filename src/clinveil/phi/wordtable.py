@@ -73,15 +73,15 @@ def _end_of_word(text: NDArray[np.uint32], kinds: NDArray[np.uint8], start: int)
 def _hash(text: NDArray[np.uint32], start: int, end: int) -> int:
     """Return the FNV-1a hash of the code points."""
     value = np.uint64(14695981039346656037)
-    for at in range(start, end):
-        value = (value ^ np.uint64(text[at])) * np.uint64(1099511628211)
+    for position in range(start, end):
+        value = (value ^ np.uint64(text[position])) * np.uint64(1099511628211)
     return int((value ^ (value >> np.uint64(29))) & np.uint64(0x7FFFFFFFFFFFFFFF))
 
 
 @helper
 def _same(text: NDArray[np.uint32], start: int, end: int, letters: NDArray[np.uint32], first: int) -> bool:
-    for at in range(end - start):  # noqa: SIM110  numba does not support generators
-        if text[start + at] != letters[first + at]:
+    for offset in range(end - start):  # noqa: SIM110  numba does not support generators
+        if text[start + offset] != letters[first + offset]:
             return False
     return True
 
@@ -120,29 +120,29 @@ def _scan(
     """
     starts, ends = np.empty(text.size, np.int32), np.empty(text.size, np.int32)
     ids = np.empty(text.size, np.int32)
-    count = unknown = at = 0
-    while at < text.size:
-        start, kind = at, kinds[text[at]]
-        at += 1
+    count = unknown = position = 0
+    while position < text.size:
+        start, kind = position, kinds[text[position]]
+        position += 1
         if kind == _SPACE:
             continue
         number = ODD
         if kind == _LETTER:
-            at = _end_of_word(text, kinds, start)
-            number = _known(text, start, at, slots, hashes, firsts, letters)
+            position = _end_of_word(text, kinds, start)
+            number = _known(text, start, position, slots, hashes, firsts, letters)
             unknown += number < 0
         elif kind == _DIGIT:
-            while at < text.size and kinds[text[at]] == _DIGIT:
-                at += 1
-            number = min(at - start, LONGEST_NUMBER)
+            while position < text.size and kinds[text[position]] == _DIGIT:
+                position += 1
+            number = min(position - start, LONGEST_NUMBER)
         elif kind == _NUL:
-            while at < text.size and kinds[text[at]] == _NUL:
-                at += 1
+            while position < text.size and kinds[text[position]] == _NUL:
+                position += 1
         elif kind == _LINE:
             number = LINE
         elif _FIRST_SIGN <= text[start] <= _LAST_SIGN:
             number = _SIGNS + text[start] - _FIRST_SIGN
-        starts[count], ends[count], ids[count] = start, at, number
+        starts[count], ends[count], ids[count] = start, position, number
         count += 1
     return starts[:count], ends[:count], ids[:count], unknown
 
@@ -193,8 +193,8 @@ class Table:
         starts, ends, ids, unknown = _scan(points, _kinds(), *self._lists)
         if unknown:
             with self._lock:
-                for at in np.flatnonzero(ids < 0).tolist():
-                    ids[at] = self._number(text[starts[at] : ends[at]], points[starts[at] : ends[at]])
+                for index in np.flatnonzero(ids < 0).tolist():
+                    ids[index] = self._number(text[starts[index] : ends[index]], points[starts[index] : ends[index]])
         return starts, ends, ids
 
     def _number(self, word: str, points: NDArray[np.uint32]) -> int:
