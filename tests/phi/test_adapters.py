@@ -110,7 +110,7 @@ class TestSpacy:
         assert found(again, "Zwiyemi") == [("Zwiyemi", "NAME")]
 
     def test_a_folder_that_is_no_pipeline(self, tmp_path, pipeline):
-        with pytest.raises(InputError, match="no spaCy pipeline"):
+        with pytest.raises(InputError, match="cannot load a spaCy pipeline"):
             adapter_detector(f"spacy:{tmp_path}")
 
 

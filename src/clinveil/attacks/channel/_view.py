@@ -142,7 +142,7 @@ def written(notes: Sequence[Noted], channel: Channel, key: Key) -> list[Noted]:
         return []
     texts = [(str(i), str(note.patient), note.entered) for i, note in enumerate(notes)]
     obfuscate = Obfuscator(channel, key, align=True)
-    made = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).beside()]
+    made = [one for batch in memory_corpus(texts).batches() for one in obfuscate(batch).aligned_texts()]
     return [replace(note, released=text, places=(a, b)) for note, (text, a, b) in zip(notes, made, strict=True)]
 
 
