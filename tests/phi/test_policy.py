@@ -157,7 +157,7 @@ def test_settings_name_one_policy(tmp_path):
     ):
         with pytest.raises(UsageError):
             settings(**flags)
-    with pytest.raises(UsageError, match=r"x\.toml: is not there"):
+    with pytest.raises(UsageError, match=r"x\.toml: file not found"):
         settings(phi_policy=tmp_path / "x.toml").policy()
 
 

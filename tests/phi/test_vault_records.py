@@ -250,7 +250,7 @@ def no_crosswalk(vault):
     [
         (lost, "contains no key"),
         (wrong, "was written under another key"),
-        (foreign, "it is of another run, or the notes were changed"),
+        (foreign, "belong to another run or were changed later"),
         (none, "contains no crosswalk"),
         (cut, "is damaged or truncated"),
         (no_crosswalk, "is not a clinveil crosswalk"),
