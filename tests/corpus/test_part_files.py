@@ -139,7 +139,9 @@ def test_parts_with_other_columns_are_refused_with_the_part_and_how(tmp_path):
         open_corpus(tmp_path)
     (tmp_path / "part-1.parquet").unlink()
     pq.write_table(pa.table({"note_id": ["n4"], "Smith": ["x"]}), tmp_path / "part-2.parquet")
-    with pytest.raises(InputError, match=r"part-2.parquet: lacks 1 column of part-0.parquet \(columns: text\)") as caught:
+    with pytest.raises(
+        InputError, match=r"part-2.parquet: lacks 1 column of part-0.parquet \(columns: text\)"
+    ) as caught:
         open_corpus(tmp_path)
     assert "Smith" not in str(caught.value)  # a part without a header has words there
 

@@ -75,7 +75,7 @@ class TextFolderSource:
                 if len(data) > self.row_bytes:
                     raise too_long("a note", self.row_bytes, file.name)
         if b"\0" in data:
-            raise InputError("a NUL byte", where=file.name, hint="not a text file, or another --encoding")
+            raise InputError("contains a NUL byte", where=file.name, hint="use a text file, or try another --encoding")
         try:
             return data.decode()
         except UnicodeDecodeError:
