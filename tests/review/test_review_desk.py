@@ -154,7 +154,7 @@ def test_a_full_disk_leaves_no_half_line_and_no_half_step(open_desk, made, monke
 def test_a_second_page_of_the_same_reviewer_is_refused_another_reviewer_is_not_and_sees_nothing(open_desk):
     with open_desk() as first:
         first.act(0, [drop(place_of(first, 0, "Xiuyingsecret"))], done=True)
-        with pytest.raises(UsageError, match="another run is at work here"), open_desk():
+        with pytest.raises(UsageError, match="another run is using this folder"), open_desk():
             pass
         with open_desk("second") as second:
             assert all(span["state"] == "open" for span in second.note(0)["spans"])
