@@ -135,11 +135,11 @@ COMPANIONS = (CARD, NAME, SUMS)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one verification: what was checked, whether it passed, and details."""
+    """Result of one verification step."""
 
-    what: str
+    name: str
     passed: bool
-    message: str = ""
+    detail: str = ""
 
 
 def verify(folder: Path) -> list[Check]:
