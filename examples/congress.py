@@ -26,7 +26,7 @@ from clinveil.study.jmir_2020.run import run_study
 from clinveil.core.errors import ClinveilError
 from clinveil.core.files import private_folder
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.corpus.people import Patient, write_codes, write_patients
 from clinveil.corpus.write import write_corpus

@@ -17,7 +17,7 @@ from clinveil.channel.settings import ChannelSettings
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
 from clinveil.core.keys import Key
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.core.tokens import words
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.vectors.table import Vectors

@@ -8,8 +8,9 @@ import pytest
 
 from clinveil.channel.settings import NeighbourRange
 from clinveil.core.errors import UsageError
+from clinveil.core.load_settings import load_settings
 from clinveil.core.registry import Registry
-from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, load_settings, own_settings
+from clinveil.core.settings import NotesSettings, Settings, choice, flag, group, own_settings
 from clinveil.releases.parent import given_of
 from clinveil.releases.settings import ReleaseSettings
 

@@ -11,7 +11,8 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import NotesSettings, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import NotesSettings
 from clinveil.core.tokens import words
 from clinveil.corpus.demo import write_demo
 from clinveil.report.numerals import between, decimals

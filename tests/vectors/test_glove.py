@@ -10,7 +10,7 @@ import pytest
 
 from clinveil.cli.main import main
 from clinveil.core.errors import InputError, UsageError
-from clinveil.core.settings import load_settings
+from clinveil.core.load_settings import load_settings
 from clinveil.corpus.corpus import memory_corpus
 from clinveil.vectors.files import load_vectors
 from clinveil.vectors.glove import cooccurrence, rule_of, strata, train_glove, training_pairs

@@ -87,9 +87,10 @@ class ChannelSettings(Settings):
         "occurrence",
         "Repeat the secret draw of a word within this scope (occurrence: never, as in the paper; rare: within the "
         "patient, of rare words only).",
+        formerly="memo",
     )
     rare_below: int = flag(20, "--scope rare, matched: words of fewer occurrences are rare.", ge=1)
-    scope_names: bool = flag(False, "Names keep one replacement in all notes, whatever --scope says.")
+    scope_names: bool = flag(False, "Names keep one replacement in all notes, for any scope.", formerly="memo_names")
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
     shuffle: Shuffle = flag("none", "Released words in a secret order within windows, sentences or whole notes.")
@@ -152,7 +153,7 @@ class ChannelSettings(Settings):
 
 
 class ObfuscateSettings(Settings):
-    """Everything that `clinveil obfuscate` can be told."""
+    """Settings of `clinveil obfuscate`."""
 
     channel: ChannelSettings = group(ChannelSettings)
     vectors: VectorSettings = group(VectorSettings)

@@ -152,7 +152,7 @@ def attack_command(
 
     run_it.__doc__ = attack.help()
     run_it.__signature__ = _signature(given, optional)  # type: ignore[attr-defined]
-    return Command(f"attack {name}", run_it, settings, findings=True)
+    return Command(f"attack {name}", run_it, settings, flags="seed", findings=True)
 
 
 def _as_argument(given: Input) -> Input:

@@ -15,7 +15,7 @@ from clinveil.report.numerals import NONE, terse
 _WIDE = 160  # columns where nobody's terminal limits the table
 
 
-def say_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
+def print_findings(command: str, findings: Sequence[Finding], *, seed: int, json_out: str | None, title: str) -> None:
     """Write the document to `json_out` (a file, or - for stdout), or print a table with a head line."""
     if json_out:
         write_findings(json_out, command, findings, seed=seed)

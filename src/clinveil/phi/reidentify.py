@@ -27,7 +27,7 @@ _REMEDY = "name the vault of the run that wrote them, with its key; the run must
 
 
 class ReidentifySettings(Settings):
-    """Everything that `clinveil reidentify` can be told."""
+    """Settings of `clinveil reidentify`."""
 
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL

@@ -73,7 +73,7 @@ class PhiSettings(Settings):
 
 
 class DeidentifySettings(Settings):
-    """Everything that `clinveil deidentify` can be told."""
+    """Settings of `clinveil deidentify`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)

@@ -1,4 +1,4 @@
-"""What `clinveil release` can be told."""
+"""Settings of `clinveil release`; the manifest records them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class WritingSettings(Settings):
 
 
 class ReleaseSettings(Settings):
-    """Everything that `clinveil release` can be told; the manifest records it."""
+    """Settings of `clinveil release`; the manifest records them."""
 
     kind: str = choice(
         producers, "obfuscated", "What to release: running text, codes, de-identified or synthetic notes.", name="as"

@@ -21,14 +21,14 @@ Row = tuple[str, str, str]  # what, how many, remark
 
 
 class InspectSettings(Settings):
-    """Everything that `clinveil inspect` can be told."""
+    """Settings of `clinveil inspect`."""
 
     notes: NotesSettings = group(NotesSettings)
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
 
 
-@command("inspect", InspectSettings, findings=True)
+@command("inspect", InspectSettings, flags="text id patient keep", findings=True)
 def inspect(run: Run[InspectSettings], notes: NotesOrQuery) -> None:
     """Say what notes hold: rows, patients, words, rare words, duplicates, columns, and the cost of a release."""
     how = run.settings

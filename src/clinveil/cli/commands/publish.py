@@ -17,13 +17,13 @@ Target = Annotated[Path, typer.Argument(parser=place, metavar="URL", help="Where
 
 
 class PublishSettings(Settings):
-    """Everything that `clinveil publish` can be told."""
+    """Settings of `clinveil publish`."""
 
     quiet: bool = QUIET
     force: bool = FORCE
 
 
-@command("publish", PublishSettings)
+@command("publish", PublishSettings, flags="force quiet")
 def publish(run: Run[PublishSettings], out: Finished, to: Target) -> None:
     """Send a finished release to a store of objects; never the vault, and nothing that failed a gate."""
     force = run.settings.force

@@ -17,7 +17,7 @@ VaultGiven = Annotated[Path, typer.Option("--vault", help="The vault of the run 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it goes into the audit log.", show_default=False)]
 
 
-@command("reidentify", ReidentifySettings)
+@command("reidentify", ReidentifySettings, flags="key force")
 def reidentify(run: Run[ReidentifySettings], notes: Notes, out: Out, vault: VaultGiven, reason: Reason) -> None:
     """Put back what deidentify --crosswalk replaced; needs the key, and a reason for the log."""
     done = put_back(notes, out, vault, reason, run.settings)

@@ -20,7 +20,7 @@ VaultOf = Annotated[Path | None, typer.Option("--vault", help="The vault of the 
 
 
 class ReviewSettings(Settings):
-    """Everything that `clinveil review` can be told."""
+    """Settings of `clinveil review`."""
 
     reviewer: str = flag("first", "Who reviews; each reviewer sees nothing of the others.", pattern=r"^[\w-]{1,40}$")
     order: Order = flag("worst", "The notes with most to doubt first, or as they stand in the file.")
@@ -29,7 +29,7 @@ class ReviewSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("review", ReviewSettings)
+@command("review", ReviewSettings, flags="reviewer port quiet")
 def review(run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None) -> None:
     """Go through what was found in notes, in a browser on this machine, and put it right."""
     how, past = run.settings, past_run(out, vault=vault, notes=notes)

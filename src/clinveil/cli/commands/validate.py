@@ -17,7 +17,7 @@ _OUT = "The folder of the run: private, since it will hold note text."
 _MARKED = "Places that were marked: the run's spots.csv, or the marks.csv of its page. Gives recall with an interval."
 
 
-@command("validate", ValidateSettings, findings=True)
+@command("validate", ValidateSettings, flags="patients workers seed force quiet", findings=True)
 def validate(
     run: Run[ValidateSettings],
     notes: Annotated[Path, typer.Argument(help=_PLACE)],

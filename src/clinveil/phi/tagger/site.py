@@ -28,7 +28,7 @@ _COPIES = 2
 
 
 class TrainSettings(Settings):
-    """Everything that `clinveil phi train` can be told."""
+    """Settings of `clinveil phi train`."""
 
     notes: NotesSettings = group(NotesSettings)
     kind: tuple[str, ...] = flag(("NAME",), "PHI label to learn (default: NAME); repeatable.")

@@ -1,4 +1,4 @@
-"""What `clinveil validate` can be told."""
+"""Settings of `clinveil validate`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from clinveil.phi.settings import PhiSettings
 
 
 class ValidateSettings(Settings):
-    """Everything that `clinveil validate` can be told."""
+    """Settings of `clinveil validate`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clinveil.core.errors import UsageError
-from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag, load_settings
+from clinveil.core.load_settings import load_settings
+from clinveil.core.settings import FORCE, QUIET, WORKERS, NotesSettings, Settings, choice, flag
 from clinveil.releases.producer import producers
 from clinveil.releases.settings import ReleaseSettings
 from clinveil.utility.classifiers import classifiers
@@ -30,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 class CompareSettings(Settings):
-    """Everything that `clinveil compare` can be told."""
+    """Settings of `clinveil compare`."""
 
     label: str | None = flag(None, "Column to classify by, required: utility is measured on it.", min_length=1)
     id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)

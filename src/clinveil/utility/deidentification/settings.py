@@ -1,4 +1,4 @@
-"""What `clinveil evaluate deidentification` can be told."""
+"""Settings of `clinveil evaluate deidentification`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clinveil.phi.settings import PhiSettings
 
 
 class EvaluateDeidentificationSettings(Settings):
-    """Everything that `clinveil evaluate deidentification` can be told."""
+    """Settings of `clinveil evaluate deidentification`."""
 
     identifiers: PhiSettings = group(PhiSettings)
     notes: NotesSettings = group(NotesSettings)

@@ -20,7 +20,7 @@ from clinveil.lm.recipe import ModelSettings
 
 
 class CanarySettings(Settings):
-    """Everything that `clinveil attack canaries` can be told."""
+    """Settings of `clinveil attack canaries`."""
 
     lm: ModelSettings = group(ModelSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -32,7 +32,7 @@ class CanarySettings(Settings):
     prepared: bool = flag(False, "NOTES are in MedText's form already.")
 
 
-@command("attack canaries", CanarySettings, findings=True)
+@command("attack canaries", CanarySettings, flags="seed", findings=True)
 def canaries(
     run: Run[CanarySettings],
     notes: Annotated[Path, typer.Argument(help="The training notes; the copy with canaries is never written.")],

@@ -19,7 +19,7 @@ HeldOut = Annotated[Path, typer.Option("--held-out", help="Notes of other patien
 
 
 class CopiesSettings(Settings):
-    """Everything that `clinveil attack copies` can be told."""
+    """Settings of `clinveil attack copies`."""
 
     attack: Copies = group(Copies)
     notes: NotesSettings = group(NotesSettings)
@@ -27,7 +27,7 @@ class CopiesSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack copies", CopiesSettings, findings=True)
+@command("attack copies", CopiesSettings, flags="seed", findings=True)
 def copies(run: Run[CopiesSettings], synthetic: Synthetic, training: Training, held_out: HeldOut) -> None:
     """Find runs of words that synthetic notes share with training notes, beside those shared with other patients."""
     made, seen, other = (open_corpus(path, run.settings.notes) for path in (synthetic, training, held_out))

@@ -19,7 +19,7 @@ Known = Annotated[Path | None, typer.Option("--known", help="Plain notes of othe
 
 
 class InferenceSettings(Settings):
-    """Everything that `clinveil attack inference` can be told."""
+    """Settings of `clinveil attack inference`."""
 
     attack: Inference = group(Inference)
     notes: NotesSettings = group(NotesSettings)
@@ -28,7 +28,7 @@ class InferenceSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack inference", InferenceSettings, findings=True)
+@command("attack inference", InferenceSettings, flags="label seed", findings=True)
 def inference(run: Run[InferenceSettings], released: Released, known: Known = None) -> None:
     """Read an attribute of patients off their released notes, learnt from other patients' released or plain notes."""
     how = run.settings

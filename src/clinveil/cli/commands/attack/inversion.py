@@ -22,7 +22,7 @@ Patients = Annotated[Path | None, typer.Option("--patients", help="Known patient
 
 
 class InversionSettings(Settings):
-    """Everything that `clinveil attack inversion` can be told."""
+    """Settings of `clinveil attack inversion`."""
 
     attack: AdversarySuite = group(AdversarySuite)
     workers: int = WORKERS
@@ -30,7 +30,7 @@ class InversionSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack inversion", InversionSettings, findings=True)
+@command("attack inversion", InversionSettings, flags="seed", findings=True)
 def inversion(
     run: Run[InversionSettings],
     released: Released,

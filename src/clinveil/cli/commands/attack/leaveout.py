@@ -20,7 +20,7 @@ from clinveil.lm.notes import read_notes
 Folder = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the models, secret; the same one goes on.")]
 
 
-@command("attack leaveout", LeaveOutSettings, findings=True)
+@command("attack leaveout", LeaveOutSettings, flags="mode seed force", findings=True)
 def leaveout(
     run: Run[LeaveOutSettings],
     notes: Annotated[Path, typer.Argument(help="The training notes: a file or a folder.")],

@@ -25,7 +25,7 @@ VectorsOf = Annotated[Path | None, typer.Option("--vectors", help="Also their th
 
 
 class LinkageSettings(Settings):
-    """Everything that `clinveil attack linkage` can be told."""
+    """Settings of `clinveil attack linkage`."""
 
     attack: Linkage = group(Linkage)
     notes: NotesSettings = group(NotesSettings)
@@ -35,7 +35,7 @@ class LinkageSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("attack linkage", LinkageSettings, findings=True)
+@command("attack linkage", LinkageSettings, flags="seed", findings=True)
 def linkage(
     run: Run[LinkageSettings],
     released: Released,

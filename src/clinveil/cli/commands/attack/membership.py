@@ -30,7 +30,7 @@ Reference = Annotated[Path | None, typer.Option("--reference", help="Notes of th
 
 
 class MembershipSettings(Settings):
-    """Everything that `clinveil attack membership` can be told."""
+    """Settings of `clinveil attack membership`."""
 
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
@@ -40,7 +40,7 @@ class MembershipSettings(Settings):
     device: str = DEVICE
 
 
-@command("attack membership", MembershipSettings, findings=True)
+@command("attack membership", MembershipSettings, flags="seed", findings=True)
 def membership(
     run: Run[MembershipSettings],
     training: Training,

@@ -17,13 +17,13 @@ VaultOf = Annotated[Path | None, typer.Option("--vault", help="The vault of the 
 
 
 class EvaluateAgreementSettings(Settings):
-    """Everything that `clinveil evaluate agreement` can be told."""
+    """Settings of `clinveil evaluate agreement`."""
 
     reviewer: tuple[str, ...] = flag((), "Two reviewers, if there are more; give it twice.")
     quiet: bool = QUIET
 
 
-@command("evaluate agreement", EvaluateAgreementSettings, findings=True)
+@command("evaluate agreement", EvaluateAgreementSettings, flags="", findings=True)
 def agreement(
     run: Run[EvaluateAgreementSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None
 ) -> None:

@@ -18,7 +18,7 @@ Test = Annotated[Path | None, typer.Option("--test", help="Real cased text to re
 
 
 class EvaluateCasingSettings(Settings):
-    """Everything that `clinveil evaluate casing` can be told."""
+    """Settings of `clinveil evaluate casing`."""
 
     model: CasingSettings = group(CasingSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -27,7 +27,7 @@ class EvaluateCasingSettings(Settings):
     workers: int = flag(1, "Threads of PyTorch; with one, the same seed gives the same bits.", ge=1, le=1024)
 
 
-@command("evaluate casing", EvaluateCasingSettings, findings=True)
+@command("evaluate casing", EvaluateCasingSettings, flags="seed", findings=True)
 def casing(run: Run[EvaluateCasingSettings], train: Train, dev: Dev = None, test: Test = None) -> None:
     """Train a character model and let it restore the case of text in lower case; F1 beside each word's usual casing."""
     how, rng = run.settings.model, run.rng()

@@ -26,7 +26,7 @@ ReleaseVault = Annotated[Path | None, typer.Option("--vault", help="Vault of the
 
 
 class ClassificationSettings(Settings):
-    """Everything that `clinveil evaluate classification` can be told."""
+    """Settings of `clinveil evaluate classification`."""
 
     training: ClassifierSettings = group(ClassifierSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -41,7 +41,7 @@ class ClassificationSettings(Settings):
     control: bool = flag(True, "Also train on shuffled labels.")
 
 
-@command("evaluate classification", ClassificationSettings, findings=True)
+@command("evaluate classification", ClassificationSettings, flags="label model seed", findings=True)
 def classification(
     run: Run[ClassificationSettings],
     original: Original,

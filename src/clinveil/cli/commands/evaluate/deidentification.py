@@ -24,7 +24,7 @@ _LABELS = 'A TOML file of THEIRS = "OURS", for labels that clinveil does not kno
 Labels = Annotated[Path | None, typer.Option("--labels", help=_LABELS)]
 
 
-@command("evaluate deidentification", How, findings=True)
+@command("evaluate deidentification", How, flags="grid seed", findings=True)
 def deidentification(
     run: Run[How],
     notes: Notes = None,

@@ -22,7 +22,7 @@ Test = Annotated[Path | None, typer.Option("--test", help="Pairs that count; spl
 
 
 class EvaluateNliSettings(Settings):
-    """Everything that `clinveil evaluate nli` can be told."""
+    """Settings of `clinveil evaluate nli`."""
 
     model: NliSettings = group(NliSettings)
     seed: int | None = SEED
@@ -30,7 +30,7 @@ class EvaluateNliSettings(Settings):
     encoding: str = flag("utf-8", "Character encoding of the pairs.")
 
 
-@command("evaluate nli", EvaluateNliSettings, findings=True)
+@command("evaluate nli", EvaluateNliSettings, flags="seed", findings=True)
 def nli(run: Run[EvaluateNliSettings], vectors: VectorFile, train: Train, dev: Dev = None, test: Test = None) -> None:
     """Train the bag-of-words inference model on frozen vectors; accuracy beside random vectors and the majority."""
     how, rng = run.settings.model, run.rng()

@@ -33,7 +33,7 @@ LOOKS_PLAIN = "{name} does not look like MedText's form; if it is not, leave --p
 
 
 class PerplexitySettings(Settings):
-    """Everything that `clinveil evaluate perplexity` can be told."""
+    """Settings of `clinveil evaluate perplexity`."""
 
     lm: ModelSettings = group(ModelSettings)
     notes: NotesSettings = group(NotesSettings)
@@ -43,7 +43,7 @@ class PerplexitySettings(Settings):
     prepared: bool = flag(False, "All notes are in MedText's form already; a file that holds <unk> is read so anyway.")
 
 
-@command("evaluate perplexity", PerplexitySettings, findings=True)
+@command("evaluate perplexity", PerplexitySettings, flags="seed", findings=True)
 def perplexity(
     run: Run[PerplexitySettings],
     notes: Annotated[Path, typer.Argument(help="Real notes to predict, of patients that the model did not see.")],

@@ -30,7 +30,7 @@ Notes = Annotated[Path | None, typer.Option("--notes", help="The real training n
 
 
 class SimilaritySettings(Settings):
-    """Everything that `clinveil evaluate similarity` can be told."""
+    """Settings of `clinveil evaluate similarity`."""
 
     notes: NotesSettings = group(NotesSettings)
     seed: int | None = SEED
@@ -44,7 +44,7 @@ class SimilaritySettings(Settings):
     draws: int = flag(1_000, "Draws of the bootstrap over pairs.", ge=100)
 
 
-@command("evaluate similarity", SimilaritySettings, findings=True)
+@command("evaluate similarity", SimilaritySettings, flags="protocol seed", findings=True)
 def similarity(
     run: Run[SimilaritySettings], vectors: VectorFile, pairs: Pairs, subwords: Subwords = None, notes: Notes = None
 ) -> None:

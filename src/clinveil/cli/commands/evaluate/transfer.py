@@ -36,7 +36,7 @@ class TransferSettings(Settings):
     unpaired: bool = flag(False, "Released notes describe other patients; both files have the label.")
 
 
-@command("evaluate transfer", TransferSettings, findings=True)
+@command("evaluate transfer", TransferSettings, flags="label model unpaired", findings=True)
 def transfer(
     run: Run[TransferSettings],
     original: Original,

@@ -14,7 +14,7 @@ from clinveil.study.clinicalnlp_2019.settings import StudySettings
 from clinveil.study.clinicalnlp_2019.study import run_study
 
 
-@command("study clinicalnlp-2019", StudySettings, findings=True)
+@command("study clinicalnlp-2019", StudySettings, flags="size workers seed force", findings=True)
 def clinicalnlp_2019(
     run: Run[StudySettings],
     notes: Annotated[Path, typer.Argument(help="Real notes: a file or a folder.")],

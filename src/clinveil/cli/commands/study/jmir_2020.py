@@ -17,7 +17,7 @@ Patients = Annotated[Path, typer.Option("--patients", help="Known patients: pati
 Codes = Annotated[Path, typer.Option("--codes", help="codes.csv: code, description.")]
 
 
-@command("study jmir-2020", StudySettings, findings=True)
+@command("study jmir-2020", StudySettings, flags="size workers seed force", findings=True)
 def jmir_2020(
     run: Run[StudySettings],
     notes: Annotated[Path, typer.Argument(help="Notes with their names in place: a file or a folder.")],

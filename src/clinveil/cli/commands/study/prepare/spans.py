@@ -1,4 +1,4 @@
-"""`clinveil prepare spans`: Write the spans of notes in another form: JSON lines, BRAT or i2b2/n2c2 XML."""
+"""`clinveil study prepare spans`: Write the spans of notes in another form: JSON lines, BRAT or i2b2/n2c2 XML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Labels = Annotated[
 
 
 class PrepareSpansSettings(Settings):
-    """Everything that `clinveil prepare spans` can be told."""
+    """Settings of `clinveil study prepare spans`."""
 
     notes: NotesSettings = group(NotesSettings)
     to: Literal["jsonl", "brat", "i2b2"] = flag("jsonl", "A .jsonl file without text, or a folder with the notes.")
@@ -35,7 +35,7 @@ class PrepareSpansSettings(Settings):
     force: bool = FORCE
 
 
-@command("prepare spans", PrepareSpansSettings)
+@command("study prepare spans", PrepareSpansSettings, flags="to force")
 def spans(
     run: Run[PrepareSpansSettings],
     notes: Notes,

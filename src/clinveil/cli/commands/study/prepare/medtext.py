@@ -1,4 +1,4 @@
-"""`clinveil prepare medtext`: Make MedText, a corpus for language models: a sentence a line, split by patient."""
+"""`clinveil study prepare medtext`: Make MedText, a corpus for language models: a sentence a line, split by patient."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CATEGORY, DISCHARGE = "category", "Discharge summary"
 
 
 class MedTextSettings(Settings):
-    """Everything that `clinveil prepare medtext` can be told."""
+    """Settings of `clinveil study prepare medtext`."""
 
     notes: NotesSettings = group(NotesSettings)
     quiet: bool = QUIET
@@ -60,7 +60,7 @@ class MedTextSettings(Settings):
         return self
 
 
-@command("prepare medtext", MedTextSettings)
+@command("study prepare medtext", MedTextSettings, flags="size seed force")
 def medtext(run: Run[MedTextSettings], notes: Notes, out: Out) -> None:
     """Make MedText (paper C): a sentence a line, rare words as <unk>, train, validation and test of other patients."""
     how = run.settings

@@ -1,4 +1,4 @@
-"""`clinveil prepare icd9`: Give notes the ICD-9 labels of their admission, from MIMIC's table of diagnoses."""
+"""`clinveil study prepare icd9`: Give notes the ICD-9 labels of their admission, from MIMIC's table of diagnoses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAKER = Maker("prepare icd9")
 
 
 class Icd9Settings(Settings):
-    """Everything that `clinveil prepare icd9` can be told."""
+    """Settings of `clinveil study prepare icd9`."""
 
     notes: NotesSettings = group(NotesSettings)
     keep: tuple[str, ...] = KEEP
@@ -43,7 +43,7 @@ class Icd9Settings(Settings):
     column: str = flag("icd9", "Name of the new column; labels have ; between them.", min_length=1)
 
 
-@command("prepare icd9", Icd9Settings)
+@command("study prepare icd9", Icd9Settings, flags="labels force")
 def icd9(
     run: Run[Icd9Settings],
     notes: Annotated[Path, typer.Argument(help="Notes with an admission id, such as MIMIC's NOTEEVENTS.")],
