@@ -37,7 +37,7 @@ def notes(tmp_path, monkeypatch):
 
 def prepare(*flags, source="notes.parquet", out="out", seed="3"):
     sizes = [] if "--words" in flags else SIZES
-    assert main(["prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags]) == 0
+    assert main(["study", "prepare", "medtext", source, "-o", out, "--seed", seed, *sizes, *flags]) == 0
     return {part: pq.read_table(f"{out}/{part}.parquet").to_pylist() for part in PARTS}
 
 
@@ -124,14 +124,16 @@ def test_the_same_seed_writes_the_same_bytes(notes, tmp_path):
 
 
 def test_a_drawn_seed_is_said_and_makes_the_same_again(notes, tmp_path, capsys):
-    assert main(["prepare", "medtext", "notes.parquet", "-o", "one", *SIZES]) == 0
+    assert main(["study", "prepare", "medtext", "notes.parquet", "-o", "one", *SIZES]) == 0
     (seed,) = re.findall(r"--seed (\d+)", capsys.readouterr().err)
     prepare(out="two", seed=seed)
     assert written(tmp_path / "one") == written(tmp_path / "two")
 
 
 def test_all_is_both_sizes_with_the_same_test_notes(notes, tmp_path, capsys):
-    assert main(["prepare", "medtext", "notes.parquet", "-o", "out", "--size", "all", *SIZES, "--seed", "1"]) == 0
+    assert (
+        main(["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--size", "all", *SIZES, "--seed", "1"]) == 0
+    )
     ids = {}
     for size in ("small", "large"):
         assert {path.name for path in (tmp_path / "out" / size).iterdir()} == FILES
@@ -183,7 +185,7 @@ def test_mimics_discharge_summaries_unless_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     mimic("NOTEEVENTS.csv")
     sizes = ["--size", "large", "--valid", "3", "--test", "3", "--seed", "0"]
-    command = ["prepare", "medtext", "NOTEEVENTS.csv", *sizes]
+    command = ["study", "prepare", "medtext", "NOTEEVENTS.csv", *sizes]
     assert main([*command, "-o", "one"]) == 0
     said = capsys.readouterr().err
     assert "CATEGORY=Discharge summary" in said and "not of the notes asked for: 20" in said
@@ -225,7 +227,7 @@ def test_bad_general_text(tmp_path, name, data):
 
 
 def refused(arguments, capsys, code=3):
-    assert main(["prepare", "medtext", *arguments, "-o", "out", "--seed", "0"]) == code
+    assert main(["study", "prepare", "medtext", *arguments, "-o", "out", "--seed", "0"]) == code
     said = capsys.readouterr().err
     assert said.count("\n") == 1, said
     assert SECRET not in said
@@ -256,7 +258,9 @@ def test_an_existing_folder_is_kept_unless_forced(notes, tmp_path, capsys):
     capsys.readouterr()
     before = written(tmp_path / "out")
     assert "is there already" in refused(["notes.parquet", *SIZES], capsys, 2)
-    assert main(["prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3  # too few notes
+    assert (
+        main(["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3
+    )  # too few notes
     assert written(tmp_path / "out") == before
     prepare("--force", seed="4")
     assert written(tmp_path / "out") != before
@@ -273,7 +277,7 @@ def test_real_notes(real_data, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     source = str(real_data("notes/mtsamples.csv.gz"))
     flags = ["--text", "transcription", "--id", "doc_id", "--seed", "1"]
-    assert main(["prepare", "medtext", source, "-o", "out", *flags]) == 0
+    assert main(["study", "prepare", "medtext", source, "-o", "out", *flags]) == 0
     assert "each note counts as its own patient" in capsys.readouterr().err
     (counts,) = json.loads((tmp_path / "out/counts.json").read_text())["corpora"]
     assert [counts["parts"][part]["notes"] for part in PARTS] == [1280, 128, 128]

@@ -26,7 +26,7 @@ def site(tmp_path):
 
 
 def _prepare(*arguments):
-    return main(["prepare", "spans", *map(str, arguments), "-q"])
+    return main(["study", "prepare", "spans", *map(str, arguments), "-q"])
 
 
 @pytest.mark.parametrize("first", ["brat", "i2b2", "jsonl"])
@@ -57,7 +57,7 @@ def test_spans_that_do_not_fit_leave_nothing(site, capsys):
 def test_deidentify_takes_xml_and_gives_xml(site):
     gold = site / "gold.jsonl"
     assert _prepare(site / "notes.jsonl", gold, "-o", site / "xml", "--to", "i2b2") == 0
-    arguments = [str(site / "xml"), "-o", str(site / "out"), "--mode", "tag", "--workers", "1", "-q"]
+    arguments = [str(site / "xml"), "-o", str(site / "out"), "--set", "mode=tag", "--workers", "1", "-q"]
     assert main(["deidentify", *arguments]) == 0
     assert sorted(path.name for path in (site / "out").glob("*.xml")) == ["a.xml", "b.xml"]
     texts = {note.note_id: note.text for note in rows(open_corpus(site / "out"))}

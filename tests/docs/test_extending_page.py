@@ -53,10 +53,12 @@ def test_the_command_line_knows_them(desk):
 
 
 def test_the_mechanism_and_the_detector_work(desk):
-    clinveil(desk, "obfuscate", "notes.jsonl", "-o", "o.jsonl", "--mechanism", "common", "--words", "2", "--seed", "1")
+    clinveil(
+        desk, "obfuscate", "notes.jsonl", "-o", "o.jsonl", "--set", "mechanism=common", "--words", "2", "--seed", "1"
+    )
     words = {word for line in (desk / "o.jsonl").read_text().splitlines() for word in json.loads(line)["text"].split()}
     assert len(words) == 2
-    clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--mode", "tag", "--seed", "1")
+    clinveil(desk, "deidentify", "notes.jsonl", "-o", "d.jsonl", "--set", "mode=tag", "--seed", "1")
     assert all("B-2041" not in line and "[ID]" in line for line in (desk / "d.jsonl").read_text().splitlines())
 
 
@@ -69,12 +71,12 @@ def test_a_release_is_measured_by_the_attack_and_the_report_has_its_words(desk):
         "out",
         "--as",
         "coded",
-        "--epochs",
-        "1",
-        "--window",
-        "5",
-        "--cluster-size",
-        "2",
+        "--set",
+        "epochs=1",
+        "--set",
+        "window=5",
+        "--set",
+        "cluster_size=2",
         "--min-patients",
         "2",
     )

@@ -114,7 +114,7 @@ def test_notes_are_not_added_to_a_release_without_a_channel(desk, kind, capsys):
 @pytest.mark.parametrize(
     ("kind", "flags", "message"),
     [
-        ("deidentified", ["--mechanism", "clusters"], "--mechanism applies to --as obfuscated or coded"),
+        ("deidentified", ["--set", "mechanism=clusters"], "--mechanism applies to --as obfuscated or coded"),
         ("synthetic", ["--keep", "kind"], "--keep applies to --as obfuscated, coded or deidentified"),
         ("coded", ["--set", "lm.size=tiny"], "--set lm.size applies to --as synthetic, not to --as coded"),
         ("obfuscated", ["--set", "vectors.windw=3"], "did you mean vectors.window?"),

@@ -141,7 +141,7 @@ class ChannelSettings(Settings):
     @model_validator(mode="after")
     def _neighbours_are_of_those_who_draw_them(self) -> Self:
         if self.mechanism not in ("neighbours", "matched") and (str(self.n), self.n_per) != ("3-14", "occurrence"):
-            raise ValueError(f"-n and --n-per are of --mechanism neighbours or matched, not of {self.mechanism}")
+            raise ValueError(f"--n and --n-per require --mechanism neighbours or matched, not {self.mechanism}")
         return self
 
     @field_validator("n")

@@ -118,8 +118,8 @@ class Command(Generic[S]):
         except UsageError as error:
             raise self._in_terms_of_set(error) from None
         if "seed" in vars(run):
-            given = f"--seed {run.seed}" if "seed" in flags else f"--set seed={run.seed}"
-            run.say(f"seed {run.seed} (public: {given} repeats this run)")
+            again = f"--seed {run.seed}" if "seed" in flags else f"--set seed={run.seed}"
+            run.say(f"seed {run.seed} (public: {again} repeats this run)")
 
     def parser(self) -> Any:
         """Return the parser of the command."""
@@ -138,7 +138,7 @@ class Command(Generic[S]):
         made = [("from_sql", FromSql), ("uri", Uri)] if any(p.annotation == NotesOrQuery for p in own) else []
         made += [("json", JsonOut)] if self.findings else []
         made += [(name, option(name, field)) for name, field in self.flags().items()]
-        if self.settings and self.settings.flags().keys() - self.flags().keys():
+        if self.settings and (self.panels is None or self.settings.flags().keys() - self.flags().keys()):
             made += [*([("config", Config)] if self.takes_config else []), ("set_keys", SetKeys)]
         more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in made]
         return self._arranged([*(_parameter(parameter) for parameter in own), *more])

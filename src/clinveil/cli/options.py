@@ -43,8 +43,12 @@ _NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3:
 Notes = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 NotesOrQuery = Annotated[Path, typer.Argument(help=_NOTES, parser=place, metavar="NOTES", show_default=False)]
 """The notes of a command that also takes `--from-sql`; the function always gets a path (`from_sql.py`)."""
-VectorFile = Annotated[Path, typer.Argument(help="Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="Where to write the result.", callback=_here, show_default=False)]
+VectorFile = Annotated[
+    Path, typer.Argument(help="Word vectors: a folder of clinveil embed, or a .vec, .txt or .bin file.")
+]
+Out = Annotated[
+    Path, typer.Option("-o", "--out", help="Where to write the result.", callback=_here, show_default=False)
+]
 OutOrPlan = Annotated[
     Path | None, typer.Option("-o", "--out", help="Folder of the release (default: print the plan).", callback=_here)
 ]
@@ -52,8 +56,12 @@ _OUT = typer.Option("-o", "--out", help="Where to write the result: a path or a 
 OutOrStore = Annotated[Path, _OUT]
 _VECTORS = "Use these word vectors (default: train them on NOTES)."
 VectorsGiven = Annotated[Path | None, typer.Option("--vectors", help=_VECTORS)]
-Vault = Annotated[Path | None, typer.Option("--vault", help="Folder for secret files (default: OUT.vault).", callback=_here)]
-Config = Annotated[Path | None, typer.Option("--config", help="Read settings from a TOML file; --set and flags override it.")]
+Vault = Annotated[
+    Path | None, typer.Option("--vault", help="Folder for secret files (default: OUT.vault).", callback=_here)
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Read settings from a TOML file; --set and flags override it.")
+]
 _SET = "Set any other setting (clinveil init-config lists them); repeatable."
 SetKeys = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_SET)]
 

@@ -12,7 +12,7 @@ from clinveil.study.compare.settings import CompareSettings
 from clinveil.study.compare.table import table_of
 
 
-@command("compare", CompareSettings, flags="label patient patients kind setting workers seed force quiet")
+@command("compare", CompareSettings, flags="label patients kind setting workers seed force quiet")
 def compare(run: Run[CompareSettings], notes: Notes, out: Out) -> None:
     """Compare all kinds of release on the same notes: utility, risk, one table, one page.
 

@@ -14,7 +14,11 @@ from clinveil.phi.run import deidentify_notes
 from clinveil.phi.settings import DeidentifySettings
 
 
-@command("deidentify", DeidentifySettings, flags="text id patient keep patients phi_profile spans crosswalk decisions on workers seed force quiet")
+@command(
+    "deidentify",
+    DeidentifySettings,
+    flags="text id patient keep patients phi_profile spans crosswalk decisions on workers seed force quiet",
+)
 def deidentify(run: Run[DeidentifySettings], notes: NotesOrQuery, out: OutOrStore, vault: Vault = None) -> None:
     """Find PHI in notes and remove, replace or tag it; what is missed stays, so the output is secret."""
     how = run.settings

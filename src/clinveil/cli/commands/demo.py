@@ -11,8 +11,7 @@ import typer
 from clinveil.cli.command import Run, command
 from clinveil.core.files import refuse_existing
 from clinveil.core.settings import FORCE, QUIET, WORKERS, Settings, flag
-from clinveil.corpus.demo import write_demo
-from clinveil.corpus.demo import stream
+from clinveil.corpus.demo import stream, write_demo
 from clinveil.phi.settings import PhiSettings
 from clinveil.releases.pipeline import release
 from clinveil.releases.settings import ReleaseSettings
@@ -24,7 +23,9 @@ FOLDER = Path("clinveil-demo")
 class DemoSettings(Settings):
     """Settings of `clinveil demo`."""
 
-    patients: int | None = flag(None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000)
+    patients: int | None = flag(
+        None, "Number of invented patients (default: 300; notes only: 500).", ge=1, le=9_000_000
+    )
     unlisted: bool = flag(False, "Use names and wordings that the package's lists do not contain.")
     workers: int = WORKERS
     seed: int = flag(1, "Seed of the notes; the same seed gives the same notes.", ge=0)

@@ -28,7 +28,7 @@ class EmbedSettings(Settings):
     seed: int | None = flag(None, "Public seed of the training (default: one is drawn and printed).", ge=0)
 
 
-@command("embed", EmbedSettings, flags="patient algorithm dim more_text workers seed force quiet")
+@command("embed", EmbedSettings, flags="algorithm dim more_text workers seed force quiet")
 def embed(run: Run[EmbedSettings], notes: NotesOrQuery, out: Out) -> None:
     """Train word vectors on notes; what they give away of the notes is secret too."""
     how = run.settings

@@ -14,7 +14,7 @@ from clinveil.core.runfolder import run_hash
 from clinveil.core.upload import through
 
 
-@command("obfuscate", ObfuscateSettings, flags="text id patient keep n min_patients workers seed force quiet")
+@command("obfuscate", ObfuscateSettings, flags="text patient keep n min_patients workers seed force quiet")
 def obfuscate(
     run: Run[ObfuscateSettings],
     notes: NotesOrQuery,

@@ -29,7 +29,7 @@ class ReviewSettings(Settings):
     quiet: bool = QUIET
 
 
-@command("review", ReviewSettings, flags="reviewer port quiet")
+@command("review", ReviewSettings, flags="reviewer port")
 def review(run: Run[ReviewSettings], out: Reviewed, notes: NotesNow = None, vault: VaultOf = None) -> None:
     """Go through what was found in notes, in a browser on this machine, and put it right."""
     how, past = run.settings, past_run(out, vault=vault, notes=notes)
