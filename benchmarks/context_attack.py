@@ -33,7 +33,7 @@ from clinveil.vectors.count import count_words
 from clinveil.vectors.settings import VectorSettings
 from clinveil.vectors.train import train
 
-ORDERED = ("blind", "nearest", "uniform", "unigram", "bigram", "trigram", "adapted")
+ORDERED = ("blind", "unigram", "bigram", "trigram")
 SHUFFLED = ("blind", "unigram", "bigram", "assembly")
 
 

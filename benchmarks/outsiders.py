@@ -43,7 +43,6 @@ LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("own-vectors", "own vectors of other notes", {}),
     ("own-vectors", "own vectors, the shadow channel believed without doubt", {"doubt": 0.0}),
     ("release-vectors", "vectors of the release itself", {}),
-    ("shadow-pairs", "our tool on parts of other notes, three times", {}),
     ("decipher", "decipherment, from own vectors and ranks", {}),
     ("decipher", "decipherment, from ranks alone", {"vectors": False}),
     ("known-pairs", "10 notes in both forms, word by word", {"notes": 10, "context": False}),
@@ -51,8 +50,6 @@ LADDER: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("known-pairs", "50 notes in both forms", {"notes": 50}),
     ("known-pairs", "200 notes in both forms, word by word", {"notes": 200, "context": False}),
     ("known-pairs", "200 notes in both forms", {"notes": 200}),
-    ("again", "channel, and a second release", {}),
-    ("repeats", "channel, context, and the memo's scopes", {}),
 )
 
 

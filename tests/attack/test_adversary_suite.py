@@ -144,12 +144,6 @@ def shorter(corpus):
     return memory_corpus([(n.note_id, n.patient_id, n.text.rpartition(" ")[0]) for n in rows(corpus)])
 
 
-def test_a_second_release_is_made_for_who_reads_two(case):
-    single, both = (found(case, reader=(name,), tokens=600)["all", name] for name in ("unigram", "again"))
-    assert both.value > single.value and both.control < 0.2
-    assert "a second release" in both.detail["knowledge"]
-
-
 def test_a_reader_without_what_he_needs_says_so(case):
     got = found(case, reader=("assembly",))["all", "assembly"]
     assert got.value is None and "what he needs" in got.detail["why"]

@@ -15,13 +15,9 @@ from clinveil.channel.channel import Channel
 from clinveil.channel.identity import IdentityMechanism, identity_channel
 from clinveil.channel.mechanism import Mechanism, common_pool, mechanisms
 from clinveil.channel.mechanisms.clusters import ClusterMechanism
-from clinveil.channel.mechanisms.exponential import ExponentialMechanism
 from clinveil.channel.mechanisms.gaussian import GaussianMechanism
 from clinveil.channel.mechanisms.laplace import LaplaceMechanism
-from clinveil.channel.mechanisms.matched import MatchedMechanism
 from clinveil.channel.mechanisms.neighbours import NeighbourMechanism, rank_distribution, sizes_of
-from clinveil.channel.mechanisms.optimal import OptimalMechanism
-from clinveil.channel.mechanisms.rate_distortion import RateDistortionMechanism
 from clinveil.core.keys import Key
 from clinveil.core.tokens import words
 from clinveil.vectors.table import Neighbours
@@ -166,39 +162,6 @@ class TestClustersInTheirOwnWords(UnknownAsKnown, MechanismContract):
 class TestInDegree(MechanismContract):
     def mechanism(self) -> Mechanism:
         return NeighbourMechanism(n="3-5", in_degree=4)
-
-
-class TestMatched(MechanismContract):
-    def mechanism(self) -> Mechanism:
-        return MatchedMechanism(n="3-5", n_rare=8, rare_below=10, n_by_root=0.5)
-
-
-class TestExponential(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return ExponentialMechanism(epsilon=4.0, nearest=8)
-
-
-class TestExponentialWithBulk(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return ExponentialMechanism(epsilon=4.0, nearest=8, bulk=True)
-
-
-class TestRateDistortion(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return RateDistortionMechanism(beta=2.0, nearest=8)
-
-
-class TestOptimal(MechanismContract):
-    keeps_words = True
-
-    def mechanism(self) -> Mechanism:
-        return OptimalMechanism(distortion=0.8)
 
 
 class TestIdentity(MechanismContract):

@@ -240,7 +240,7 @@ def test_without_a_patient_column_it_says_so(tmp_path, capsys):
 
 def test_real_notes(real_data, tmp_path):
     out = tmp_path / "out.parquet"
-    more = ["--id", "doc_id", "--text", "transcription", "--set", "label=doc_type", "--seed", "1"]
+    more = ["--set", "id=doc_id", "--text", "transcription", "--set", "label=doc_type", "--seed", "1"]
     assert run(real_data("notes/mtsamples.csv.gz"), out, *more) == 0
     tokens = json.loads((tmp_path / "out.parquet.vault" / "manifest.json").read_text())["tokens"]
     assert (tokens["notes"], tokens["self_replaced"], tokens["unknown"]) == (1796, 0, 0)

@@ -52,7 +52,7 @@ def test_noise_beyond_use_is_refused_before_any_work(notes, capsys, flags):
         ["--set", "encoding=utf\n-8"],
         ["--set", "text="],
         ["--set", "id="],
-        ["--patient", ""],
+        ["--set", "patient="],
         ["--set", "max_note_bytes=0"],
     ],
 )

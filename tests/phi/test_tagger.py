@@ -28,7 +28,7 @@ from clinveil.phi.tagger.invent import NAMES, Labelled, filled, invented, refill
 from clinveil.phi.tagger.model import load_tagger, own_tagger, save_tagger
 from clinveil.phi.tagger.people import People, may_train
 from clinveil.phi.tagger.tag import Tagger
-from clinveil.phi.tagger.tokens import places, tokens
+from clinveil.phi.tagger.tokens import offsets, tokens
 from clinveil.phi.tagger.train import judged, labelled_tokens, threshold_within, train_tagger, written_small
 
 PEOPLE = People()
@@ -92,7 +92,7 @@ class TestArithmetic:
     def test_a_full_table_is_begun_again(self, small, notes, monkeypatch):
         tagger = Tagger(small)
         expected = [tagger.hits(note, 0.1) for note in notes]
-        monkeypatch.setattr("clinveil.phi.tagger.tag._MOST_KNOWN", 5)
+        monkeypatch.setattr("clinveil.phi.tagger.tag._MAX_ROWS", 5)
         assert [tagger.hits(note, 0.1) for note in notes] == expected
 
 
@@ -117,7 +117,7 @@ class TestFile:
 
     def test_a_model_is_looked_at_before_the_work(self, tmp_path):
         (tmp_path / "m.npz").write_text("no model")
-        with pytest.raises(InputError, match="holds no tagger"):
+        with pytest.raises(InputError, match="not a tagger model"):
             Finder.of(PhiSettings(tagger=tmp_path / "m.npz"))
 
 
@@ -162,7 +162,7 @@ class TestTrainingText:
     def test_tokens_stand_where_they_are_said_to(self, notes):
         for note in notes:
             found = tokens(note)
-            assert [note[a:b] for a, b in places(note, found, range(len(found)))] == found
+            assert [note[a:b] for a, b in offsets(note, found, range(len(found)))] == found
 
     def test_no_name_that_is_kept_for_tests_is_ever_used(self, texts):
         rng, people = Random(1), People(["Nelson Whitaker"])
@@ -201,7 +201,7 @@ class TestTrainingText:
         assert (counted["tuned_places"], counted["tuned_found"], counted["tuned_words"]) == (1, 1, 2)
 
     def test_texts_without_marks_teach_nothing(self):
-        with pytest.raises(InputError, match="a span to learn from"):
+        with pytest.raises(InputError, match="no span with a requested label"):
             train_tagger([Labelled("No pain.")] * 3, ("NAME",), 0.5, {}, {})
 
 

@@ -13,10 +13,9 @@ from clinveil.releases.settings import ReleaseSettings
 STRENGTH = {
     "laplace": ["--set", "unchanged=0.2"],
     "gaussian": ["--set", "unchanged=0.2"],
-    "exponential": ["--set", "epsilon=6"],
 }
 FAST = ["--set", "epochs=1", "--set", "dim=16", "--workers", "1", "--quiet"]
-NAMES = [name for name in mechanisms.names() if name != "optimal"]  # of a few words only
+NAMES = mechanisms.names()
 
 
 @pytest.fixture(scope="module")

@@ -26,14 +26,11 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from scipy.sparse import csc_matrix
 
-Knowledge = Literal["channel", "counts", "others", "patients", "pairs", "again", "vectors"]
+Knowledge = Literal["channel", "others", "pairs", "vectors"]
 KNOWLEDGE: dict[Knowledge, str] = {
     "channel": "the channel: word vectors or neighbour table, mechanism and settings, but not the key",
-    "counts": "how often each word occurs in the source",
     "others": "other notes of the same kind, in plain text",
-    "patients": "which released notes are of one patient",
     "pairs": "some notes in both forms, plain and released",
-    "again": "a second release of the same notes under another key",
     "vectors": "word vectors of their own, trained without the source",
 }
 """What a reader may know beside the released notes and the tool; printed with every number."""
@@ -71,8 +68,6 @@ class AdversaryView:
         released: outputs of all released notes, the attacked ones among them (for those who learn from the release).
         others: other patients' notes in plain text, as rows of `channel.words`; `channel.unknown` for other words.
         pairs: notes of other patients that the attacker holds in both forms.
-        again: the attacked notes once more, under another key; nothing where there is no second release. Of the same
-            sources as `notes`, in the same order, but the words of a note may stand in another order.
         counts: (n_words,) occurrences of each word in the source.
         threads: how many; no reading depends on it. scratch: a private folder, for those who train something.
         shadow: runs our own tool, as everybody can: it takes plain notes with their patients' numbers, makes vectors
@@ -87,7 +82,6 @@ class AdversaryView:
     released: Sequence[Ints] = ()
     others: Sequence[Ints] = ()
     pairs: Sequence[AlignedNote] = ()
-    again: Sequence[AlignedNote] = ()
     counts: Ints | None = None
     threads: int = 1
     scratch: Path | None = None
@@ -166,8 +160,6 @@ class Adversary(Settings):
     @property
     def holding(self) -> Holding | None:
         """The adversary who can run this attack; None for a reader that stands for no adversary of the table."""
-        if self.knows & {"again", "counts"}:
-            return None
         if "channel" in self.knows:
             return "stolen-vectors"
         return "shadow" if "vectors" in self.knows else "recipient"
@@ -179,8 +171,7 @@ class Adversary(Settings):
 
     def can(self, view: AdversaryView) -> bool:
         """Whether the scene holds what he needs."""
-        there: dict[str, Any] = {"others": view.others, "pairs": view.pairs, "again": view.again}
-        there |= {"counts": view.counts is not None}
+        there: dict[str, Any] = {"others": view.others, "pairs": view.pairs}
         return all(there.get(need, True) for need in self.knows)
 
 

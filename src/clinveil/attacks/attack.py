@@ -22,9 +22,6 @@ report lie in a TOML file beside it, or in the class. This is a whole one:
                 kind="share",
                 asked="How many released notes begin with the words of their source?",
                 means="Whoever knows how a note began finds it again.",
-                next="Look at the notes that begin so, and at what they have in common.",
-                good="No note begins as it was.",
-                bad="Some notes begin as they were.",
             )
         }
         length: int = flag(3, "Words that are compared.", ge=1)

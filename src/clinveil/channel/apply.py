@@ -29,7 +29,6 @@ from clinveil.core.tokens import Kind, lookup_form, tokenize
 from clinveil.core.types import Ints
 from clinveil.corpus.corpus import NOTE_ID, PATIENT_ID, TEXT
 from clinveil.scale import Map, serial
-from clinveil.vectors.floor import usable
 
 PURPOSES = (*SCOPES, "order", "length")  # of subkeys, in the order of `Notes.keys`
 NULL_TEXT, BROKEN_TEXT = "null text", "not valid UTF-8"
@@ -137,10 +136,8 @@ def _secret(key: Key, purpose: str) -> SipKey:
 def _check_outputs(channel: Channel) -> None:
     if channel.policy.background > 0 and not channel.speaks[channel.unknown]:
         raise InputError("background draws need a pool of common words", hint="use --unknown pool")
-    outputs = np.zeros(len(channel.words), dtype=np.bool_)
-    outputs[channel.indices] = True
-    if not usable([channel.words[i] for i in np.flatnonzero(outputs).tolist()]).all():
-        raise InputError("the channel would write something that is no word in lookup form")
+    if not channel.outputs_are_words:
+        raise InputError("an output of the channel is not a single word in lookup form", hint="build the channel again")
 
 
 def _strings(batch: pa.RecordBatch, name: str) -> pa.LargeStringArray:

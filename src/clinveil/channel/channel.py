@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from clinveil.channel.policy import PLAIN, SCOPES, Policy
 from clinveil.channel.posterior import Posterior, entropy
 from clinveil.core.types import Doubles, Ints, Mask, SmallInts, hold_read_only, read_only_view
+from clinveil.vectors.floor import usable
 
 SUM_TOLERANCE = 1e-9
 LIKELIEST = 100  # inputs that an attacker weighs for an output that a background draw can explain
@@ -139,6 +140,11 @@ class Channel:
         found = np.zeros(len(self.words), dtype=np.bool_)
         found[self.indices if self.policy.background else self.indices[self.rows < self.unknown]] = True
         return read_only_view(found)
+
+    @cached_property
+    def outputs_are_words(self) -> bool:
+        """Whether every output is a single word in lookup form; checked once per channel, as it reads all outputs."""
+        return bool(usable([self.words[i] for i in np.unique(self.indices).tolist()]).all())
 
     @cached_property
     def settled(self) -> bool:

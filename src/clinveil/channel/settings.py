@@ -61,10 +61,8 @@ N = Annotated[NeighbourRange, BeforeValidator(NeighbourRange.parse)]
 # Of the settings that a mechanism shares with the commands.
 N_HELP = "Neighbours to draw from: 5, or a range 3-14 drawn anew each time."
 N_PER_HELP = "Draw N from its range per occurrence or per word type."
-EPSILON_HELP = "laplace: nominal epsilon; the mean radius is dim/epsilon. exponential: per unit of distance, 0 to 2."
-NEAREST_HELP = "exponential, rate-distortion: nearest words that a word may become, beside itself."
+EPSILON_HELP = "laplace: nominal epsilon; the mean length of the noise is dim/epsilon."
 SIGMA_HELP = "gaussian: standard deviation of the noise on each coordinate."
-DISTORTION_HELP = "rate-distortion (instead of --beta), optimal: mean distance of a word to its output, 0 to 2."
 UNCHANGED_HELP = "Noise that leaves about this share of the words as they are, instead of its size."
 
 
@@ -89,7 +87,7 @@ class ChannelSettings(Settings):
         "patient, of rare words only).",
         formerly="memo",
     )
-    rare_below: int = flag(20, "--scope rare, matched: words of fewer occurrences are rare.", ge=1)
+    rare_below: int = flag(20, "--scope rare: words with fewer occurrences are rare.", ge=1)
     scope_names: bool = flag(False, "Names keep one replacement in all notes, for any scope.", formerly="memo_names")
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     numbers: Numbers = flag("drop", "Drop numbers, or write one # a digit; they are never kept.")
@@ -120,16 +118,14 @@ class ChannelSettings(Settings):
 
     @model_validator(mode="after")
     def _noise_has_one_size(self) -> Self:
-        for name, kinds in (("epsilon", ("laplace", "exponential")), ("sigma", ("gaussian",))):
-            given, noise = getattr(self, name) is not None, kinds[0]
-            if given and self.mechanism not in kinds:
-                raise ValueError(f"--{name} is of --mechanism {' or '.join(kinds)}")
+        for name, noise in (("epsilon", "laplace"), ("sigma", "gaussian")):
+            given = getattr(self, name) is not None
+            if given and self.mechanism != noise:
+                raise ValueError(f"--{name} requires --mechanism {noise}")
             if self.mechanism == noise and given == (self.unchanged is not None):
-                raise ValueError(f"--mechanism {noise} needs --{name} or --unchanged, one of them")
-        if self.mechanism == "exponential" and self.epsilon is None:
-            raise ValueError("--mechanism exponential needs --epsilon")
+                raise ValueError(f"--mechanism {noise} requires exactly one of --{name} and --unchanged")
         if self.mechanism not in NOISE and self.unchanged is not None:
-            raise ValueError("--unchanged is of the noise mechanisms; with neighbours no word comes out unchanged")
+            raise ValueError("--unchanged requires --mechanism laplace or gaussian")
         return self
 
     @model_validator(mode="after")
@@ -140,8 +136,8 @@ class ChannelSettings(Settings):
 
     @model_validator(mode="after")
     def _neighbours_are_of_those_who_draw_them(self) -> Self:
-        if self.mechanism not in ("neighbours", "matched") and (str(self.n), self.n_per) != ("3-14", "occurrence"):
-            raise ValueError(f"--n and --n-per require --mechanism neighbours or matched, not {self.mechanism}")
+        if self.mechanism != "neighbours" and (str(self.n), self.n_per) != ("3-14", "occurrence"):
+            raise ValueError(f"--n and --n-per require --mechanism neighbours, not {self.mechanism}")
         return self
 
     @field_validator("n")

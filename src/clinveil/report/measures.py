@@ -23,7 +23,6 @@ UNKNOWN = MeasureText(
     short="Other",
     asked="This version of clinveil has no description of this measure.",
     means="The number is printed as it was measured. Do not base a decision on it alone.",
-    next="",
 )
 
 

@@ -20,7 +20,7 @@ from clinveil.core.settings import flag
 from clinveil.core.types import Doubles, Ints
 from clinveil.scale import threads
 
-NEVER_ITSELF = ("neighbours", "matched")  # mechanisms, which are public, that never keep a word
+NEVER_ITSELF = ("neighbours",)  # mechanisms, which are public, that never keep a word
 DOUBT = 0.2  # what ranks of frequency, and the background, weigh beside own vectors
 
 

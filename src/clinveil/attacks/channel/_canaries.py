@@ -71,7 +71,7 @@ def _planted(
     where = np.concatenate([one.truth == row for one, row in seen])
     base = _under(key, view, found) if view.channel.policy.scope == "corpus" else view
     released = [*base.released, *(one.outputs for one, _ in whole)]
-    return replace(base, notes=[one for one, _ in seen], again=(), released=released), where
+    return replace(base, notes=[one for one, _ in seen], released=released), where
 
 
 def _near(note: AlignedNote, row: int) -> AlignedNote:

@@ -12,7 +12,7 @@ from clinveil.attacks.channel._inputs import RARE
 from clinveil.channel.channel import Channel
 from clinveil.core.tokens import word_set
 from clinveil.core.types import Mask
-from clinveil.lexicons.ambiguity import is_name, is_no_word
+from clinveil.lexicons.ambiguity import is_name, is_not_word
 
 FUNCTION = 150
 """So many of the most frequent words are taken for function words; all others are content words."""
@@ -52,5 +52,5 @@ def _strata(forms: Iterable[str], counts: NDArray[Any], function: Mask, names: I
 def name_forms(names: Iterable[str]) -> tuple[set[str], int]:
     """The words of names that are no other word, and how many are left out: most tokens of "Blood" are no name."""
     forms = word_set(names)
-    only = set(filter(is_no_word, forms))
+    only = set(filter(is_not_word, forms))
     return only, len(forms) - len(only)

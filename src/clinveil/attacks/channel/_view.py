@@ -163,7 +163,8 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[AdversaryVie
     Raises InputError where notes and channel do not belong together.
     """
     channel, counts, _ = channel_and_counts(context)
-    sides, again = _twice(found, channel, Key.from_seed(int(rng.integers(2**31))))
+    rng.integers(2**31)  # not used; without it, all later draws would differ from those of earlier versions
+    sides = [_aligned(notes, channel, found.left_out) for notes in found.attacked]
     _refuse_strangers([*sides[0], *sides[1]], channel, found)
     prior = None if context.others is None else _prior(context.others, channel)
     released = [known for side in found.held for known in _released(side, channel)]
@@ -171,28 +172,14 @@ def scenes(context: Context, found: Halves, rng: Generator) -> list[AdversaryVie
     for half in (0, 1):
         held = found.held[1 - half]
         others = [rows_of(note.entered, channel) for note in held] if prior is None else prior
-        pairs = _all_seen(found.pairs[1 - half], channel, Counter())
-        known: Any = {"others": others, "pairs": pairs, "again": again[half], "counts": counts, "memory": memory}
+        pairs = _aligned(found.pairs[1 - half], channel, Counter())
+        known: Any = {"others": others, "pairs": pairs, "counts": counts, "memory": memory}
         view = AdversaryView(channel, sides[half], released, **known, threads=context.workers, scratch=context.scratch)
         made += [view] if sides[half] else []
     return made
 
 
-def _twice(found: Halves, channel: Channel, key: Key) -> tuple[list[list[AlignedNote]], list[list[AlignedNote]]]:
-    """Of each half the attacked notes as they were released, and as they would be under another key."""
-    once: list[list[AlignedNote]] = [[], []]
-    again: list[list[AlignedNote]] = [[], []]
-    for half, notes in enumerate(found.attacked):
-        for note, other in zip(notes, written(notes, channel, key), strict=True):
-            one, two = seen_of(note, channel), seen_of(other, channel)
-            found.left_out[ALIGNED] += one is None
-            if one is not None and two is not None and len(one) and len(two):
-                once[half].append(one)
-                again[half].append(two)
-    return once, again
-
-
-def _all_seen(notes: Sequence[Noted], channel: Channel, left_out: Counter[str]) -> list[AlignedNote]:
+def _aligned(notes: Sequence[Noted], channel: Channel, left_out: Counter[str]) -> list[AlignedNote]:
     found = [seen_of(note, channel) for note in notes]
     left_out[ALIGNED] += found.count(None)
     return [one for one in found if one is not None and len(one)]

@@ -221,20 +221,15 @@ def _fewer(cases: Sequence[AdversaryView], words: int) -> list[AdversaryView]:
 def _first(view: AdversaryView, words: int) -> AdversaryView:
     ends = np.cumsum([len(note) for note in view.notes])
     n = int(np.searchsorted(ends, words)) + 1
-    return replace(view, notes=view.notes[:n], again=view.again[:n])
+    return replace(view, notes=view.notes[:n])
 
 
 def _dealt(view: AdversaryView, rng: Generator) -> AdversaryView:
     """The same notes with their outputs dealt out anew among all places."""
-    return replace(view, notes=_with(view.notes, rng), again=_with(view.again, rng))
-
-
-def _with(notes: Sequence[AlignedNote], rng: Generator) -> list[AlignedNote]:
-    if not notes:
-        return []
-    outputs = rng.permutation(np.concatenate([note.outputs for note in notes]))
-    parts = np.split(outputs, np.cumsum([len(note) for note in notes])[:-1])
-    return [replace(note, outputs=part) for note, part in zip(notes, parts, strict=True)]
+    outputs = rng.permutation(np.concatenate([note.outputs for note in view.notes]))
+    rng.permutation(outputs.size)  # not used; without it, all later draws would differ from those of earlier versions
+    parts = np.split(outputs, np.cumsum([len(note) for note in view.notes])[:-1])
+    return replace(view, notes=[replace(note, outputs=part) for note, part in zip(view.notes, parts, strict=True)])
 
 
 def _unprotected(view: AdversaryView) -> AdversaryView:
@@ -247,7 +242,7 @@ def _unprotected(view: AdversaryView) -> AdversaryView:
 
     notes, pairs = ([known(note) for note in some if (note.truth < plain.unknown).any()] for some in _sides(view))
     released = [note.outputs for note in (*notes, *pairs)]
-    sides: dict[str, Any] = {"notes": notes, "pairs": pairs, "again": notes, "released": released}
+    sides: dict[str, Any] = {"notes": notes, "pairs": pairs, "released": released}
     return replace(view, channel=plain, shadow=None, memory={}, **sides)
 
 

@@ -135,7 +135,7 @@ def suspects(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
     for word in view.words:
         if not _suspect(word):
             continue
-        start, end = view.whole.place(word.start, word.end)
+        start, end = view.aligned.source_offsets(word.start, word.end)
         while at < len(covered) and covered[at][1] <= start:
             at += 1
         if at == len(covered) or covered[at][0] >= end:

@@ -147,7 +147,7 @@ def _beside(plain: str, one: Word, other: Word) -> bool:
 
 
 def _run(note: NoteView, run: list[tuple[Word, str]]) -> Place:
-    start, end = note.whole.place(run[0][0].start, run[-1][0].end)
+    start, end = note.aligned.source_offsets(run[0][0].start, run[-1][0].end)
     return Place(start, end, min((stratum for _, stratum in run), key=_ORDER.index))
 
 
@@ -155,7 +155,7 @@ def _numbers(note: NoteView) -> Iterator[Place]:
     for match in _DIGITS.finditer(note.plain):
         before, after = note.plain[max(0, match.start() - 14) : match.start()], note.plain[match.start() :][:12]
         if _LONG.search(match[0]) or _NUMBER_CUE.search(before) or _OLD.match(after):
-            yield Place(*note.whole.place(*match.span()), "digits")
+            yield Place(*note.aligned.source_offsets(*match.span()), "digits")
 
 
 def _passages(text: str, words: int) -> Iterator[Place]:

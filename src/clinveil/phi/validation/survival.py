@@ -19,7 +19,7 @@ from clinveil.core.spans import Span, splice
 from clinveil.core.tokens import words
 from clinveil.corpus.corpus import Note
 from clinveil.lexicons.names import name_form
-from clinveil.phi.passes import refuse_strangers
+from clinveil.phi.passes import check_known_patients
 from clinveil.stats.findings import clustered_share, proportion
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Survival:
         Raises:
             InputError: no patient of the feed has a note. Warns with InputWarning where some have none.
         """
-        refuse_strangers(self._own.keys(), self._counts.keys())
+        check_known_patients(self._own.keys(), self._counts.keys())
         named = [counts for counts in self._counts.values() if counts["before"]]
         detail: dict[str, str | int] = {
             "setting": feed,

@@ -1,4 +1,4 @@
-"""Whether the word at a cue may begin a name, in capitals, with a capital or in small letters."""
+"""Decide whether the word at a cue starts a name: in upper case, capitalised or in lower case."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors._name_cue_words import BASE_VERBS, COMPOUNDS, CREDENTIALS, DOES, NO_NAMES, SAYS
 from clinveil.phi.detectors._name_cues import Trust
 from clinveil.phi.detectors._name_extent import Extent
-from clinveil.phi.detectors._name_reading import is_particle, syllabic, unknown
+from clinveil.phi.detectors._name_state import is_particle, syllabic, unknown
 from clinveil.phi.note import Word
 
 _RELATED = re.compile(r",\s+(?:her|his|their|the|pt's|patient's)\s")
@@ -19,12 +19,12 @@ _NAMED_FIELD = re.compile(
 )
 _COMMA_INITIAL = re.compile(r",[ \t]*[A-Za-z]\.?[ \t]*(?:[;\r\n]|$)")
 _THEN = re.compile(r"[ \t](?:who|and|about|regarding|re)\b|,")
-_DEGREES = CREDENTIALS - {"DO", "PA", "MD", "NP", "CNA"}  # some bear these as names
+_DEGREES = CREDENTIALS - {"DO", "PA", "MD", "NP", "CNA"}  # also occur as names
 _ACTS = SAYS | DOES | {"c", "is", "was", "has", "had", "here", "seen", "and", "who"}
 
 
-class Begins(Extent):
-    """Judges the first words of names."""
+class FirstWord(Extent):
+    """Rules for the first word of a name."""
 
     def _may_begin(self, index: int, trust: Trust) -> bool:
         word = self.words[index]
@@ -33,14 +33,14 @@ class Begins(Extent):
         if word.text in _DEGREES:
             return False
         if trust is Trust.MEETING:
-            return not self.at.abbreviated(index) and self._pair(index, word, trust)
+            return not self.state.abbreviated(index) and self._pair(index, word, trust)
         if len(word.text) == 1:
             return (trust is Trust.TITLE and word.text.isupper()) or (
                 trust >= Trust.SPOKEN and self._initial_of_name(index)
             )
         if trust is Trust.LIST and not word.shouted and self._commas_in_field(index):
             return True
-        if trust >= Trust.SPOKEN and is_particle(word) and self.at.name_ahead(index + 1):
+        if trust >= Trust.SPOKEN and is_particle(word) and self.state.name_ahead(index + 1):
             return True
         if self._labels(index) and trust is not Trust.TITLE:
             return False
@@ -53,9 +53,9 @@ class Begins(Extent):
             return self._word_as_name(index, word, trust)
         if trust is Trust.TITLE:
             return True
-        quiet = trust < Trust.FIELD and self.at.abbreviated(index)
+        quiet = trust < Trust.FIELD and self.state.abbreviated(index)
         if word.listed:
-            # MI, GERD: short capitals in a line of small letters are seldom a name.
+            # MI, GERD: short upper-case words in a mixed-case line are rarely names.
             usual = LexicalClass.USUAL_GIVEN | LexicalClass.USUAL_FAMILY
             return not quiet or bool(len(word.text) > 3 and word.classes & usual and trust > Trust.HINT)
         if not unknown(word):
@@ -67,14 +67,14 @@ class Begins(Extent):
         return trust is not Trust.HINT or self._pair(index, word, trust)
 
     def _before_initial(self, index: int) -> bool:
-        """`Thorn, N.` as all that a field holds."""
+        """Return whether a surname and an initial fill a field: `Thorn, N.`"""
         return _COMMA_INITIAL.match(self.text, self.words[index].end) is not None
 
     def _field_of_one(self, index: int) -> bool:
-        return len(self.words.texts[index]) > 3 and self.at.closed(index + 1)
+        return len(self.words.texts[index]) > 3 and self.state.closed(index + 1)
 
     def _word_as_name(self, index: int, word: Word, trust: Trust) -> bool:
-        """An ordinary word after a cue: a name where it goes with another name or fills a field, or is a usual one."""
+        """Decide for an ordinary word at a cue: it needs a second name, a field of its own, or to be a usual name."""
         if self._pair(index, word, trust) or (trust >= Trust.FIELD and self._fills_field(index, word)):
             return True
         if word.classes & LexicalClass.FUNCTION and not self._will_or_may(index, word, trust):
@@ -82,14 +82,16 @@ class Begins(Extent):
         if self._comma_pair(index, word) and self.words.classes[index + 1] & LexicalClass.USUAL_GIVEN:
             return not self.words[index + 1].ordinary and bool(word.classes & LexicalClass.FAMILIAR)
         if trust is Trust.TITLE:
-            return bool(word.classes & (LexicalClass.FAMILIAR if self.at.loud(index) else LexicalClass.NAME))
+            return bool(
+                word.classes & (LexicalClass.FAMILIAR if self.state.upper_context(index) else LexicalClass.NAME)
+            )
         if word.lower in NO_NAMES:
             return False
-        if trust is Trust.LIST and self.at.closed(index + 1) and not self.at.abbreviated(index):
+        if trust is Trust.LIST and self.state.closed(index + 1) and not self.state.abbreviated(index):
             return self._alone_in_field(index, word)
         if trust >= Trust.FIELD:
-            return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)
-        if self.at.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
+            return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)
+        if self.state.abbreviated(index) and not word.classes & LexicalClass.FAMILIAR:
             return False
         if trust is Trust.CALLED:
             return bool(word.classes & LexicalClass.FAMILIAR) and word.lower not in COMPOUNDS
@@ -101,38 +103,41 @@ class Begins(Extent):
         return familiar and trust is Trust.HINT and self._acts(index)
 
     def _alone_in_field(self, index: int, word: Word) -> bool:
-        """Whether any name may be all that a name's field holds: `Last name: Bell`."""
+        """Return whether any listed name is accepted as the only content of a name field: `Last name: Bell`."""
         named = _NAMED_FIELD.search(self.text, max(0, word.start - 40), word.start) is not None
         return bool(word.classes & (LexicalClass.NAME if named else LexicalClass.FAMILIAR))
 
     def _acts(self, index: int) -> bool:
-        """Whether the next word says what a patient does: `Pt Reed c/o pain`."""
+        """Return whether the next word is a verb typical of patients: `Pt Reed c/o pain`."""
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         return following in _ACTS and self.words.texts[index + 1].islower()
 
     def _will_or_may(self, index: int, word: Word, trust: Trust) -> bool:
-        """Will and May after a title or a relative, unless a verb follows."""
+        """Return whether Will or May after a title or relative is a name, that is, not followed by a verb."""
         if trust not in (Trust.TITLE, Trust.KIN) or word.shouted or not word.classes & LexicalClass.NAME:
             return False
         following = self.words.lowers[index + 1] if index + 1 < len(self.words) else ""
         return following not in BASE_VERBS
 
     def _fills_field(self, index: int, word: Word) -> bool:
-        """`Wood, Mark`, or two words of the lists that are all that a field holds."""
+        """Return whether `Wood, Mark`, or two listed names, are the complete content of a field."""
         if self._comma_pair(index, word):
             return True
-        following = self.at.neighbour(index)
+        following = self.state.neighbour(index)
         if following is None or word.lower in NO_NAMES or word.classes & LexicalClass.FUNCTION:
             return False
         listed = word.classes & LexicalClass.FAMILIAR or (word.listed and not following.ordinary)
         both = (
-            following.capital and bool(listed) and self._any_surname(following) and "\n" not in self.at.gap(index + 1)
+            following.capital
+            and bool(listed)
+            and self._any_surname(following)
+            and "\n" not in self.state.gap(index + 1)
         )
-        return both and self.at.closed(index + 2)
+        return both and self.state.closed(index + 2)
 
     def _may_begin_small(self, index: int, word: Word, trust: Trust) -> bool:
         if trust >= Trust.SPOKEN and is_particle(word):
-            return self.at.name_ahead(index + 1) or self._small_name_ahead(index + 1)
+            return self.state.name_ahead(index + 1) or self._small_name_ahead(index + 1)
         if trust is Trust.MEETING:
             return self._small_person(index, word)
         if len(word.text) < 2 or word.classes & LexicalClass.FUNCTION:
@@ -141,7 +146,7 @@ class Begins(Extent):
             return False
         if trust in (Trust.TITLE, Trust.CALLED):
             dotted = self.text[word.start - 2 : word.start] in (". ", "rs")
-            dotted = dotted or self.at.closed(index + 1) or _THEN.match(self.text, word.end) is not None
+            dotted = dotted or self.state.closed(index + 1) or _THEN.match(self.text, word.end) is not None
             usual = LexicalClass.USUAL_FAMILY if dotted else LexicalClass.FAMILIAR
             return self._small_name(index) or self._small_word_as_name(index, word, usual)
         if trust >= Trust.FIELD:
@@ -163,8 +168,8 @@ class Begins(Extent):
         return self.words.lowers[index - 1] == "per" and len(word.text) > 4 and self._small_name(index)
 
     def _small_person(self, index: int, word: Word) -> bool:
-        """`per ann okafor`: a first name, or syllables of one, and a word that is no ordinary one."""
-        following = self.at.neighbour(index)
+        """Match `per ann okafor`: a first name (or syllables of one) and a word that is not an ordinary word."""
+        following = self.state.neighbour(index)
         if following is None or word.ordinary or not following.text.islower():
             return False
         if is_particle(following):
@@ -184,4 +189,4 @@ class Begins(Extent):
             return word.listed or self._small_name(index) or self._comma_pair(index, word)
         if self._small_pair(index) or self._comma_pair(index, word):
             return True
-        return bool(word.classes & LexicalClass.FAMILIAR) and self.at.closed(index + 1)
+        return bool(word.classes & LexicalClass.FAMILIAR) and self.state.closed(index + 1)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clinveil.phi import places as places_module
+from clinveil.phi import matcher as matcher_module
 from clinveil.phi.anchors import NOTHING, Literal, Run, Strings
 from clinveil.phi.automaton import automaton
 from clinveil.phi.detector import RuleDetector, all_detectors
+from clinveil.phi.matcher import matcher
 from clinveil.phi.note import NoteView
-from clinveil.phi.places import places
 from clinveil.phi.required import required
 
 RULES = [
@@ -30,7 +30,7 @@ def tried(pattern, text):
     """The places that the pattern is found at, with its filter; the text is taken as it is."""
     view = NoteView(text)
     view.__dict__["plain"] = text
-    return [match.span() for match in places(pattern).matches(view)]
+    return [match.span() for match in matcher(pattern).matches(view)]
 
 
 def everywhere(pattern, text):
@@ -163,8 +163,8 @@ def test_the_letters_that_fold_to_ascii_ones_are_all_known():
 
 def test_a_pattern_that_is_new_is_found_in_a_note_that_was_read_before():
     view = NoteView("the quokka and the numbat")
-    assert list(places(re.compile("numbat")).matches(view))
-    assert [m.span() for m in places(re.compile("quokk[a]")).matches(view)] == [(4, 10)]
+    assert list(matcher(re.compile("numbat")).matches(view))
+    assert [m.span() for m in matcher(re.compile("quokk[a]")).matches(view)] == [(4, 10)]
 
 
 FULL_OF_SPOTS = ["@", "a@", "a.b@", "Dr ", "Dr. ", "Jan 1", "1/", "http://", "12-", "of Dr St. "]
@@ -173,8 +173,8 @@ FULL_OF_SPOTS = ["@", "a@", "a.b@", "Dr ", "Dr. ", "Jan 1", "1/", "http://", "12
 @pytest.fixture
 def passes(new_process, monkeypatch):
     """The states of all passes over notes; no pattern is known."""
-    kept, state = [], places_module.state
-    monkeypatch.setattr(places_module, "state", lambda *size: kept.append(state(*size)) or kept[-1])
+    kept, state = [], matcher_module.state
+    monkeypatch.setattr(matcher_module, "state", lambda *size: kept.append(state(*size)) or kept[-1])
     return kept
 
 
@@ -199,7 +199,7 @@ def test_more_places_than_there_is_room_for(passes):
     pattern = re.compile(r"\d/\d")
     text = "1/2 " * 2000
     assert tried(pattern, text) == everywhere(pattern, text)
-    assert [len(one.found[0]) for one in passes] == [places_module._ROOM, 2000]
+    assert [len(one.found[0]) for one in passes] == [matcher_module._ROOM, 2000]
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,15 @@ def new_process(monkeypatch):
     """No pattern is known and no word has been read; the words that are looked through are listed."""
     looked_through = []
 
-    class Listing(places_module._Words):
+    class Listing(matcher_module._Words):
         def _strings_of(self, word):
             looked_through.append(word)
             return super()._strings_of(word)
 
-    monkeypatch.setattr(places_module, "_words", Listing())
-    places.cache_clear()
+    monkeypatch.setattr(matcher_module, "_words", Listing())
+    matcher.cache_clear()
     yield looked_through
-    places.cache_clear()
+    matcher.cache_clear()
 
 
 def test_a_word_of_the_first_note_is_looked_through_once(new_process):

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from clinveil.phi.anchors import ALL, EDGE, NEAR, Run, Strings
 from clinveil.phi.automaton import automaton
+from clinveil.phi.match_starts import CLASSES, OTHER, Automata, Held, Triggers, Ways, find_match_starts, state
 from clinveil.phi.note import NoteView
 from clinveil.phi.required import required
-from clinveil.phi.starts import CLASSES, OTHER, Automata, Held, Triggers, Ways, state, where_rules_begin
 from clinveil.phi.wordtable import Column, codes
 
 # The letters other than ASCII ones that match an ASCII letter where case is ignored (a test looks at all characters).
@@ -119,7 +119,7 @@ class _Tried(NamedTuple):
 
 
 class Tables:
-    """All patterns known at one time, as the arrays of `where_rules_begin`."""
+    """All patterns known at one time, as the arrays of `find_match_starts`."""
 
     def __init__(self, words: _Words) -> None:
         self._words, self._rows = words, dict[tuple[tuple[int, int, int], ...], int]()
@@ -153,7 +153,7 @@ class Tables:
         while True:
             seen = state(len(self._words.tried), self._widest, room)
             known = self._held, self._triggers, self._ways, self._automata
-            where_rules_begin(text, found.starts[which], found.ends[which], rows, *known, seen)
+            find_match_starts(text, found.starts[which], found.ends[which], rows, *known, seen)
             if (total := int(seen.total[0])) <= room:
                 break
             room = total
@@ -241,7 +241,7 @@ _words = _Words()
 
 
 @dataclass(frozen=True)
-class Places:
+class Matcher:
     """Where a pattern can match.
 
     Attributes:
@@ -258,21 +258,21 @@ class Places:
             yield from self.pattern.finditer(note.plain)
             return
         done = 0
-        for start, end in spots(note).get(self.number, ()):
+        for start, end in candidates(note).get(self.number, ()):
             if start >= done and (match := self.pattern.match(note.plain, start, end)):
                 done = match.end()
                 yield match
 
 
 @cache
-def places(pattern: re.Pattern[str]) -> Places:
+def matcher(pattern: re.Pattern[str]) -> Matcher:
     """Where a pattern can match, from what it must hold."""
-    return Places(pattern, _words.number(pattern))
+    return Matcher(pattern, _words.number(pattern))
 
 
-def spots(note: NoteView) -> dict[int, list[tuple[int, int]]]:
+def candidates(note: NoteView) -> dict[int, list[tuple[int, int]]]:
     """By the number of a pattern, where it may begin in a note and how far it may read, from left to right."""
     tables = _words.tables()
-    if tables not in note.spots:
-        note.spots[tables] = tables.look(note)
-    return note.spots[tables]
+    if tables not in note.candidates:
+        note.candidates[tables] = tables.look(note)
+    return note.candidates[tables]

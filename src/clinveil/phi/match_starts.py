@@ -267,7 +267,7 @@ def _digits(text: Bytes, at: int, triggers: Triggers, ways: Ways, automata: Auto
 
 
 @kernel
-def where_rules_begin(
+def find_match_starts(
     text: Bytes, word_starts: Ints, word_ends: Ints, rows: Ints, held: Held, triggers: Triggers, ways: Ways,
     automata: Automata, state: State,
 ) -> None:  # fmt: skip

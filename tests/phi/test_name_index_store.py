@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 
 from clinveil.phi.name_index import NameIndex
-from clinveil.phi.name_index_store import COMMON, USUAL, NameIndexStore, heard_at
+from clinveil.phi.name_index_store import COMMON, USUAL, NameIndexStore, open_name_index
 
 
 def batches(count, patients=40, seed=3):
@@ -51,8 +51,8 @@ def test_a_store_gives_back_what_it_took_in_any_order():
         store = NameIndexStore()
         for heard, lower in order:
             store.add(heard, lower)
-        assert same(store.heard(), want)
-        assert store.heard().about(["p1", "nobody"]).patients == {"p1": want.patients["p1"]}
+        assert same(store.index(), want)
+        assert store.index().for_patients(["p1", "nobody"]).patients == {"p1": want.patients["p1"]}
 
 
 def test_stores_of_parts_merge_into_one_that_another_process_reads(tmp_path):
@@ -67,7 +67,7 @@ def test_stores_of_parts_merge_into_one_that_another_process_reads(tmp_path):
     for place in places:
         store.merge(place)
     store.close()
-    assert same(heard_at(tmp_path / "all.heard", 1), in_memory(some))
+    assert same(open_name_index(tmp_path / "all.heard", 1), in_memory(some))
 
 
 def test_a_full_disk_is_said_without_a_word(monkeypatch):
@@ -93,7 +93,7 @@ def test_ten_times_the_patients_take_no_more_memory():
         for at in range(0, patients, 100):
             some = {f"p{n}": frozenset({(f"name{n}", "x")}) for n in range(at, at + 100)}
             store.add(NameIndex(some, frozenset()), {f"word{at % 50}": frozenset({f"p{at}"})})
-        assert len(store.heard().about([f"p{n}" for n in range(50)]).patients) == 50
+        assert len(store.index().for_patients([f"p{n}" for n in range(50)]).patients) == 50
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0] + 10_000
