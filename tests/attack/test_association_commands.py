@@ -145,7 +145,11 @@ def test_counts_come_from_notes_where_the_vectors_have_none(files, tmp_path, cap
     ],
 )
 def test_mistakes_are_one_line(files, capfd, attack, flags, code, said):
-    targets = ("--set", f"targets={files / 'targets.txt'}") if "--targets" not in flags and attack == "scenario" else ()
+    targets = (
+        ("--set", f"targets={files / 'targets.txt'}")
+        if "targets=missing.txt" not in flags and attack == "scenario"
+        else ()
+    )
     assert run(attack, files, *flags, *targets, "--set", "quiet=true") == code
     err = capfd.readouterr().err
     assert said in err and len(err.strip().splitlines()) == 1

@@ -55,7 +55,7 @@ def mimic(tmp_path, monkeypatch):
 
 
 def prepared(*flags, out="out.parquet"):
-    assert main(["study", "study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", out, *flags]) == 0
+    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", out, *flags]) == 0
     return {row["ROW_ID"]: row["icd9"] for row in pq.read_table(out).to_pylist()}
 
 
@@ -120,7 +120,7 @@ def test_columns_are_the_notes_own_and_the_new_one(mimic):
     prepared()
     assert pq.read_table("out.parquet").column_names == ["ROW_ID", "SUBJECT_ID", "TEXT", "icd9"]
     flags = ["--set", "keep=HADM_ID", "--set", "column=codes", "--set", "admission=HADM_ID", "-o", "kept.csv"]
-    assert main(["study", "study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags]) == 0
+    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", *flags]) == 0
     with open("kept.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["ROW_ID", "SUBJECT_ID", "HADM_ID", "TEXT", "codes"]
@@ -129,7 +129,7 @@ def test_columns_are_the_notes_own_and_the_new_one(mimic):
 
 
 def test_a_folder_gets_a_file_of_the_notes_own_kind(mimic):
-    assert main(["study", "study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"]) == 0
+    assert main(["study", "prepare", "icd9", "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz", "-o", "folder"]) == 0
     made, marker = sorted((mimic / "folder").iterdir(), key=lambda path: path.name == ".clinveil.json")
     assert (made.name, marker.name) == ("notes.csv", ".clinveil.json")
     assert made.stat().st_mode & 0o077 == 0
@@ -198,7 +198,7 @@ def test_ids_as_text(values, text):
 
 
 def refused(arguments, capsys, code=3):
-    assert main(["study", "study", "prepare", "icd9", *arguments, "-o", "out.parquet"]) == code
+    assert main(["study", "prepare", "icd9", *arguments, "-o", "out.parquet"]) == code
     said = capsys.readouterr().err
     assert said.count("\n") == 1, said
     assert SECRET not in said

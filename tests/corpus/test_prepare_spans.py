@@ -26,7 +26,7 @@ def site(tmp_path):
 
 
 def _prepare(*arguments):
-    return main(["study", "study", "prepare", "spans", *map(str, arguments), "--set", "quiet=true"])
+    return main(["study", "prepare", "spans", *map(str, arguments), "--set", "quiet=true"])
 
 
 @pytest.mark.parametrize("first", ["brat", "i2b2", "jsonl"])

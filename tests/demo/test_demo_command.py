@@ -77,7 +77,7 @@ def test_the_places_are_printed_and_the_seed_said(tmp_path: Path, capsys: pytest
     assert said.out.splitlines() == [
         str(tmp_path / "d" / name) for name in ("notes.parquet", "patients.parquet", "codes.csv", "spans.jsonl")
     ]
-    assert "seed 1, 2 patients" in said.err
+    assert "seed 1, 2 invented patients" in said.err
     assert "TEST SEED" not in said.err
 
 

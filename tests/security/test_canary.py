@@ -131,7 +131,6 @@ def _good() -> list[list[str]]:
         ["evaluate", "casing", notes, "--json", "findings-casing.json", *casing],
         [
             "study",
-            "study",
             "prepare",
             "icd9",
             notes,
@@ -142,7 +141,6 @@ def _good() -> list[list[str]]:
             "admission=diagnosis_group",
         ],
         [
-            "study",
             "study",
             "prepare",
             "medtext",
@@ -197,12 +195,8 @@ def _bad() -> list[list[str]]:
     bad += [["evaluate", "similarity", "vectors", "--pairs", "pairs-broken.csv"]]
     bad += [["evaluate", "nli", "vectors", "--train", name] for name in ("sentences-one.csv", "bytes.csv")]
     bad += [["evaluate", "casing", name] for name in ("bytes.csv", "ragged.csv")]
-    bad += [
-        ["study", "study", "prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")
-    ]
-    bad += [
-        ["study", "study", "prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")
-    ]
+    bad += [["study", "prepare", "icd9", NOTES, name, "-o", "never"] for name in ("bytes.csv", "diagnoses.csv")]
+    bad += [["study", "prepare", "medtext", name, "-o", "never"] for name in ("bytes.csv", "ragged.csv", "few.csv")]
     for name in ("bytes.csv", "ragged.csv", "few.csv"):
         synthetic = ["release", name, "-o", "never", "--as", "synthetic", *_set("lm.model=unigram")]
         bad += [synthetic, ["attack", "leaveout", name, "-o", "never-models"]]

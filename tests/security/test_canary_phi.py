@@ -159,7 +159,7 @@ def _good() -> list[list[str]]:
         [*measure, N, *GOLD, "--output", "out.parquet", "--json", "findings-output.json", "--set", "quiet=true"],
         [*measure, "--grid", "--set", "size=60", "--json", "findings-grid.json", *Q],
         ["attack", "leaks", "out.parquet", *known, "--json", "findings-leaks.json", "--set", "quiet=true"],
-        ["study", "study", "prepare", "spans", N, GOLD[1], "-o", "annotated", "--to", "brat"],
+        ["study", "prepare", "spans", N, GOLD[1], "-o", "annotated", "--to", "brat"],
     ]
 
 
@@ -172,7 +172,7 @@ def _bad() -> list[tuple[int, list[str]]]:
         *((3, [*measure, "--gold", name, *Q]) for name in gold),
         *((3, [*measure, *GOLD, "--found", name]) for name in gold),
         *((3, ["phi", "train", N, "--gold", name, "-o", "never"]) for name in gold),
-        *((3, ["study", "study", "prepare", "spans", N, name, "-o", "never", "--to", "jsonl"]) for name in gold),
+        *((3, ["study", "prepare", "spans", N, name, "-o", "never", "--to", "jsonl"]) for name in gold),
         (3, ["deidentify", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "bytes.csv", "-o", "never", *Q]),
         (3, ["validate", "--marked", "others.csv", "validated"]),

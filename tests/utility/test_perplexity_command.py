@@ -109,7 +109,7 @@ def test_with_a_unigram_beside_it_there_is_a_control_and_without_there_is_a_reas
     assert "control: a unigram of the same notes" in said
     found, said = evaluate(files["test"], "--from", model, "--set", "prepared=true")
     assert all(one["control"] is None for one in found)
-    assert "control: none with --from: a unigram needs the training notes" in said
+    assert "control: none with --from: a unigram model needs the training notes" in said
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_prepared_notes_give_the_same_number_with_and_without_the_flag(files, ev
     assert [one["value"] for one in other] == [one["value"] for one in right]
     assert right[0]["detail"]["standing_unknown"] == 48
     for name in ("blotted.csv", "blotted-test.csv"):
-        assert f"{name} holds <unk>, so it is in MedText's form already and was read as with --prepared" in said
+        assert f"{name} contains <unk>, so it was read as MedText, as with --set prepared" in said
 
 
 def test_synthetic_notes_with_unk_train_a_model_for_raw_notes(files, evaluate):
     found, said = evaluate(files["raw-test"], "--train", files["blotted"])
     assert found[0]["detail"]["standing_unknown"] == 0
-    assert "read: blotted.csv holds <unk>" in said
+    assert "read: blotted.csv contains <unk>" in said
     assert "rare words are <unk> in the training notes and are not in these" in found[0]["detail"]["warning"]
 
 
@@ -212,10 +212,10 @@ def test_notes_whose_rare_words_are_unk_and_a_model_whose_are_not(files, model, 
 
 def test_the_wrong_flag_is_told_by_the_commas(files, evaluate):
     _, said = evaluate(files["test"], "--train", files["raw"])
-    assert "beware: test.csv looks as if it were in MedText's form already" in said
+    assert "beware: test.csv looks like MedText" in said
     assert "raw.csv" not in said
     _, said = evaluate(files["raw-test"], "--train", files["train"], "--set", "prepared=true")
-    assert "beware: raw-test.csv does not look like MedText's form" in said
+    assert "beware: raw-test.csv does not look like MedText" in said
     _, said = evaluate(files["raw-test"], "--train", files["raw"])
     assert "beware" not in said
 

@@ -253,7 +253,7 @@ def test_command(files, capsys):
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "similarity coverage" in out
-    assert "pairs: 40 pairs, 40 asked for (40 of single words), 40 covered" in out
+    assert "pairs: 40 pairs, 40 used (40 of single words), 40 covered" in out
 
 
 def test_command_of_paper_c_needs_counts(files, capsys):

@@ -161,9 +161,13 @@ class Command(Generic[S]):
         only_set = {flag: name for flag, name in fields.items() if name not in flags}
 
         def written(match: re.Match[str]) -> str:
-            return f"--set {only_set[match[0]]}" if match[0] in only_set else match[0]
+            flag, value = match.groups()
+            if flag not in only_set:
+                return match[0]
+            return f"--set {only_set[flag]}" + (f"={value.strip()}" if value else "")
 
-        texts = (re.sub(r"(?<![\w-])--[a-z][\w-]*", written, text) for text in (error.what, error.where, error.hint))
+        option = r"(?<![\w-])(--[a-z][\w-]*)( (?:[\d.]+|[A-Z]{2,})(?![\w-]))?"
+        texts = (re.sub(option, written, text) for text in (error.what, error.where, error.hint))
         what, where, hint = texts
         return type(error)(what, where=where, hint=hint)
 

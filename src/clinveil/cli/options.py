@@ -37,6 +37,7 @@ def _here(path: Path | None) -> Path | None:
     return path and refuse_remote(path)
 
 
+WIDTH = 80  # of a help text
 _JSON = typer.Option("--json", help="Write findings as JSON to a file (- for stdout).", callback=_findings_file)
 JsonOut = Annotated[str | None, _JSON]
 _NOTES = "Notes: a file, a folder, a quoted pattern of part files, or a URL (s3://…)."
@@ -84,7 +85,8 @@ def option(name: str, field: FieldInfo) -> Any:
     shown: str | bool = "on" if default is True else False if default in (None, (), False) else str(default)
     help = field.description or ""
     if registry is not None and get_origin(field.annotation) is tuple:
-        help += f" One or more of {', '.join(registry.names())}."
+        names = f" One or more of {', '.join(registry.names())}."
+        help += names if len(help + names) <= WIDTH else ""
     return Annotated[kind | None, typer.Option(*filter(None, flags), help=help, show_default=shown)]
 
 

@@ -33,9 +33,9 @@ class ReidentifySettings(Settings):
     label: tuple[str, ...] = LABEL
     keep: tuple[str, ...] = KEEP
     force: bool = FORCE
-    key: Path | None = flag(None, "The run's key, where it was taken out of the vault (default: its key.bin).")
-    only_note: tuple[str, ...] = flag((), "Only the note of this id; repeatable.")
-    only_patient: tuple[str, ...] = flag((), "Only the notes of this patient; repeatable.")
+    key: Path | None = flag(None, "Key of the run (default: key.bin in the vault).")
+    only_note: tuple[str, ...] = flag((), "Restore only the note with this id; repeatable.")
+    only_patient: tuple[str, ...] = flag((), "Restore only the notes of this patient; repeatable.")
 
 
 @dataclass

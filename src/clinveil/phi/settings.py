@@ -15,35 +15,33 @@ from clinveil.scale.executor import ADDRESS, ON
 class PhiSettings(Settings):
     """What is done with the identifiers that the detectors find."""
 
-    patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones, …")
+    patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones.")
     find: Literal["union", "vote", "recall-first"] = flag(
         "union",
-        "Which finds count: all; those that one detector is sure of or --votes of them agree on; or all, and every word"
-        " beside that is no common or clinical one.",
+        "Keep the findings of all detectors (union); those of a certain detector or of several (vote); or all, and "
+        "every word that is neither common nor clinical (recall-first).",
     )
-    votes: int = flag(2, "--find vote: detectors that must agree where none is sure.", ge=1)
+    votes: int = flag(2, "Detectors that must agree if none is certain (find=vote).", ge=1)
     also: tuple[str, ...] = flag(
         (),
-        "Ask another library too: presidio, spacy:FOLDER of a pipeline, hf:FOLDER of a token classifier; repeatable."
-        " Nothing is downloaded.",
+        "Add the detector of another library: presidio, spacy:FOLDER (pipeline) or hf:FOLDER (token classifier); "
+        "repeatable. Nothing is downloaded.",
     )
     propagate: Literal["patient", "note", "none"] = flag(
-        "patient", "Where a name that was found is looked for again: all notes of its patient, its note, nowhere."
+        "patient", "Search for a detected name in all notes of its patient, in its note, or not again."
     )
-    tagger: Path | None = flag(None, "A tagger of clinveil phi train, in place of the one in the package.")
-    no_tagger: bool = flag(False, "Detect by rules, lists and --patients alone.")
+    tagger: Path | None = flag(None, "Use a tagger trained by train_on_notes instead of the one in the package.")
+    no_tagger: bool = flag(False, "Detect by rules, lists and known patients only.")
     mode: Literal["remove", "replace", "tag"] = flag(
-        "replace", "Remove PHI, replace it by surrogates, or tag it: short for a policy of that one treatment."
+        "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    phi_profile: str | None = flag(
-        None, "What becomes of each class of PHI: safe-harbor, limited-dataset, research or max-recall."
-    )
-    phi_policy: Path | None = flag(None, "The same by a file of your own (TOML, see docs/policies.md).")
+    phi_profile: str | None = flag(None, "Treatment per class: safe-harbor, limited-dataset, research or max-recall.")
+    phi_policy: Path | None = flag(None, "Treatment per class, from a TOML file.")
     surrogates: Literal["consistent", "random", "markov"] = flag(
         "consistent",
-        "An identifier has one surrogate in all notes of its patient, a new one at each mention, or now and then.",
+        "Give an identifier one surrogate per patient, a new one per mention, or a new one at times (markov).",
     )
-    markov: float = flag(0.5, "--surrogates markov: how likely a mention gets a new surrogate.", gt=0, le=1)
+    markov: float = flag(0.5, "Probability that a mention gets a new surrogate (surrogates=markov).", gt=0, le=1)
 
     @field_validator("phi_profile")
     @classmethod
@@ -85,12 +83,10 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(
-        False, "Also write spans.jsonl (what was found, with its text) to the vault: for clinveil review."
-    )
-    decisions: tuple[Path, ...] = flag((), "What a reviewer decided on these notes (clinveil review); repeatable.")
-    crosswalk: bool = flag(False, "Also keep, encrypted, what stood in each place: clinveil reidentify reads it.")
-    audit: Literal["full", "counts"] = flag("full", "The vault's audit log: of each note its spans, or counts alone.")
+    spans: bool = flag(False, "Write the detected spans, with text, to the vault (for clinveil review).")
+    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review; repeatable.")
+    crosswalk: bool = flag(False, "Keep the replaced text, encrypted (for clinveil reidentify).")
+    audit: Literal["full", "counts"] = flag("full", "Record in the audit log the spans of each note, or only counts.")
     miss_rate: float | None = flag(
         None,
         "Emulate a remover (paper B): only --patients' own names go, those of this share of them stay.",

@@ -39,7 +39,7 @@ class ReleaseChannelSettings(ChannelSettings):
 
     layout: Layout = flag("plain", "Words alone, words and sentence ends, or keep ASCII punctuation and lines.")
     min_patients: int | Literal["auto"] = flag(  # type: ignore[assignment]  # `resolved` makes it a number
-        5, "A word seen in fewer patients is never an output (auto: grows with the notes)."
+        5, "Never output a word of fewer patients (auto: grows with their number)."
     )
 
     @field_validator("min_patients")
@@ -80,9 +80,7 @@ class WritingSettings(Settings):
 class ReleaseSettings(Settings):
     """Settings of `clinveil release`; the manifest records them."""
 
-    kind: str = choice(
-        producers, "obfuscated", "What to release: running text, codes, de-identified or synthetic notes.", name="as"
-    )
+    kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
@@ -99,7 +97,7 @@ class ReleaseSettings(Settings):
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
-        "Named settings: paper is paper A's Algorithm 1; strict protects more and keeps less utility.",
+        "Named settings: paper is Algorithm 1 of paper A; strict protects more.",
     )
     measure_words: int = flag(
         MEASURE_WORDS,
@@ -108,7 +106,7 @@ class ReleaseSettings(Settings):
         ge=0,
     )
     model: tuple[str, ...] = choice(classifiers, ("tfidf-lr",), "Classifiers of the utility figures; repeatable.")
-    again: bool = flag(False, "Release notes that left before under another key; the report says what both give away.")
+    again: bool = flag(False, "Allow notes that an earlier release contains, under a new key.")
     ledger: Path | None = flag(None, "Folder that knows which notes left before (default: clinveil-ledger beside OUT).")
     max_names: float = flag(
         0.05, "Largest share of names, above chance, that a recipient may recover (1: no gate).", ge=0, le=1
