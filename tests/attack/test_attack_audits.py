@@ -329,8 +329,8 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
             [
                 "leaveout",
                 "members.csv",
-                "--mode",
-                "unigram",
+                "--set",
+                "mode=unigram",
                 "--set",
                 "plant_names=true",
                 "--set",

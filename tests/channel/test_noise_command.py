@@ -37,13 +37,13 @@ def test_obfuscate_with_noise(notes, tmp_path, capsys, how):
     out = tmp_path / "out.csv"
     assert run(notes, out, "--seed", "1", "--set", f"mechanism={how[0]}", "--set", f"{how[1]}={how[2]}") == 0
     said = capsys.readouterr().err
-    assert f"{how[1]} {how[2]}:" in said and "no epsilon is claimed" in said
+    assert f"{how[1]} {how[2]}:" in said and "guarantees no epsilon" in said
     vault = tmp_path / "out.csv.vault"
     manifest, channel = json.loads((vault / "manifest.json").read_text()), load_channel(vault / "channel")
     assert channel.mechanism == manifest["mechanism"] == how[0]
     assert manifest["parameters"] == dict(channel.parameters)
     assert manifest["tokens"]["self_replaced"] > 0 and channel.maps_to_itself
-    assert f"{manifest['tokens']['self_replaced']} of them the word that stood there" in said
+    assert f"{manifest['tokens']['self_replaced']} of them equal to their source word" in said
     released = set(words(out.read_text()))
     assert not released & {form for secret in SECRETS for form in words(secret)}
 

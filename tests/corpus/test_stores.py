@@ -227,7 +227,7 @@ def test_a_run_that_cannot_send_keeps_what_it_made_and_the_next_only_sends(serve
         return "counts"
 
     how = {"asked": lambda: "a", "command": "test", "force": False, "say": lambda line: None}
-    with pytest.raises(UsageError, match="the vault must be named"):
+    with pytest.raises(UsageError, match="requires a local vault"):
         through(out, None, make, **how)
     with monkeypatch.context() as patch:
         patch.setattr("clinveil.core.upload._put", lambda *_: (_ for _ in ()).throw(OSError("ACCESS_DENIED")))

@@ -44,6 +44,6 @@ def test_every_mechanism_makes_a_release(notes, tmp_path, name):
 def test_the_plan_names_the_mechanism(notes, capsys):
     plan = ["release", str(notes / "notes.parquet")]
     assert main([*plan, "--as", "coded"]) == 0
-    assert "every word, clusters of 16 words or more" in capsys.readouterr().out
+    assert "every word, clusters of 16 or more words" in capsys.readouterr().out
     assert main([*plan, "--profile", "paper"]) == 0
     assert "every word, N 3-14" in capsys.readouterr().out

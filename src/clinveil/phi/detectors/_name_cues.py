@@ -16,7 +16,7 @@ from clinveil.lexicons.ambiguity import LexicalClass
 from clinveil.phi.detectors import _name_cue_words as cue_words
 from clinveil.phi.marks import mark
 from clinveil.phi.matcher import matcher
-from clinveil.phi.note import NoteView, Word, begins_small, look_up
+from clinveil.phi.note import NoteView, begins_small, look_up
 
 
 class Trust(IntEnum):
@@ -292,8 +292,3 @@ def credentials(note: NoteView) -> Iterator[int]:
         behind = gap.strip(" .") == "," or (gap in (" ", ". ") and text in _WITHOUT_COMMA)
         if behind and _ZIP.match(note.plain, start + len(text)) is None:
             yield index - 1
-
-
-def is_title(word: Word) -> bool:
-    """Return whether a word is a title that is followed only by names."""
-    return word.lower in cue_words.TITLES

@@ -1,4 +1,4 @@
-"""What `docs/storage.md` shows of this machine is run."""
+"""Run the examples of `docs/large-data.md`."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from clinveil.cli.main import main
 from clinveil.corpus.corpus import rows
 from clinveil.corpus.open import open_corpus
 
-PAGE = (Path(__file__).parents[2] / "docs" / "storage.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "large-data.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -17,7 +17,7 @@ def test_the_page_runs_in_order(tmp_path, monkeypatch, capsys):
     ran = 0
     for language, body in BLOCK.findall(PAGE):
         if language == "python":
-            exec(compile(body, "storage.md", "exec"), {})
+            exec(compile(body, "large-data.md", "exec"), {})
         for line in body.splitlines() if language == "console" else ():
             program, *arguments = shlex.split(line.removeprefix("$ "))
             assert program == "clinveil"
