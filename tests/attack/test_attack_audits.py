@@ -334,7 +334,7 @@ def test_membership_without_a_reference_says_what_it_did_not_try(files, capfd):
                 "--set",
                 "plant_names=true",
                 "--set",
-                "pretrain=third.csv",
+                "pretrain=third.txt",
             ],
             2,
             "plant_names and --set pretrain are not for --mode unigram, a closed form: take --mode exact",
