@@ -1,4 +1,4 @@
-"""What the de-identifier can be told."""
+"""Settings of de-identification."""
 
 from __future__ import annotations
 
@@ -13,35 +13,32 @@ from clinveil.scale.executor import ADDRESS, ON
 
 
 class PhiSettings(Settings):
-    """What is done with the identifiers that the detectors find."""
+    """Detection of identifiers and their treatment."""
 
-    patients: Path | None = flag(None, "Known patients (patients.parquet): names, record numbers, phones.")
+    patients: Path | None = flag(None, "Read known patients from this file (names, record numbers, phones).")
+    # vote: spans with a high score, or on which `votes` detectors agree; recall-first: see `combine.off_list`.
     find: Literal["union", "vote", "recall-first"] = flag(
-        "union",
-        "Keep the findings of all detectors (union); those of a certain detector or of several (vote); or all, and "
-        "every word that is neither common nor clinical (recall-first).",
+        "union", "Combine the results of all detectors by union, by vote, or for highest recall."
     )
-    votes: int = flag(2, "Detectors that must agree if none is certain (find=vote).", ge=1)
+    votes: int = flag(2, "Require this many agreeing detectors with find=vote.", ge=1)
     also: tuple[str, ...] = flag(
         (),
-        "Add the detector of another library: presidio, spacy:FOLDER (pipeline) or hf:FOLDER (token classifier); "
-        "repeatable. Nothing is downloaded.",
+        "Add an external detector: presidio, spacy:FOLDER or hf:FOLDER; repeatable.",
     )
     propagate: Literal["patient", "note", "none"] = flag(
-        "patient", "Search for a detected name in all notes of its patient, in its note, or not again."
+        "patient", "Search for names found elsewhere in all notes of the patient, one note, or none."
     )
-    tagger: Path | None = flag(None, "Use a tagger trained by train_on_notes instead of the one in the package.")
-    no_tagger: bool = flag(False, "Detect by rules, lists and known patients only.")
+    tagger: Path | None = flag(None, "Use this trained tagger instead of the one in the package.")
+    no_tagger: bool = flag(False, "Detect with rules, word lists and known patients only.")
     mode: Literal["remove", "replace", "tag"] = flag(
         "replace", "Remove identifiers, replace them with surrogates, or tag them."
     )
-    phi_profile: str | None = flag(None, "Treatment per class: safe-harbor, limited-dataset, research or max-recall.")
-    phi_policy: Path | None = flag(None, "Treatment per class, from a TOML file.")
+    phi_profile: str | None = flag(None, "Use this policy: safe-harbor, limited-dataset, research or max-recall.")
+    phi_policy: Path | None = flag(None, "Use the policy in this TOML file.")
     surrogates: Literal["consistent", "random", "markov"] = flag(
-        "consistent",
-        "Give an identifier one surrogate per patient, a new one per mention, or a new one at times (markov).",
+        "consistent", "Keep one surrogate per patient, draw one per mention, or switch at random."
     )
-    markov: float = flag(0.5, "Probability that a mention gets a new surrogate (surrogates=markov).", gt=0, le=1)
+    markov: float = flag(0.5, "Set the probability of a new surrogate with surrogates=markov.", gt=0, le=1)
 
     @field_validator("phi_profile")
     @classmethod
@@ -53,20 +50,20 @@ class PhiSettings(Settings):
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
         if self.phi_profile and self.phi_policy:
-            raise ValueError("--phi-profile and --phi-policy: name one of them")
+            raise ValueError("phi_profile and phi_policy exclude each other: set one of them")
         if self.mode != "replace" and (self.phi_profile or self.phi_policy):
-            raise ValueError("--mode is a policy of its own: leave it out, or --phi-profile and --phi-policy")
+            raise ValueError("mode cannot be combined with phi_profile or phi_policy: set one of them")
         return self
 
     def policy(self) -> Policy:
-        """What they say becomes of each class. Raises UsageError for a policy file that does not fit."""
+        """Return the policy for each class of identifier. Raises UsageError for an invalid policy file."""
         if self.phi_policy:
             return Policy.read(self.phi_policy)
         return Policy.of_profile(self.phi_profile) if self.phi_profile else Policy.of_mode(self.mode)
 
     @property
     def fresh(self) -> float:
-        """The chance that a mention gets a surrogate of its own."""
+        """The probability that a mention gets a new surrogate."""
         return {"consistent": 0.0, "random": 1.0, "markov": self.markov}[self.surrogates]
 
 
@@ -83,13 +80,13 @@ class DeidentifySettings(Settings):
     seed: int | None = SEED
     quiet: bool = QUIET
     force: bool = FORCE
-    spans: bool = flag(False, "Write the detected spans, with text, to the vault (for clinveil review).")
-    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review; repeatable.")
-    crosswalk: bool = flag(False, "Keep the replaced text, encrypted (for clinveil reidentify).")
-    audit: Literal["full", "counts"] = flag("full", "Record in the audit log the spans of each note, or only counts.")
+    spans: bool = flag(False, "Write spans.jsonl (findings with their text) to the vault, for review.")
+    decisions: tuple[Path, ...] = flag((), "Apply the decisions of clinveil review in this file; repeatable.")
+    crosswalk: bool = flag(False, "Store the original identifiers, encrypted, for clinveil reidentify.")
+    audit: Literal["full", "counts"] = flag("full", "Log the spans of each note in the audit log, or counts only.")
     miss_rate: float | None = flag(
         None,
-        "Emulate a remover (paper B): only --patients' own names go, those of this share of them stay.",
+        "Emulate a remover that misses this share of patients (names only).",
         ge=0,
         le=1,
     )

@@ -135,11 +135,11 @@ COMPANIONS = (CARD, NAME, SUMS)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was verified: what, whether it held, and a word on it."""
+    """Result of one verification step."""
 
-    what: str
+    name: str
     passed: bool
-    said: str = ""
+    detail: str = ""
 
 
 def verify(folder: Path) -> list[Check]:

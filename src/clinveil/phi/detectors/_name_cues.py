@@ -233,25 +233,25 @@ def _backwards(
 ) -> Iterator[Cue]:
     """Yield cues for the words that end where `between` begins, before `end`, capitalised or in lower case."""
     texts, starts = note.words.texts, note.words.starts
-    found = -1
+    closest = -1
     for index in range(last, max(-1, last - 8), -1):
         if end - starts[index] > 60:
             break
         if between.fullmatch(note.plain, starts[index] + len(texts[index]), end):
-            found = index
-    if found < 0:
+            closest = index
+    if closest < 0:
         return
-    if begins_small(texts[found]):
-        first = found
-        while first > max(0, found - 3) and begins_small(texts[first - 1]):
+    if begins_small(texts[closest]):
+        first = closest
+        while first > max(0, closest - 3) and begins_small(texts[first - 1]):
             first -= 1
-        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, found + 1))
-        if between is _OWN_KIN and texts[found].lower() not in _PERSONS:
-            yield Cue(found, Trust.KIN, why)
+        yield from (Cue(start, Trust.SPOKEN, why) for start in range(first, closest + 1))
+        if between is _OWN_KIN and texts[closest].lower() not in _PERSONS:
+            yield Cue(closest, Trust.KIN, why)
         return
-    if why == "age" and _IS_A.match(note.plain, starts[found] + len(texts[found])):
+    if why == "age" and _IS_A.match(note.plain, starts[closest] + len(texts[closest])):
         trust = Trust.CALLED  # `White is a 45-year-old man`, but not `White 45-year-old man`
-    for start in capitals(note, found):
+    for start in capitals(note, closest):
         yield Cue(start, trust, why)
 
 

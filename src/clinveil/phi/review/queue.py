@@ -76,8 +76,9 @@ class PastRun:
 
     def deidentifier(self) -> Deidentifier:
         """Return a deidentifier with the settings of the run."""
-        how = self.settings.identifiers
-        return Deidentifier.of(how, self.key, patients=read_patients(how.patients) if how.patients else None)
+        settings = self.settings.identifiers
+        patients = read_patients(settings.patients) if settings.patients else None
+        return Deidentifier.of(settings, self.key, patients=patients)
 
     def entries(self) -> Iterator[Entry]:
         """Yield all notes with their spans, in order. Raises InputError if the notes have changed."""

@@ -37,16 +37,16 @@ SOURCE = "Chapman 1951, by label"
 LOWER = "a lower bound: both detectors miss the same difficult identifiers; see the rows with dependence"
 
 
-def side(names_or_rules: str, there: Sequence[Detector] | None = None) -> tuple[Detector, ...]:
+def side(names_or_rules: str, available: Sequence[Detector] | None = None) -> tuple[Detector, ...]:
     """Return the detectors of one side: names joined by +; `rules` are all except the tagger and known patients.
 
     Args:
-        there: the detectors of the run (`Finder.detectors`), including external libraries; None for all registered
+    available: the detectors of the run (`Finder.detectors`), including external libraries; None for all registered
         ones.
 
     Raises UsageError for an unknown name.
     """
-    by_name = {d.name: d for d in (all_detectors() if there is None else there)}
+    by_name = {d.name: d for d in (all_detectors() if available is None else available)}
     names = (
         [name for name in by_name if name not in (TAGGER, "known")]
         if names_or_rules == RULES

@@ -121,11 +121,11 @@ def validate_notes(notes: Path, out: Path, settings: ValidateSettings, *, say: S
             "canaries": lambda: canary_survival(run.of_sampled_patients(), _finder(run), default_rng([seed, 2])),
             "recapture": lambda: _recapture(run, sides),
         }
-        found = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
-        write_findings(folder.vault / FINDINGS, "validate", found, seed=seed)
-        private_text(folder.vault / REPORT, report(found))
+        findings = [finding for name, stage in stages.items() for finding in _kept(folder, name, stage, seed)]
+        write_findings(folder.vault / FINDINGS, "validate", findings, seed=seed)
+        private_text(folder.vault / REPORT, report(findings))
         folder.finish()
-    return found, seed
+    return findings, seed
 
 
 def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[Finding]:
@@ -141,11 +141,11 @@ def recall_of_marks(marks: Path, out: Path, notes: Path | None = None) -> list[F
     if notes is not None and fingerprint(notes) != design.notes:
         hint = "run validate again on the changed notes"
         raise InputError("not the notes of this run, or changed since", where=notes.name, hint=hint)
-    found = marked_findings(design, read_marks(marks, design))
-    write_findings(out / RECALL, "validate", found, seed=None)
+    findings = marked_findings(design, read_marks(marks, design))
+    write_findings(out / RECALL, "validate", findings, seed=None)
     earlier = read_findings(out / FINDINGS) if (out / FINDINGS).exists() else []
-    private_text(out / REPORT, report([*found, *earlier]))
-    return found
+    private_text(out / REPORT, report([*findings, *earlier]))
+    return findings
 
 
 def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed: int) -> list[Finding]:
@@ -157,9 +157,9 @@ def _kept(folder: RunFolder, name: str, stage: Callable[[], list[Finding]], seed
 
 
 def _spots(run: Validation, folder: RunFolder, asked: str, notes: str) -> list[Finding]:
-    how = run.settings
+    settings = run.settings
     usual = usual_forms(run.notes("read"))
-    draw = Draw(how.spots, how.passage, usual, default_rng([run.seed, 3]))
+    draw = Draw(settings.spots, settings.passage, usual, default_rng([run.seed, 3]))
     survival = Survival(run.patients, default_rng([run.seed, 4])) if run.patients else None
     for note, found in track(run.engine(feed=True), "notes searched", run.say):
         draw.add(note, found, suspected(note))
@@ -186,16 +186,16 @@ def _finder(run: Validation) -> Finder:
 
 
 def _recapture(run: Validation, sides: tuple[Side, Side | None]) -> list[Finding]:
-    how = run.settings
+    settings = run.settings
     if sides[1] is None:
-        why = f"detector {how.second} is not available; set first and second"
+        why = f"detector {settings.second} is not available; set first and second"
         return [Finding("validate.missed_by_both", None, 0, "lower", detail={"why": why})]
     captures = Captures(sides[0], sides[1])
     if not captures.labels:
         raise UsageError("the two sides have no label in common", where="first, second")
     for note in track(run.of_sampled_patients(), "notes read by two detectors", run.say):
         captures.add(note)
-    return recapture_findings(captures, (how.first, how.second), how.dependence)
+    return recapture_findings(captures, (settings.first, settings.second), settings.dependence)
 
 
 def _second(settings: ValidateSettings, available: Side) -> Side | None:
