@@ -1,11 +1,11 @@
 """The main jobs by size: words a second, processor time and peak memory of each stage, and the curve.
 
     python benchmarks/scale.py run FOLDER --words 1e6 1e7 1e8 --jobs deidentify obfuscate release --workers 1 2
-    python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --set train_words=0 --set epochs=1
+    python benchmarks/scale.py run FOLDER --words 3e5 6e5 1e6 --jobs embed --train-words 0 --epochs 1
     python benchmarks/scale.py table FOLDER
 
-`run` generates each corpus once, runs the missing jobs, each as its own command, and prints the tables; it
-resumes after an interruption. Every figure is stored in FOLDER/results/*.json with its command, date and machine, and
+`run` generates each corpus once, runs what is not done yet, each as a command of its own, and prints the tables; it
+can be stopped and started again. Every figure lies in FOLDER/results/*.json with its command, date and machine, and
 `table` prints them as Markdown. Memory is the proportional share (PSS) of all processes of the command together,
 looked at once a second, so a peak between two looks is missed; processor time is exact to that second.
 """
@@ -136,7 +136,7 @@ def corpus(folder: Path, words: float, workers: int) -> Path:
     place = folder / f"notes-{int(words):.0e}".replace("+", "")
     if not (place / "notes.parquet").exists():
         shutil.rmtree(place, ignore_errors=True)
-        line = ["demo", "--notes-only", "-o", str(place), "--patients", str(patients), "--workers", str(workers), "-q"]
+        line = ["generate", "-o", str(place), "--patients", str(patients), "--workers", str(workers), "-q"]
         once(folder, f"generate-{int(words)}", line, words=None, workers=workers, notes=place / "notes.parquet")
         (place / "spans.jsonl").unlink(missing_ok=True)  # nobody reads the gold here, and it is four times the notes
     return place / "notes.parquet"
@@ -211,7 +211,7 @@ def run(folder: Path, words: Sequence[float], jobs: Sequence[str], workers: Sequ
                 line = [job, str(notes), "-o", str(target), "--workers", str(n)]
                 line += more if whole else []
                 if job == "release":
-                    line += ["--set", f"ledger={out}.ledger"]
+                    line += ["--ledger", str(out) + ".ledger"]
                 once(folder, f"{job}-{int(size)}-{n}", line, words=int(size), workers=n, notes=notes)
                 shutil.rmtree(out, ignore_errors=True)
                 shutil.rmtree(str(out) + ".ledger", ignore_errors=True)
