@@ -232,14 +232,14 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("out", "more", "said"),
     [
-        ("x", ["--vault", "x"], "OUT and the vault are the same place"),
-        ("x", ["--vault", "x/v"], "the vault lies inside OUT"),
-        ("v/x", ["--vault", "v"], "OUT lies inside the vault"),
-        ("in.parquet", [], "OUT and NOTES are the same place"),
-        ("x", ["--vault", "in.parquet"], "the vault and NOTES are the same place"),
-        ("vectors", ["--vectors", "vectors"], "OUT and --vectors are the same place"),
-        ("x", ["--vault", "home"], "home: is no folder of clinveil obfuscate --vault"),
-        ("x", ["--vault", "file"], "file: is a file, and a folder is to be written"),
+        ("x", ["--vault", "x"], "OUT and the vault are the same path"),
+        ("x", ["--vault", "x/v"], "the vault is inside OUT"),
+        ("v/x", ["--vault", "v"], "OUT is inside the vault"),
+        ("in.parquet", [], "OUT and NOTES are the same path"),
+        ("x", ["--vault", "in.parquet"], "the vault and NOTES are the same path"),
+        ("vectors", ["--vectors", "vectors"], "OUT and --vectors are the same path"),
+        ("x", ["--vault", "home"], "home: not an output folder of clinveil obfuscate --vault"),
+        ("x", ["--vault", "file"], "file: the output folder exists as a file"),
     ],
 )
 def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch, capsys, out, more, said):
@@ -256,7 +256,7 @@ def test_places_that_would_destroy_one_another_are_refused(tmp_path, monkeypatch
 def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
     with locked(tmp_path / ".o.vault.lock"):
         assert run(notes, tmp_path / "o", "--force") == 2
-    assert "o.vault: another run is at work here" in capsys.readouterr().err
+    assert "o.vault: another run is using this folder" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

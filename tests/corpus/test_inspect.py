@@ -231,7 +231,7 @@ def test_the_command_refuses_in_one_line(notes: Path, capsys: pytest.CaptureFixt
     notes.write_text(notes.read_text() + '4,"zyzzyva,k,w\n')
     assert main(["inspect", str(notes)]) == 3
     _, err = capsys.readouterr()
-    assert err.splitlines()[-1] == "clinveil: zoo.csv, row 4: a quote is opened and never closed (close it)"
+    assert err.splitlines()[-1] == "clinveil: zoo.csv, row 4: a quote is never closed (close it)"
     assert "zyzzyva" not in err
     assert main(["inspect", str(notes), "--text", "story"]) == 3
     assert main(["inspect", str(notes), "--encoding", "nonsense"]) == 2

@@ -234,7 +234,7 @@ def refused(arguments, capsys, code=3):
 
 def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     before = sorted(tmp_path.iterdir())
-    assert "too few: the parts need 1536" in refused(["notes.parquet"], capsys)
+    assert "too few; the parts need 1536" in refused(["notes.parquet"], capsys)
     assert "words are left" in refused(["notes.parquet", "--words", "9000000", "--valid", "9", "--test", "9"], capsys)
     assert "--train and --words" in refused(["notes.parquet", "--train", "5", "--words", "5"], capsys, 2)
     assert "COLUMN=VALUE" in refused(["notes.parquet", "--only", "x"], capsys, 2)
@@ -255,7 +255,7 @@ def test_an_existing_folder_is_kept_unless_forced(notes, tmp_path, capsys):
     prepare()
     capsys.readouterr()
     before = written(tmp_path / "out")
-    assert "is there already" in refused(["notes.parquet", *SIZES], capsys, 2)
+    assert "already exists" in refused(["notes.parquet", *SIZES], capsys, 2)
     assert main(["prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3  # too few notes
     assert written(tmp_path / "out") == before
     prepare("--force", seed="4")

@@ -50,7 +50,7 @@ def test_spans_that_do_not_fit_leave_nothing(site, capsys):
     (site / "gold.jsonl").write_text('{"note_id": "a", "start": 0, "end": 500, "label": "NAME"}\n')
     assert _prepare(site / "notes.jsonl", site / "gold.jsonl", "-o", site / "out", "--to", "brat") == 3
     assert not (site / "out").exists()
-    assert "a span ends at 500" in capsys.readouterr().err
+    assert "the span ends at 500" in capsys.readouterr().err
     assert _prepare(site / "notes.jsonl", site / "gold.jsonl", "-o", site / "notes.jsonl") == 2
 
 

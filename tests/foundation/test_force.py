@@ -176,5 +176,5 @@ def test_vectors_are_not_replaced_by_what_is_made_of_them(desk, tmp_path, capsys
     arguments = ["mitigate", str(desk / "vectors"), "-o", str(desk / "vectors"), "--min-patients", "1", "--force"]
     before = tree(desk / "vectors")
     assert main(arguments) == 2
-    assert "the same place" in capsys.readouterr().err
+    assert "the same path" in capsys.readouterr().err
     assert tree(desk / "vectors") == before

@@ -122,7 +122,7 @@ def test_a_taken_out_is_refused_and_forced(notes, tmp_path, capsys):
     out = tmp_path / "o.parquet"
     assert run(notes, "-o", out) == 0
     assert run(notes, "-o", out) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert run(notes, "-o", out, "--force") == 0
 
 
@@ -158,14 +158,14 @@ def everything(folder):
 @pytest.mark.parametrize(
     ("source", "out", "vault", "said"),
     [
-        ("notes.parquet", "F/out", "F/out/vault", "the vault lies inside OUT"),
-        ("notes.parquet", "F/v/out", "F/v", "OUT lies inside the vault"),
-        ("notes.parquet", "F/out", "F/out", "OUT and the vault are the same place"),
-        ("notes.parquet", "notes.parquet", "v", "OUT and NOTES are the same place"),
-        ("txt", "txt", "v", "OUT and NOTES are the same place"),
-        ("txt", "txt/out", "v", "OUT lies inside NOTES"),
-        ("txt/deep", "txt", "v", "NOTES lies inside OUT"),
-        ("txt", "out", "txt/v", "the vault lies inside NOTES"),
+        ("notes.parquet", "F/out", "F/out/vault", "the vault is inside OUT"),
+        ("notes.parquet", "F/v/out", "F/v", "OUT is inside the vault"),
+        ("notes.parquet", "F/out", "F/out", "OUT and the vault are the same path"),
+        ("notes.parquet", "notes.parquet", "v", "OUT and NOTES are the same path"),
+        ("txt", "txt", "v", "OUT and NOTES are the same path"),
+        ("txt", "txt/out", "v", "OUT is inside NOTES"),
+        ("txt/deep", "txt", "v", "NOTES is inside OUT"),
+        ("txt", "out", "txt/v", "the vault is inside NOTES"),
     ],
 )
 def test_places_that_would_destroy_one_another_are_refused(notes, tmp_path, capsys, source, out, vault, said):
@@ -184,7 +184,7 @@ def test_the_feed_of_patients_is_not_overwritten(notes, tmp_path, capsys):
     write_patients([Patient("p1", ("Mary", "Okwuosa"))], feed)
     before = everything(tmp_path)
     assert run(notes, "-o", feed, "--patients", feed, "--force") == 2
-    assert "OUT and --patients are the same place" in capsys.readouterr().err
+    assert "OUT and --patients are the same path" in capsys.readouterr().err
     assert everything(tmp_path) == before
 
 
@@ -194,7 +194,7 @@ def test_a_folder_of_others_is_not_shut(notes, tmp_path, capsys):
     (shared / "theirs").touch()
     shared.chmod(0o755)
     assert run(notes, "-o", tmp_path / "o.parquet", "--vault", shared) == 2
-    assert "shared: is there already, and is not a vault" in capsys.readouterr().err
+    assert "shared: already exists, and is not a vault" in capsys.readouterr().err
     assert mode_of(shared) == 0o755
     assert [p.name for p in shared.iterdir()] == ["theirs"]
 
@@ -204,7 +204,7 @@ def test_a_vault_in_use_is_refused(notes, tmp_path, capsys):
     vault.mkdir()
     with locked(vault / "lock"):
         assert run(notes, "-o", tmp_path / "o.parquet", "--vault", vault, "--force") == 2
-    assert "v: another run is at work here" in capsys.readouterr().err
+    assert "v: another run is using this folder" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.parquet", "v"]
     assert list(vault.iterdir()) == []
 

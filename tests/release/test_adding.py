@@ -232,7 +232,7 @@ def test_flags_that_do_not_belong_together(desk, capsys):
         (["--with", str(desk / "out.parquet")], "--with is of a release that is added to"),
         ([*onto(desk, "out3"), "--vectors", "v.vec"], "--vectors cannot differ"),
         ([*onto(desk, "out3"), "--min-patients", "3", "--seed", "1"], "--min-patients, --seed cannot differ"),
-        ([*onto(desk, "out3"), "-o", str(desk / "out3/more")], "lies inside"),
+        ([*onto(desk, "out3"), "-o", str(desk / "out3/more")], "is inside"),
     ):
         assert main(command(desk, "out3", *flags, out="other")) == 2, said
         assert said in capsys.readouterr().err
@@ -283,8 +283,8 @@ def fewer(path):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda v: (v / "key.bin").unlink(), "no key can be read"),
-        (lambda v: (v / "key.bin").write_bytes(b"1" * 31), "a key has 32 bytes"),
+        (lambda v: (v / "key.bin").unlink(), "cannot read the key file"),
+        (lambda v: (v / "key.bin").write_bytes(b"1" * 31), "a key must have 32 bytes"),
         (lambda v: (v / "key.bin").write_bytes(b"1" * 32), "its key is not that of its manifest"),
         (lambda v: (v / "channel/indices.npy").write_bytes(b""), "channel is not what its manifest says"),
         (lambda v: shutil.rmtree(v / "vectors"), "vectors is not what its manifest says"),

@@ -166,5 +166,5 @@ def test_folders_of_an_earlier_version_are_left_alone(desk, tmp_path, capsys):
     assert "was made by an earlier version of clinveil" in capsys.readouterr().err
     for flags in ([], ["--force"]):
         assert main(["release", str(desk / "notes.csv"), "-o", str(old), "--as", "deidentified", *flags]) == 2
-        assert "is there already, and is not a release run" in capsys.readouterr().err
+        assert "already exists, and is not a release run" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before

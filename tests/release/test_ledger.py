@@ -121,7 +121,7 @@ def test_a_folder_of_others_is_no_ledger(tmp_path):
         Ledger.at(None, tmp_path / "out")
     (open_to_all / "other").rename(open_to_all / ".other")
     for use in (lambda: left(tmp_path, notes(5)), lambda: Ledger.at(None, tmp_path / "out")):
-        with pytest.raises(UsageError, match="others can enter"):
+        with pytest.raises(UsageError, match="other users can open this folder"):
             use()
 
 

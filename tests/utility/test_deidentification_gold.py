@@ -184,7 +184,7 @@ def test_a_sample_of_the_notes(site):
     ("line", "said"),
     [
         ({"note_id": "9", "start": 0, "end": 3, "label": "NAME"}, "spans of 1 notes that are not among the notes"),
-        ({"note_id": "1", "start": 0, "end": 999, "label": "NAME"}, "a span ends at 999"),
+        ({"note_id": "1", "start": 0, "end": 999, "label": "NAME"}, "the span ends at 999"),
         ({"note_id": "1", "start": 0, "end": 12, "label": "NAME"}, "two spans overlap"),
         ({"note_id": "1", "start": 0, "end": 3, "label": "WIZARD"}, "unknown label"),
         ({"note_id": "1", "start": 3, "end": 3, "label": "NAME"}, "a span needs 0 <= start < end"),

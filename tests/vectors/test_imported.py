@@ -98,7 +98,7 @@ def test_lines_in_many_batches(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("a.txt", b"", "is empty"), ("a.txt", b"caf\xe9\n", "utf-8"), ("a.pdf", b"x", "unknown kind of file")],
+    [("a.txt", b"", "is empty"), ("a.txt", b"caf\xe9\n", "utf-8"), ("a.pdf", b"x", "unknown file type")],
 )
 def test_text_that_cannot_be_read_is_named(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
