@@ -234,7 +234,7 @@ def _in_its_words(attack: type[Attack], finding: Finding) -> Finding:
 
 NOT_TRIED = (
     "Attackers with a larger language model, or with more text than other notes of this corpus. Context of three words "
-    "recovers a few points more (clinveil attack inversion, benchmarks/context.md).",
+    "recovers a few points more (clinveil attack inversion, benchmarks/adversaries.md).",
     "Linkage by 1, 20 and 200 known pairs; known pairs were used to recover words and names.",
     "Inference of attributes that are not kept columns (clinveil attack inference).",
     "Linkage by row order, where --order source keeps it.",
