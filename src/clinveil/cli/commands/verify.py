@@ -20,7 +20,7 @@ def verify(_: Run[Settings], folder: Folder) -> None:
     """Check a release's hashes, schema and manifest (needs no secret), or the audit log of a vault."""
     results = audit_checks(folder) if folder.is_dir() and logs(folder) else checks(folder)
     for check in results:
-        said = f" ({check.said})" if check.said else ""
-        typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.what}{said}")
+        detail = f" ({check.detail})" if check.detail else ""
+        typer.echo(f"{'ok     ' if check.passed else 'FAILED '} {check.name}{detail}")
     if not all(check.passed for check in results):
         raise typer.Exit(4)
