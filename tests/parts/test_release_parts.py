@@ -118,7 +118,7 @@ def test_a_real_release_of_parts_is_verified_and_attacked(dealt, vectors, tmp_pa
     people = dealt / "demo/patients.parquet"
     both = attacked_release(out / "release", out / "vault", dealt / "parts", patients=people, workers=1)
     assert len(both.notes) == len(rows(out / "release/notes"))
-    assert "are in one part here" in (out / "release/report.html").read_text()
+    assert "are in one released part" in (out / "release/report.html").read_text()
     part = next((out / "release/notes").iterdir())
     part.write_bytes(part.read_bytes()[:-1])
     assert main(["verify", str(out / "release")]) == 4

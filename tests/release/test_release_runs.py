@@ -48,7 +48,7 @@ def test_the_order_of_the_source_is_kept_on_request_and_warned_of(desk, tmp_path
     assert main(["release", notes, "-o", str(tmp_path / "o"), *FAST, *TAKEN, "--no-phi", "--order", "source"]) == 0
     crosswalk = pq.read_table(tmp_path / "o/vault/crosswalk.parquet")["note_id"].to_pylist()
     assert pq.read_table(tmp_path / "o/release/notes.parquet")["note_id"].to_pylist() == crosswalk
-    assert "Rows are in the order of the source" in (tmp_path / "o/release/report.html").read_text()
+    assert "Rows keep the source order" in (tmp_path / "o/release/report.html").read_text()
 
 
 def test_a_test_seed_is_refused_and_repeats_with_any_number_of_workers(desk, capsys):

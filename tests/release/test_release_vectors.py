@@ -59,7 +59,7 @@ def test_manifest_and_report_say_where_they_come_from(desk):
     assert fingerprint(desk / "v.vec") not in outward, "whoever looks for the file could know it by its hash"
     for place in ("release", "vault"):
         report = (desk / "out" / place / "report.html").read_text()
-        assert "whoever else has their file" in report
+        assert "so others may have the same file" in report
         assert "words without a vector" in report
     assert manifests(desk)[0]["tokens"]["unknown"] > 0
 

@@ -21,9 +21,9 @@ from clinveil.vectors.settings import VectorSettings
 if TYPE_CHECKING:
     from clinveil.core.keys import Key
     from clinveil.corpus.people import Patient
+    from clinveil.releases.finish import Outcome
     from clinveil.releases.manifest import Check
     from clinveil.releases.parent import ParentRelease
-    from clinveil.releases.publish import Outcome
     from clinveil.study.compare.run import Comparison
     from clinveil.vectors.table import Vectors
 
