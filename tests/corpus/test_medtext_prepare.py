@@ -252,7 +252,9 @@ def refused(arguments, capsys, code=3):
 def test_refusals_are_one_line_and_leave_nothing(notes, tmp_path, capsys):
     before = sorted(tmp_path.iterdir())
     assert "too few; the parts need 1536" in refused(["notes.parquet"], capsys)
-    assert "words are left" in refused(["notes.parquet", "--set", "words=9000000", "--set", "valid=9", "--set", "test=9"], capsys)
+    assert "words are left" in refused(
+        ["notes.parquet", "--set", "words=9000000", "--set", "valid=9", "--set", "test=9"], capsys
+    )
     assert "not both" in refused(["notes.parquet", "--set", "train=5", "--set", "words=5"], capsys, 2)
     assert "COLUMN=VALUE" in refused(["notes.parquet", "--set", "only=x"], capsys, 2)
     assert "no column" in refused(["notes.parquet", "--set", "only=x=1"], capsys)
@@ -273,7 +275,9 @@ def test_an_existing_folder_is_kept_unless_forced(notes, tmp_path, capsys):
     capsys.readouterr()
     before = written(tmp_path / "out")
     assert "already exists" in refused(["notes.parquet", *SIZES], capsys, 2)
-    assert main(["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3  # too few notes
+    assert (
+        main(["study", "prepare", "medtext", "notes.parquet", "-o", "out", "--force", "--seed", "0"]) == 3
+    )  # too few notes
     assert written(tmp_path / "out") == before
     prepare("--force", seed="4")
     assert written(tmp_path / "out") != before

@@ -78,9 +78,7 @@ class WritingSettings(Settings):
 class ReleaseSettings(Settings):
     """All settings of `clinveil release`; recorded in the manifest."""
 
-    kind: str = choice(
-        producers, "obfuscated", "Kind of release.", name="as"
-    )
+    kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
