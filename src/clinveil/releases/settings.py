@@ -78,9 +78,7 @@ class WritingSettings(Settings):
 class ReleaseSettings(Settings):
     """All settings of `clinveil release`; recorded in the manifest."""
 
-    kind: str = choice(
-        producers, "obfuscated", "Kind of release: running text, codes, de-identified or synthetic notes.", name="as"
-    )
+    kind: str = choice(producers, "obfuscated", "Kind of release.", name="as")
     channel: ReleaseChannelSettings = group(ReleaseChannelSettings)
     vectors: VectorSettings = group(VectorSettings)
     identifiers: PhiSettings = group(PhiSettings)
@@ -97,7 +95,7 @@ class ReleaseSettings(Settings):
     force: bool = FORCE
     profile: Literal["default", "paper", "strict"] = flag(
         "default",
-        "Named settings: paper A's Algorithm 1, or strict (more protection, less utility).",
+        "Named settings: Algorithm 1 of paper A, or more protection (strict).",
     )
     measure_words: int = flag(
         MEASURE_WORDS,
