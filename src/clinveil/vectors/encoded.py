@@ -21,7 +21,7 @@ _AT_ONCE = 1 << 20
 
 
 def encode(corpus: Corpus, ids: Mapping[str, int], split: Splitter = whole_note) -> Iterator[Ids]:
-    """Yield the word ids of each batch of notes, `END` after each line, without null texts and words that have no id."""
+    """Yield the word ids of each batch of notes, `END` after each line, without null texts and unknown words."""
     for batch in corpus.batches():
         row: list[int] = []
         for note in rows([batch]):

@@ -29,7 +29,7 @@ class Candidates:
 
     @classmethod
     def of(cls, matrix: Floats, eligible: Mask) -> Candidates:
-        """Return the candidates of a matrix (n_words, dim) by a mask (n_words,). Raises InputError if there are none."""
+        """Return the rows of a matrix (n_words, dim) in a mask (n_words,). Raises InputError if there are none."""
         rows = np.flatnonzero(eligible).astype(np.int32)
         if not rows.size:
             raise InputError("no word may be an output", hint="pass more notes or a smaller --min-patients")
