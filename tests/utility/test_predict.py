@@ -101,15 +101,6 @@ def test_the_same_seed_gives_the_same_guesses(model):
     assert runs[0].valid_score == runs[1].valid_score
 
 
-@pytest.mark.parametrize("model", LINEAR)
-@pytest.mark.parametrize("several", [False, True])
-def test_hashed_features_learn_too(model, several):
-    notes = labelled(several=several)
-    parts = parts_of(notes, np.random.default_rng(1))
-    found = predict(model, notes, parts, 7, settings=ClassifierSettings(features="hashed"))
-    assert micro_f1(notes.targets[parts.test], found.test) > 0.8
-
-
 def test_transfers_use_the_side_that_they_are_told():
     """Trained on plain text, tested on text in which every class has the words of the next one."""
     notes = labelled()
