@@ -2,9 +2,9 @@
 
 Rules (`negation.py`) label the words of the real notes, and the alignment transfers the labels to the released words.
 Without an alignment the rules label the released text; then even random words teach the rules, so only a share with an
-alignment shows that word order is kept. A logistic regression on words and word pairs in a window is trained on released
-windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor: trained on released
-windows with words and their labels shuffled within the note.
+alignment shows that word order is kept. A logistic regression on words and word pairs in a window is trained on
+released windows and tested on real windows of other patients. Ceiling: trained on real windows. Floor: trained on
+released windows with words and their labels shuffled within the note.
 """
 
 from __future__ import annotations
