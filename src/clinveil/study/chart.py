@@ -1,4 +1,4 @@
-"""Lines with intervals over a few settings or over numbers: the one kind of figure that the papers need."""
+"""Line charts with intervals over settings or numbers, for the figures of the papers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import altair as alt
 from clinveil.report.draw import GRID, INK, MUTE, POINTS, SERIES, SHAPES, Figure, Legend, page_svg
 
 WIDTH, HEIGHT, MOST = 560, 280, 4
-# What the page's style says of colours, for a figure that stands alone.
+# Colors of the page's style, for figures in separate files.
 LIGHT = "svg{--fig-ink:#17202a;--fig-mute:#5d6a77;--fig-grid:#e3e8ec;--fig-1:#0a6a94;--fig-2:#c2500f;--fig-3:#7a5aa6;"
 LIGHT += "--fig-4:#7f8b97;font-family:system-ui,sans-serif;background:#fff}"
-SAID = {"ours": "", "reference": " (broken line)", "chance": " (chance)"}
+KINDS = {"ours": "", "reference": " (broken line)", "chance": " (chance)"}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a series: ours, a reference (such as the paper's number) or our chance."""
+    """One value of a series: measured here, a reference (such as the paper's number), or the chance level."""
 
     series: str
     at: str | int
@@ -34,8 +34,8 @@ class Axes:
     """Both axes.
 
     Attributes:
-        x, y: titles. order: the settings from left to right; numbers where it is empty, on a log scale if `log`.
-        share: y is in per cent. each: how the words of the figure call a place, before its name.
+        x, y: titles. order: settings from left to right; empty for numbers, on a log scale if `log`.
+        share: y is in percent. each: prefix of x values in the text description.
     """
 
     x: str
@@ -47,19 +47,19 @@ class Axes:
 
 
 def lines(ident: str, caption: str, points: Sequence[Point], axes: Axes, dash: str = "broken line") -> Figure | None:
-    """A figure of at most four series (others are left to the table); None without points of ours.
+    """Return a figure of at most four series (the table has all); None without measured points.
 
     Args:
-        dash: what broken lines are, for the legend.
+        dash: meaning of broken lines, for the legend.
     """
     names = list(dict.fromkeys(point.series for point in points))[:MOST]
     points = [point for point in points if point.series in names and point.value is not None]
     if not any(point.kind == "ours" for point in points):
         return None
-    says = "; ".join(f"{p.series}, {axes.each}{p.at}{SAID[p.kind]}: {p.value:.3g}" for p in points)
+    summary = "; ".join(f"{p.series}, {axes.each}{p.at}{KINDS[p.kind]}: {p.value:.3g}" for p in points)
     broken: Legend = (("dash", dash),) if any(point.kind != "ours" for point in points) else ()
     legend: Legend = (*zip(POINTS, names, strict=False), *broken)
-    return Figure(ident, caption, says, legend, page_svg(_spec(points, names, axes), ident, caption, says))
+    return Figure(ident, caption, summary, legend, page_svg(_spec(points, names, axes), ident, caption, summary))
 
 
 def _spec(points: Sequence[Point], names: Sequence[str], axes: Axes) -> dict[str, Any]:
@@ -82,15 +82,15 @@ def _spec(points: Sequence[Point], names: Sequence[str], axes: Axes) -> dict[str
         base("ours").mark_point(filled=True, size=90, opacity=1).encode(shape=shape),
     ]
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    look = {"labelColor": INK, "titleColor": MUTE, "gridColor": GRID, "domainColor": MUTE, "tickColor": GRID}
+    colors = {"labelColor": INK, "titleColor": MUTE, "gridColor": GRID, "domainColor": MUTE, "tickColor": GRID}
     sizes = {"labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal"}
     chart = chart.configure(aria=False, background="transparent").configure_view(stroke=None)
-    spec: dict[str, Any] = chart.configure_axis(**look, **sizes).to_dict()
+    spec: dict[str, Any] = chart.configure_axis(**colors, **sizes).to_dict()
     return spec
 
 
 def _across(points: Sequence[Point], axes: Axes) -> Any:
-    """The axis of settings, or of numbers."""
+    """Return the x axis of settings or of numbers."""
     if axes.order:
         return alt.X("at:N", title=axes.x, sort=list(axes.order), axis=alt.Axis(grid=False, labelAngle=0))
     values = {} if axes.log else {"values": sorted({int(point.at) for point in points})}
@@ -99,7 +99,7 @@ def _across(points: Sequence[Point], axes: Axes) -> Any:
 
 
 def standalone(figure: Figure) -> str:
-    """The SVG as a file of its own."""
+    """Return the SVG for a separate file."""
     head, _, rest = figure.svg.partition(">")
     if "xmlns=" not in head:
         head += ' xmlns="http://www.w3.org/2000/svg"'

@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 class CompareSettings(Settings):
-    """Everything that `clinveil compare` can be told."""
+    """Settings of `clinveil compare`."""
 
     label: str | None = flag(None, "Column to classify by, required: utility is measured on it.", min_length=1)
     id: str | None = flag(None, "Column of the note id, unique (guessed).", min_length=1)
@@ -64,7 +64,7 @@ class CompareSettings(Settings):
         if self.half == "confirm" and not (self.setting or self.kind):
             raise UsageError("--half confirm requires the releases chosen on the other half: --setting or --kind")
         if not self.model:
-            raise UsageError("--model: one or several of " + ", ".join(classifiers.names()))
+            raise UsageError("no classifier selected", hint="pass --model " + " or ".join(classifiers.names()))
 
 
 @dataclass(frozen=True)
